@@ -70,7 +70,7 @@ impl Agent for PipeAgent {
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
-            report.balance = Some(Balance { spent, left });
+            report.balance = Some(Balance { left, spent });
         }
         if !self.has_told_unread && !self.readers.reads_text() && is_unread(&report.text) {
             self.has_told_unread = true;

@@ -298,10 +298,10 @@ impl<'a> Context<'a> {
 
     fn look_after(&mut self) -> Result<(), End> {
         if let Some(notice) = (self.keep)()? {
-            self.pass(Fact::notice(&notice), Unwritten::Nothing, OnFault::End)?;
+            self.pass(Fact::notice(&notice), Unwritten::Nothing, false)?;
         }
         while let Some(news) = (self.beside)() {
-            self.pass(news.fact(), Unwritten::Nothing, OnFault::End)?;
+            self.pass(news.fact(), Unwritten::Nothing, false)?;
         }
         Ok(())
     }
@@ -337,7 +337,7 @@ impl<'a> Context<'a> {
     /// Tells all listeners a fact, and what the engine knows of it besides.
     pub(super) fn tell_with(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) -> Result<(), End> {
         self.look_after()?;
-        self.pass(fact, unwritten, OnFault::End)
+        self.pass(fact, unwritten, false)
     }
 
     /// Tells all listeners what an agent has said and done, which came together. Of these many come, and the records are looked
@@ -347,10 +347,10 @@ impl<'a> Context<'a> {
     /// When a record cannot be written.
     pub fn show(&mut self, shows: &[Show]) -> Result<(), End> {
         if self.redactions.is_idle() {
-            return self.hand_out(shows.iter().map(Fact::from), Unwritten::Nothing, OnFault::End);
+            return self.hand_out(shows.iter().map(Fact::from), Unwritten::Nothing, false);
         }
         let facts = self.redactions.shown(shows);
-        self.hand_out(facts, Unwritten::Nothing, OnFault::End)
+        self.hand_out(facts, Unwritten::Nothing, false)
     }
 
     /// Hands out bytes that an agent wrote.
@@ -359,7 +359,7 @@ impl<'a> Context<'a> {
     /// When they cannot be written.
     pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
         let bytes = self.redactions.output(stream, bytes);
-        self.hand_out_bytes(stream, &bytes, OnFault::End)
+        self.hand_out_bytes(stream, &bytes, false)
     }
 
     /// Tells all listeners something that the user should know, in one line.
@@ -374,20 +374,21 @@ impl<'a> Context<'a> {
     pub(super) fn tell_whoever_listens(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) {
         // The truth about the end is written wherever it can be.
         let _ = self.look_after();
-        let _ = self.pass(fact, unwritten, OnFault::GoOn);
+        let _ = self.pass(fact, unwritten, true);
     }
 
-    /// Hands out a fact without its secrets, behind what was held back of an agent that writes no more.
-    fn pass(&mut self, mut fact: Fact<'_>, unwritten: Unwritten<'_>, on_fault: OnFault) -> Result<(), End> {
+    /// Hands out a fact without its secrets, behind what was held back of an agent that writes no more. `to_all`: also to those behind
+    /// a listener that fails.
+    fn pass(&mut self, mut fact: Fact<'_>, unwritten: Unwritten<'_>, to_all: bool) -> Result<(), End> {
         if matches!(fact, Fact::AgentStarted { .. } | Fact::AttemptEnded(_) | Fact::LoopEnded(_)) {
             for (stream, bytes) in self.redactions.rest_of_output() {
-                self.hand_out_bytes(stream, &bytes, on_fault)?;
+                self.hand_out_bytes(stream, &bytes, to_all)?;
             }
             let rest: Vec<_> = self.redactions.rest().collect();
-            self.hand_out(rest, Unwritten::Nothing, on_fault)?;
+            self.hand_out(rest, Unwritten::Nothing, to_all)?;
         }
         self.redactions.clean(&mut fact);
-        self.hand_out([fact], unwritten, on_fault)
+        self.hand_out([fact], unwritten, to_all)
     }
 
     /// Hands out facts that came together.
@@ -395,7 +396,7 @@ impl<'a> Context<'a> {
         &mut self,
         facts: impl IntoIterator<Item = Fact<'f>>,
         unwritten: Unwritten<'_>,
-        on_fault: OnFault,
+        to_all: bool,
     ) -> Result<(), End> {
         let Self { identity, sinks, counted, .. } = self;
         let at = Local::now();
@@ -406,33 +407,23 @@ impl<'a> Context<'a> {
                 goes_on: facts.peek().is_some(),
                 ..Stamped::new(at, identity, counted, fact)
             };
-            sinks.iter_mut().try_for_each(|sink| on_fault.heed(sink.take(&stamped)))?;
+            for sink in &mut *sinks {
+                let taken = sink.take(&stamped);
+                if !to_all {
+                    taken?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn hand_out_bytes(&mut self, stream: Stream, bytes: &[u8], on_fault: OnFault) -> Result<(), End> {
-        if bytes.is_empty() {
-            return Ok(());
+    fn hand_out_bytes(&mut self, stream: Stream, bytes: &[u8], to_all: bool) -> Result<(), End> {
+        for sink in self.sinks.iter_mut().filter(|_| !bytes.is_empty()) {
+            let taken = sink.output(stream, bytes);
+            if !to_all {
+                taken?;
+            }
         }
-        self.sinks.iter_mut().try_for_each(|sink| on_fault.heed(sink.output(stream, bytes)))
-    }
-}
-
-/// What follows where a listener fails.
-#[derive(Debug, Clone, Copy)]
-enum OnFault {
-    /// The loop ends, and the listeners behind it are not told.
-    End,
-    /// They are told all the same.
-    GoOn,
-}
-
-impl OnFault {
-    fn heed(self, told: Result<(), End>) -> Result<(), End> {
-        match self {
-            Self::End => told,
-            Self::GoOn => Ok(()),
-        }
+        Ok(())
     }
 }

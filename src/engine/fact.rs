@@ -23,8 +23,7 @@ use crate::reply::show::Leave;
 use crate::text::texts::{New, Texts};
 
 pub use parts::{
-    AttemptEnded, LineBranch, LineFailure, LineFault, LineLimits, LineSpent, LineUsage, LoopEnded,
-    TaskAtWork, TaskCounts,
+    AttemptEnded, LineBranch, LineLimits, LineSpent, LineUsage, LoopEnded, TaskAtWork, TaskCounts,
 };
 pub use words::{Asked, BranchResult, WaitReason, Word};
 
@@ -350,7 +349,7 @@ impl Fact<'_> {
 impl Texts for Fact<'_> {
     fn replace_texts(&mut self, new: New<'_>) {
         match self {
-            Self::LoopStarted { tally, .. } => tally.replace_texts(new),
+            Self::LoopStarted { tally, .. } => tally.as_deref_mut().replace_texts(new),
             Self::AttemptStarted { notes, .. } => notes.replace_texts(new),
             Self::AgentKnown { model, session_id } => [model, session_id].replace_texts(new),
             Self::Tool { input: one, name: other } | Self::Permission { kind: one, what: other, .. } => {

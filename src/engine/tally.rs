@@ -158,7 +158,9 @@ impl Texts for Tally {
     fn replace_texts(&mut self, new: New<'_>) {
         let Self { last_error, validation_error, notes, said_alone, given, .. } = self;
         [last_error, validation_error, &mut given.validation_error].replace_texts(new);
-        [notes, said_alone, &mut given.notes].replace_texts(new);
+        for texts in [notes, said_alone, &mut given.notes] {
+            texts.replace_texts(new);
+        }
     }
 }
 

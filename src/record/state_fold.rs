@@ -12,8 +12,7 @@ use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
 use crate::files::room::Shortage;
-use crate::reply::usage::{Class, Usage};
-use crate::reply::verdict::{Failure, Kind};
+use crate::reply::usage::Usage;
 
 impl State {
     /// Takes one fact. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
@@ -188,7 +187,7 @@ impl State {
             return;
         }
         let report = report(ended);
-        self.agent_context = report.usage.context();
+        self.agent_context = ended.usage.context();
         let settled = Settled {
             signal: means(ended, report.status),
             changed: ended.changed,
@@ -256,23 +255,15 @@ fn means(ended: &AttemptEnded<'_>, status: AttemptStatus) -> Signal {
     }
 }
 
-/// What an attempt left, as far as its line tells it.
+/// What an attempt left, as far as the count depends on it.
 fn report(ended: &AttemptEnded<'_>) -> Report {
     let (status, duration, balance) = (ended.status(), ended.duration(), ended.balance);
-    let failure = ended.failure.as_ref().map(|failure| Failure {
-        kind: failure.kind.known().copied().unwrap_or(Kind::Reported),
-        class: failure.class.known().copied().unwrap_or(Class::Other),
-        message: failure.message.to_string(),
-        reset_at: failure.reset_at,
-    });
+    let failure = ended.failure.clone();
     let mut usage = Usage::default();
     (usage.cost_usd, usage.input_tokens) = (ended.usage.cost_usd, ended.usage.input_tokens);
     usage.output_tokens = ended.usage.output_tokens;
-    (usage.context_tokens, usage.context_window) = (ended.usage.context_tokens, ended.usage.context_window);
     usage.called_tools = !ended.waited_for;
-    usage.model = ended.usage.model.as_ref().map(ToString::to_string);
-    let (exit_code, signal, skipped_lines) = (ended.exit_code, ended.signal, ended.skipped_lines);
-    Report { exit_code, signal, failure, usage, balance, skipped_lines, ..Report::given_up(status, duration) }
+    Report { failure, usage, balance, ..Report::given_up(status, duration) }
 }
 
 /// Whether the engine tells its count with a fact. With any other it is older than what the state has, such as a note.

@@ -37,30 +37,22 @@ impl Texts for Cow<'_, [String]> {
 
 impl<T: Texts> Texts for Option<T> {
     fn replace_texts(&mut self, new: New<'_>) {
-        self.iter_mut().for_each(|texts| texts.replace_texts(new));
+        if let Some(texts) = self {
+            texts.replace_texts(new);
+        }
     }
 }
 
-impl<T: Texts> Texts for Vec<T> {
+impl<T: Texts> Texts for [T] {
     fn replace_texts(&mut self, new: New<'_>) {
-        self.iter_mut().for_each(|texts| texts.replace_texts(new));
-    }
-}
-
-impl<T: Texts> Texts for Box<T> {
-    fn replace_texts(&mut self, new: New<'_>) {
-        (**self).replace_texts(new);
+        for texts in self {
+            texts.replace_texts(new);
+        }
     }
 }
 
 impl<T: Texts> Texts for &mut T {
     fn replace_texts(&mut self, new: New<'_>) {
         (**self).replace_texts(new);
-    }
-}
-
-impl<T: Texts, const N: usize> Texts for [T; N] {
-    fn replace_texts(&mut self, new: New<'_>) {
-        self.iter_mut().for_each(|texts| texts.replace_texts(new));
     }
 }

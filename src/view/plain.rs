@@ -176,8 +176,15 @@ impl Plain {
             Fact::Validated { ok: false, output, undecided } => {
                 self.line(ERROR, "✗", failure(*undecided, output));
             }
-            Fact::Retrying { iteration, max_retries, pause_s, retry } => {
-                self.retries(*iteration, *retry, *max_retries, of_seconds(*pause_s));
+            // The line of the attempt itself tells of it.
+            Fact::Retrying { pause_s, .. } if self.is_for_person() && *pause_s < 1.0 => {}
+            Fact::Retrying { pause_s, .. } if self.is_for_person() => {
+                let pause = duration::rough(of_seconds(*pause_s));
+                self.line(NOTE, "↻", &format!("tries again in {pause}"));
+            }
+            Fact::Retrying { iteration, max_retries, retry, .. } => {
+                let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
+                self.line(NOTE, "↻", &text);
             }
             Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
                 let shortage = Shortage::told(*free_bytes, *wanted_bytes);
@@ -210,11 +217,7 @@ impl Plain {
             Fact::Recovered { attempts, cost_usd, .. } => {
                 self.line(NOTE, "!", &blocks::recovered_line(*attempts, *cost_usd));
             }
-            Fact::LoopEnded(ended) => {
-                if let Some(outcome) = stamped.outcome() {
-                    self.loop_ended(outcome, ended, stamped.tally);
-                }
-            }
+            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended),
             fact if !self.quiet && fact.is_shown() => self.shown(fact, stamped.goes_on),
             _ => {}
         }
@@ -290,8 +293,9 @@ impl Plain {
         }
     }
 
-    fn loop_ended(&mut self, outcome: Outcome, ended: &LoopEnded<'_>, tally: &Tally) {
-        let (detail, duration) = (ended.detail.as_deref(), ended.duration());
+    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>) {
+        let Some(outcome) = stamped.outcome() else { return };
+        let (tally, detail, duration) = (stamped.tally, ended.detail.as_deref(), ended.duration());
         if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
             let width = terminal::size().1;
             if lines.is_of_branch() {
@@ -382,19 +386,6 @@ impl Plain {
             self.voice.say_for_all(Target::Stderr, row.within(terminal::size().1));
         } else {
             self.line(NOTE, "⏸", &text);
-        }
-    }
-
-    /// The pause before a retry.
-    fn retries(&mut self, iteration: u64, retry: u32, max_retries: u32, pause: Duration) {
-        match self.is_for_person() {
-            // The line of the attempt itself tells of it.
-            true if pause < Duration::from_secs(1) => {}
-            true => self.line(NOTE, "↻", &format!("tries again in {}", duration::rough(pause))),
-            false => {
-                let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
-                self.line(NOTE, "↻", &text);
-            }
         }
     }
 

@@ -147,7 +147,7 @@ impl Transcript {
             && !self.is_told(&failure.message)
         {
             let _ = write!(text, ": {}", failure.message);
-            self.told = failure.message.to_string();
+            self.told.clone_from(&failure.message);
         }
         Entry::new(kind, mark, text)
     }

@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{
-    Asked, AttemptEnded, Fact, LineFailure, LineFault, LineLimits, LineSpent, LineUsage, LoopEnded,
-    WaitReason, Word,
-};
+use super::{Asked, AttemptEnded, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::report::Report;
@@ -18,8 +15,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::engine::worktree::WorkDone;
 use crate::files::room::{Floor, Shortage};
 use crate::reply::show::Show;
-use crate::reply::usage::{Fault, Usage};
-use crate::reply::verdict::Failure;
+use crate::reply::usage::Usage;
 use crate::text::duration::of_seconds;
 
 impl<'a> Fact<'a> {
@@ -64,7 +60,7 @@ impl<'a> Fact<'a> {
             duration_s: report.duration.as_secs_f64(),
             elapsed_s: Some(tally.elapsed_seconds),
             exit_code: report.exit_code,
-            failure: report.failure.as_ref().map(Into::into),
+            failure: report.failure.clone(),
             head: head.map(Into::into),
             iteration: tally.iteration,
             means: match tally.last {
@@ -270,20 +266,6 @@ impl LineSpent {
     }
 }
 
-impl<'a> From<&'a Failure> for LineFailure<'a> {
-    fn from(failure: &'a Failure) -> Self {
-        let Failure { kind, class, message, reset_at } = failure;
-        Self { class: (*class).into(), kind: (*kind).into(), message: message.into(), reset_at: *reset_at }
-    }
-}
-
-impl<'a> From<&'a Fault> for LineFault<'a> {
-    fn from(fault: &'a Fault) -> Self {
-        let Fault { class, message, reset_at } = fault;
-        Self { class: (*class).into(), message: message.into(), reset_at: *reset_at }
-    }
-}
-
 impl<'a> From<&'a Usage> for LineUsage<'a> {
     fn from(usage: &'a Usage) -> Self {
         let word = |word: &'a Option<String>| word.as_deref().map(Cow::from);
@@ -291,7 +273,7 @@ impl<'a> From<&'a Usage> for LineUsage<'a> {
             context_tokens: usage.context_tokens,
             context_window: usage.context_window,
             cost_usd: usage.cost_usd,
-            fault: usage.fault.as_ref().map(Into::into),
+            fault: usage.fault.clone(),
             input_tokens: usage.input_tokens,
             model: word(&usage.model),
             output_tokens: usage.output_tokens,

@@ -12,8 +12,8 @@ use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::policy::Budget;
 use crate::engine::report::{AttemptStatus, Balance, Signal};
 use crate::engine::worktree::WorkDone;
-use crate::reply::usage::{Class, ContextUse};
-use crate::reply::verdict::Kind;
+use crate::reply::usage::{ContextUse, Fault};
+use crate::reply::verdict::Failure;
 use crate::text::duration;
 use crate::text::texts::{New, Texts};
 
@@ -90,8 +90,7 @@ pub struct AttemptEnded<'a> {
     /// The program's, where it exited.
     pub exit_code: Option<i32>,
     /// Null when it succeeded.
-    #[serde(borrow)]
-    pub failure: Option<LineFailure<'a>>,
+    pub failure: Option<Failure>,
     /// The commit that HEAD names now; null before the first one.
     pub head: Option<Cow<'a, str>>,
     /// Which iteration.
@@ -142,22 +141,6 @@ pub struct LineSpent {
     pub output_tokens: u64,
 }
 
-/// Why an attempt failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct LineFailure<'a> {
-    /// What kind of error the agent reported.
-    pub class: Word<Class>,
-    /// In which way it failed.
-    pub kind: Word<Kind>,
-    /// One line for the person who must act on it.
-    #[serde(borrow)]
-    pub message: Cow<'a, str>,
-    /// When a usage limit ends, in seconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset_at: Option<i64>,
-}
-
 /// What the agent reported; what it did not report is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -172,8 +155,8 @@ pub struct LineUsage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// The agent's own last error.
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<LineFault<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
     /// Cached ones included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
@@ -186,20 +169,6 @@ pub struct LineUsage<'a> {
     /// What the agent calls the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Cow<'a, str>>,
-}
-
-/// The agent's own last error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct LineFault<'a> {
-    /// Its kind.
-    pub class: Word<Class>,
-    /// In the agent's words; may have several lines, may be empty.
-    #[serde(borrow)]
-    pub message: Cow<'a, str>,
-    /// When a usage limit ends, in seconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset_at: Option<i64>,
 }
 
 /// The loop is over.

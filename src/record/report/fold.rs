@@ -364,7 +364,7 @@ impl LoopReport {
             Word::Known(status) => status.word().to_owned(),
             Word::Other(word) => word.clone(),
         });
-        attempt.failure = ended.failure.as_ref().map(|failure| failure.message.to_string());
+        attempt.failure = ended.failure.as_ref().map(|failure| failure.message.clone());
         attempt.duration_s = Some(ended.duration_s);
         attempt.cost_usd = ended.cost_usd();
         attempt.input_tokens = ended.usage.input_tokens;

@@ -21,6 +21,8 @@ use crate::record::event_line::line_of;
 use crate::record::recovery::{ReadOn, take_lines};
 use crate::record::replayed::tests::replayed;
 use crate::reply::sigil::{PROMISE, Sigil};
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
 
 /// What an agent does in one attempt.
 #[derive(Debug, Clone)]
