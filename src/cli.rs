@@ -108,7 +108,7 @@ pub enum Command {
     /// Print a loop's history: one line per step, or all that its agents wrote
     #[command(after_help = help::LOGS_EXAMPLES)]
     Logs(LogsArgs),
-    /// Tell what a run came to: what was done and proven, what it cost, what failed and why, and what to type next
+    /// Report how a run ended: what was done and proven, what it cost, what failed and why, and what to type next
     #[command(after_help = help::REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// List the runs of this project: when, what, how they ended, what they cost
@@ -162,7 +162,7 @@ pub enum Command {
         #[command(subcommand)]
         verb: KnowledgeVerb,
     },
-    /// Tell people and programs what becomes of loops: see whether that works
+    /// Send notices of loops to people and programs: test whether they arrive
     #[command(after_help = help::NOTIFY_EXAMPLES)]
     Notify {
         /// What to do.
@@ -201,7 +201,7 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Tell about a verb, print a page of the guide, or list them all
+    /// Describe a verb, print a page of the guide, or list them all
     #[command(after_help = "Examples:\n  ralph help build\n  ralph help limits")]
     Help {
         /// A verb, or a page such as limits, tasks or troubleshooting

@@ -52,7 +52,7 @@ Examples:
   ralph watch --all            Every loop of this machine
 
 Keys: arrows select, p pauses, r resumes, c cancels, C cancels now, n is for a note, d shows the diff, l the log,
-R the report, a attaches to a worker's window, / filters, s sorts, ? tells all keys, q leaves. Loops go on, whether
+R the report, a attaches to a worker's window, / filters, s sorts, ? lists all keys, q leaves. Loops go on, whether
 they are watched or not.";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
@@ -81,7 +81,7 @@ Examples:
   ralph ls --format names            For a shell: for name in $(ralph ls --format names)
   ralph ls --json | jq '.[] | select(.metadata.ralph == true)'
 
---json prints an array of the objects that 'ralph status --json' prints. Where there are workers, the table tells
+--json prints an array of the objects that 'ralph status --json' prints. Where there are workers, the table shows
 of the loop as RALPH_STATUS and of the program in the pane as WORKER_STATUS.";
 
 pub(super) const LOGS_EXAMPLES: &str = "\
@@ -102,7 +102,7 @@ Examples:
 
 A loop whose process is gone is started again here, with the command line it had and --resume. Without NAME:
 every loop of this project that holds or waits; if none is running, the one that was cut off. With --max-iterations
-also one that has reached its limit goes on, and one that is at work goes by the new limit. One that has used up its
+also one that has reached its limit goes on, and one that is at work takes the new limit. One that has used up its
 money, tokens or time goes on with more of it; what it has used counts. What was changed by hand
 in the state.json of a worker that is paused takes effect.";
 
@@ -120,7 +120,7 @@ Of a worker named, or with --all, logs go as well, also while it runs: its loop 
 for 'ralph attach' and 'ralph kill'.
 
 With --worktrees, worktrees below .worktrees/ are removed, and branches never: the one of branch NAME, or all.
-A tree stays, and the reason is told (exit code 1), while its loop runs, where something is not committed,
+A tree stays, and the reason is reported (exit code 1), while its loop runs, where something is not committed,
 where a merge or the like is in progress, where HEAD is on no branch, where git has it locked, and where
 another repository is inside. ralph's own files and the copy of the plan do not count. Ignored files go and
 are named. Commits that only the tree knows are saved first, as refs/ralph/keep/BRANCH/TIME.
@@ -295,7 +295,7 @@ A task with parts is done when they are.";
 
 pub(super) const TASK_IMPORT_EXAMPLES: &str = "\
 Examples:
-  ralph task import prd.json --dry-run      Only tell what would change
+  ralph task import prd.json --dry-run      Only show what would change
   ralph task import TODO.md                 A list of '- [ ] task'; nesting makes parts
   ralph task import .beads/issues.jsonl
   ralph task import IMPLEMENTATION_PLAN.md  The plan of 'ralph loop'
@@ -405,7 +405,7 @@ Examples:
   ralph notify test          Does it arrive?
   ralph notify test --json   The same for programs
 
-Whom to tell of what stands in the section [notify] of a ralph.toml: 'ralph help notices' tells how.";
+Who gets which notice is set in the section [notify] of a ralph.toml: see 'ralph help notices'.";
 
 pub(super) const TRUST_EXAMPLES: &str = "\
 Examples:

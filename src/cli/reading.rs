@@ -14,8 +14,9 @@ impl Cli {
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        help_first(&mut argv);
-        if let Some(at) = verb_at(&argv) {
+        let mut definition = Self::command();
+        help_first(&definition, &mut argv);
+        if let Some(at) = verb_at(&definition, &argv) {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
             let has_no_number = ["task", "feature", "knowledge"].iter().any(|word| verb == *word);
@@ -25,21 +26,21 @@ impl Cli {
                 let before = argv.drain(2..=at).collect::<Vec<_>>();
                 let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
                 argv.splice(end..end, before);
-                return Self::of_words(argv);
+                return Self::of_words(&mut definition, &argv);
             }
             if !has_verbs_of_its_own {
-                return Self::parse_words(argv);
+                return Self::parse_words(&mut definition, argv);
             }
-            if let Some(at) = verb_at(&argv[1..]) {
+            if let Some(at) = verb_at(&definition, &argv[1..]) {
                 let verb = argv.remove(at + 1);
                 argv.insert(2, verb);
             }
-            return Self::of_words(argv);
+            return Self::of_words(&mut definition, &argv);
         }
-        if Self::lacks_only_a_verb(&argv) {
+        if Self::lacks_only_a_verb(&mut definition, &argv) {
             return Err(missing_verb());
         }
-        Self::of_words(argv)
+        Self::of_words(&mut definition, &argv)
     }
 
     /// What `ralph -h` prints, in colour.
@@ -48,37 +49,43 @@ impl Cli {
         laid_out(Self::command()).render_help().ansi().to_string()
     }
 
-    /// Reads a command line as clap does, with help that fits the terminal.
-    fn of_words(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
-        let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
-        let mut definition = laid_out(Self::command());
-        let matches = definition.try_get_matches_from_mut(&argv);
-        let mut matches = matches.map_err(|error| with_usage(error, &mut definition, &argv))?;
-        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut definition))
+    /// Reads a command line as clap does, with help that fits the terminal; that is laid out only where it is wanted.
+    fn of_words(definition: &mut clap::Command, argv: &[OsString]) -> Result<Self, clap::Error> {
+        match Self::matched(definition, argv) {
+            Err(error) if error.kind() != ErrorKind::DisplayVersion => {
+                let mut definition = laid_out(Self::command());
+                Self::matched(&mut definition, argv).map_err(|error| with_usage(error, &mut definition, argv))
+            }
+            read => read,
+        }
+    }
+
+    fn matched(definition: &mut clap::Command, argv: &[OsString]) -> Result<Self, clap::Error> {
+        let mut matches = definition.try_get_matches_from_mut(argv)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(definition))
     }
 
     /// Whether there are options, and they would be good ones with a verb before them.
-    fn lacks_only_a_verb(argv: &[OsString]) -> bool {
+    fn lacks_only_a_verb(definition: &mut clap::Command, argv: &[OsString]) -> bool {
         let mut with_verb = argv.to_vec();
         with_verb.insert(1.min(argv.len()), "build".into());
-        argv.len() > 1 && Self::of_words(with_verb).is_ok()
+        argv.len() > 1 && Self::matched(definition, &with_verb).is_ok()
     }
 
     /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
     /// names before the file is read.
-    fn parse_words(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        let root = Self::command();
+    fn parse_words(definition: &mut clap::Command, mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
         let Some(verb) =
-            root.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
+            definition.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
         else {
-            return Self::of_words(argv);
+            return Self::of_words(definition, &argv);
         };
         let words = argv.split_off(2);
         let split = user_args::split(verb, words.clone())
             .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message));
         // What only tasks know is a RALPH.md's own business.
         let read = split.and_then(|(own, user_args)| {
-            let mut cli = Self::of_words([&argv[..], &own].concat())?;
+            let mut cli = Self::of_words(definition, &[&argv[..], &own].concat())?;
             if let Command::Run(args) = &mut cli.command {
                 args.user_args = user_args;
             }
@@ -92,7 +99,7 @@ impl Cli {
             return read;
         }
         let names_tasks = || words.iter().any(user_args::is_about_tasks);
-        let mut cli = match (Self::of_words([&argv[..], &words].concat()), read) {
+        let mut cli = match (Self::of_words(definition, &[&argv[..], &words].concat()), read) {
             (Ok(cli), _) => cli,
             (Err(_), Err(error)) if !names_tasks() => return Err(error),
             (Err(error), _) => return Err(error),
@@ -105,9 +112,8 @@ impl Cli {
 }
 
 /// Makes `help task add` of `task help add`, wherever verbs have verbs of their own.
-fn help_first(argv: &mut [OsString]) {
-    let root = Cli::command();
-    let mut above = &root;
+fn help_first(root: &clap::Command, argv: &mut [OsString]) {
+    let mut above = root;
     for at in 1..argv.len() {
         if argv[at] == "help" {
             return argv[1..=at].rotate_right(1);
@@ -137,13 +143,16 @@ fn with_usage(mut error: clap::Error, definition: &mut clap::Command, argv: &[Os
 
 /// clap's own error for a command that only has verbs.
 fn missing_verb() -> clap::Error {
-    let error = Cli::of_words(["ralph"]).err();
+    let error = Cli::matched(&mut Cli::command(), &["ralph".into()]).err();
     error.unwrap_or_else(|| Cli::command().error(ErrorKind::MissingSubcommand, "no mode given"))
 }
 
 /// Where the verb stands: options, their values and the number may stand before it.
-fn verb_at(argv: &[OsString]) -> Option<usize> {
-    let root = Cli::command();
+fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
+    let is_word = |text: &str| !text.starts_with('-') && text.parse::<i64>().is_err();
+    if argv.get(1)?.to_str().is_some_and(is_word) {
+        return Some(1);
+    }
     let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
     let with_value: Vec<String> = verbs
         .flat_map(clap::Command::get_arguments)
@@ -164,7 +173,7 @@ fn verb_at(argv: &[OsString]) -> Option<usize> {
             return None;
         } else if text.starts_with('-') {
             is_value = with_value.iter().any(|option| option == text);
-        } else if text.parse::<i64>().is_err() {
+        } else if is_word(text) {
             return Some(at);
         }
     }
@@ -178,7 +187,7 @@ mod tests {
     /// The word that is taken for the verb.
     fn verb(line: &str) -> Option<String> {
         let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        verb_at(&argv).map(|at| argv[at].clone().into_string().unwrap())
+        verb_at(&Cli::command(), &argv).map(|at| argv[at].clone().into_string().unwrap())
     }
 
     #[test]

@@ -291,7 +291,7 @@ pub struct TaskImportArgs {
     /// The file; - reads stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Only tell what would change
+    /// Only show what would change
     #[arg(long)]
     pub dry_run: bool,
     /// Which graph.

@@ -47,7 +47,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
             let before = before
                 .map(|(found, earlier)| format!("; what run {} committed: {}", earlier.run, diffs(&found)));
             bail!(
-                "{} committed nothing: 'ralph report {}' tells what happened{}",
+                "{} committed nothing: 'ralph report {}' says what happened{}",
                 what(&picked),
                 report.run,
                 before.unwrap_or_default()

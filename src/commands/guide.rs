@@ -121,7 +121,7 @@ fn of_verb(words: &[String]) -> anyhow::Result<u8> {
             let meant = nearest(word, verb.get_subcommands().map(clap::Command::get_name));
             let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
             let known = known.join(" ");
-            bail!("there is no '{known} {word}': {meant}'{known} --help' tells what there is")
+            bail!("there is no '{known} {word}': {meant}'{known} --help' lists what there is")
         };
         known.push(below.get_name());
         verb = below;

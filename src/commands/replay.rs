@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use chrono::{DateTime, FixedOffset};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::output::{nobody_reads, not_written, print, print_for_people};
+use super::output::{nobody_reads, not_written, print, print_for_people, warn};
 use super::report::pick;
 use crate::cli::ReplayArgs;
 use crate::engine::event::Stamped;
@@ -333,5 +333,8 @@ fn settings(verb: Option<Verb>, file: &Path) -> anyhow::Result<Settings> {
         // None of those is a limit.
         trusts: &|_| false,
     };
-    Ok(Settings::load(&sources)?)
+    let settings = Settings::load(&sources)?;
+    settings.warnings.iter().for_each(|warning| warn(warning));
+    settings.near_misses.iter().for_each(|near_miss| warn(&near_miss.to_string()));
+    Ok(settings)
 }

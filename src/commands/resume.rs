@@ -18,7 +18,7 @@ use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
 use crate::job::ready::ACCEPT_CONFIG;
 use crate::job::workspace::open_with_secrets;
-use crate::record::lookup::Loop;
+use crate::record::lookup::{Loop, NOT_OWN};
 use crate::record::state::{Pending, State};
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
@@ -106,7 +106,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
 /// Why a loop is not started again whose records this user's ralph has not written here.
 fn of_another(found: &Loop) -> String {
     format!(
-        "the records of loop '{}', {}: not written by you on this machine, or the project was moved or copied since: what \
+        "the records of loop '{}', {}: {NOT_OWN}: what \
          they say is not run. Start the loop by its own command line; with {RESUME} it goes on counting",
         found.name,
         found.project.state().display()
@@ -115,8 +115,7 @@ fn of_another(found: &Loop) -> String {
 
 /// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
 fn has_reached_its_limit(state: &State) -> bool {
-    let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
-    ended_by(Outcome::MaxIterations) || ended_by(Outcome::Unproven)
+    state.outcome().is_some_and(Outcome::wants_more_iterations)
 }
 
 /// The number of the last iteration, as one that is counted from where a loop that goes on has begun.

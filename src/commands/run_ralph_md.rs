@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use clap::CommandFactory as _;
+use clap::Args as _;
 
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
+use crate::cli::RunArgs;
 use crate::cli::user_args::{UserArg, own_names};
-use crate::cli::{Cli, RunArgs};
 use crate::engine::context::Context;
 use crate::engine::context::Sink;
 use crate::engine::event::LoopIdentity;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let workspace = open_loop(Verb::Run, &args.flags)?;
     let Workspace { project, settings } = &workspace;
     let path = path_of(args.target.as_deref(), project.cwd())?;
-    let reserved = own_names(Cli::command().find_subcommand(MODE).unwrap_or(&Cli::command()));
+    let reserved = own_names(&RunArgs::augment_args(clap::Command::new(MODE)));
     let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
 
     let run = run_id();

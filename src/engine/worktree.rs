@@ -41,7 +41,7 @@ pub trait Worktree {
     /// An agent begins: what was written since the last look was not its doing, and shall not count as a change.
     fn agent_begins(&mut self);
 
-    /// Whether agents have changed anything since the iteration began. `None` when that cannot be told. Dear: git has to walk
+    /// Whether agents have changed anything since the iteration began. `None` when that cannot be told. Expensive: git has to walk
     /// the whole tree.
     fn has_changed(&mut self) -> Option<bool>;
 

@@ -85,7 +85,7 @@ impl CutOff {
     pub(super) fn way_out(self) -> &'static str {
         match self {
             Self::Killed(_) => {
-                "a person or a program did that, or the kernel for want of memory ('dmesg' tells); see to it and start again"
+                "a person or a program did that, or the kernel, out of memory ('dmesg' shows it): fix that and start again"
             }
             Self::TimedOut(_) => "look for a hook or a filter that hangs, and start again",
             Self::OutOfSight | Self::Leaving => "start again",

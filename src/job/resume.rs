@@ -105,6 +105,13 @@ fn config_warnings(
     accepts: bool,
 ) -> anyhow::Result<Vec<String>> {
     let name = &state.name;
+    let mut warnings = Vec::new();
+    if !lookup::is_own(project, state) {
+        warnings.push(format!(
+            "the records of loop '{name}': {}: whether its settings are those that it began with is not known",
+            lookup::NOT_OWN
+        ));
+    }
     let mut differing = Vec::new();
     for config in &state.setup.config {
         let Some(difference) = config.difference(state.tally.in_attempt) else { continue };
@@ -128,7 +135,8 @@ fn config_warnings(
     }
     let told =
         |what: String| format!("{what} is not as it was when loop '{name}' began: it counts as it is now");
-    Ok(differing.into_iter().map(told).collect())
+    warnings.extend(differing.into_iter().map(told));
+    Ok(warnings)
 }
 
 /// A warning for a loop that starts afresh: which settings were changed inside an attempt of the last loop. They count now.

@@ -16,7 +16,6 @@ pub struct WatchedConfig {
     /// Only its front matter counts: what stands below is a prompt, which may change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub front_matter: bool,
-    /// The SHA-256 of its content when the loop began; empty where it was not there.
     began: String,
     /// Its SHA-256 at the latest begin or end of an attempt, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +44,11 @@ impl WatchedConfig {
     #[must_use]
     pub fn of_front_matter(path: PathBuf) -> Self {
         Self { path, front_matter: true, ..Self::default() }.begun()
+    }
+
+    /// The SHA-256 of its content when the loop began; empty where it was not there.
+    pub(super) fn began(&self) -> &String {
+        &self.began
     }
 
     fn begun(self) -> Self {

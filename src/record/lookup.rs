@@ -142,6 +142,9 @@ impl Loop {
     }
 }
 
+/// What is wrong with a state that [`is_own`] does not know.
+pub const NOT_OWN: &str = "not written by you on this machine, or the project was moved or copied since";
+
 /// Whether a state in these places is what this user's ralph has written there on this machine: the registry, which is no part
 /// of any project, knows its run and what started that. Whatever lies in a project may have come with it, so the command line of
 /// another state is nothing to run or to suggest. The state of a worker lies with the registry itself.

@@ -374,12 +374,14 @@ impl State {
         }
     }
 
-    /// What its run was started by, as a digest: its id, the command line, and where that was typed.
+    /// What its run was started by, as a digest: its id, the command line, where that was typed, and the settings that it began with.
     #[must_use]
     pub fn command_digest(&self) -> String {
         let place = |path: &Path| path.to_string_lossy().into_owned();
         let places = [place(&self.cwd), self.setup.started_from.as_deref().map(place).unwrap_or_default()];
-        let words = [&self.run].into_iter().chain(&places).chain(&self.argv);
+        let Setup { config, agent_digest, validation_digest, .. } = &self.setup;
+        let settings = config.iter().map(WatchedConfig::began).chain(agent_digest).chain(validation_digest);
+        let words = [&self.run].into_iter().chain(&places).chain(&self.argv).chain(settings);
         sha256_of_words(words.map(String::as_str))
     }
 
@@ -483,21 +485,11 @@ impl State {
     pub fn was_interrupted(&self) -> bool {
         let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))
             || self.tally.idle_iterations > 0;
-        let ended_by = |outcome: Outcome| self.exit_reason.as_deref() == Some(outcome.word());
+        let outcome = self.outcome();
         self.active
             || self.status == Status::Paused
-            || [
-                Outcome::Interrupted,
-                Outcome::LimitTooFar,
-                Outcome::Overloaded,
-                Outcome::OutOfCredit,
-                Outcome::NotLoggedIn,
-                Outcome::AgentMissing,
-                Outcome::RecordFailed,
-            ]
-            .into_iter()
-            .any(ended_by)
+            || outcome.is_some_and(Outcome::goes_on)
             // The work is done; only its way to where it belongs is not.
-            || ended_by(Outcome::GitFailed) && is_through
+            || outcome == Some(Outcome::GitFailed) && is_through
     }
 }

@@ -211,7 +211,7 @@ impl Asker {
                 Err(error) => return Err(error.into()),
                 Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
                 Ok(_) if descriptors[0].revents().is_empty() => {
-                    return Err(io::Error::other("nobody wants its answer"));
+                    return Err(io::Error::other("its answer is not wanted any more"));
                 }
                 Ok(_) => return Ok(()),
             }

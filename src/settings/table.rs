@@ -548,7 +548,7 @@ pub const TABLE: &[Setting] = &[
         key: "redact.names",
         shell: "REDACT_NAMES",
         env: &["RALPH_REDACT_NAMES"],
-        empty: "those that tell by themselves",
+        empty: "those whose name says so",
         kind: ValueKind::Words,
         doc: "More variables whose values are taken out; '*' at an end of a name stands for anything",
         ..Setting::ROW
@@ -645,7 +645,7 @@ pub const TABLE: &[Setting] = &[
         shell: "NOTIFY_ON_ERROR",
         env: &["RALPH_NOTIFY_ON_ERROR"],
         empty: "none",
-        doc: "The same of a failure",
+        doc: "Which targets are notified of a failure, whatever notify.on says",
         ..Setting::ROW
     },
     Setting {
@@ -661,7 +661,7 @@ pub const TABLE: &[Setting] = &[
         shell: "HOOK_ON_ITERATION",
         env: &["RALPH_HOOK_ON_ITERATION"],
         empty: "none",
-        doc: "The same after each attempt at an iteration",
+        doc: "Command for sh after each attempt at an iteration, with the event as a line of JSON on stdin",
         ..Setting::TRUSTED
     },
     Setting {
@@ -669,7 +669,7 @@ pub const TABLE: &[Setting] = &[
         shell: "HOOK_ON_END",
         env: &["RALPH_HOOK_ON_END"],
         empty: "none",
-        doc: "The same at the end of a loop",
+        doc: "Command for sh at the end of a loop, with the event as a line of JSON on stdin",
         ..Setting::TRUSTED
     },
     Setting {

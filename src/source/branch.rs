@@ -230,7 +230,9 @@ impl Source for &mut Branch {
         let locks = git::worktrees::locks(&self.publisher.tree, &self.facts.name);
         for lock in &locks {
             let lock = lock.display();
-            context.notice(&format!("{lock} was left behind by a git that was killed; the agent is told"))?;
+            context.notice(&format!(
+                "{lock} was left behind by a git that was killed; the next prompt says so"
+            ))?;
         }
         prompt += &left_behind(&locks);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);

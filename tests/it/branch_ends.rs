@@ -1,6 +1,7 @@
 //! How the loop of a branch ends, and what the next build makes of it.
 
 use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Started, wait_for};
 
 fn reason(project: &BranchProject, branch: &str) -> String {
     project.state(branch)["exit_reason"].as_str().unwrap().to_owned()
@@ -162,6 +163,20 @@ fn what_a_person_marks_as_done_is_believed_where_no_record_says_otherwise() {
     assert_eq!(project.calls("one"), 1);
 }
 
+#[test]
+fn a_branch_in_which_another_one_has_committed_after_it_was_done_is_noted() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    project.agent(
+        "[ $RALPH_BRANCH = two ] || { until [ -e \"$HOME/done\" ]; do sleep 0.02; done; cd ../two && echo x > x && git add x && git commit -qm x; cd ../one; }; work; end",
+    );
+    let ralph = project.scratch.start("loop build --jobs 2");
+    wait_for("two", || project.events("two").contains("\"loop_ended\"").then_some(()));
+    std::fs::write(project.scratch.outside().join("home/done"), "").unwrap();
+    let run = crate::scratch::finish(ralph);
+    assert!(run.code == Some(0) && run.stdout.contains("two: has changed since it was done at "), "{run:?}");
+    assert!(!run.stdout.contains("one: has changed"), "{run:?}");
+}
+
 /// A plan in which 'two' starts from 'one', and an agent of 'one' that does this to the main plan first.
 fn two_waits_for_one(does: &str, then: &str) -> BranchProject {
     let text = plan(&[("one", 1), ("two", 1)])
@@ -186,6 +201,23 @@ fn what_an_agent_marks_as_done_in_a_branch_that_waits_is_planned_again() {
     let run = project.scratch.run("loop build");
     assert!(run.code == Some(0) && !run.stderr.contains(told), "{run:?}");
     assert_eq!((project.calls("two"), reason(&project, "two")), (1, "complete".into()));
+}
+
+#[test]
+fn what_an_agent_marks_as_done_before_ralph_is_killed_is_planned_again() {
+    let project =
+        two_waits_for_one("s/^Goal: Have two$/&\\nStatus: done/", "touch \"$HOME/marked\"; exec sleep 600");
+    let ralph = Started::new(&project.scratch, "loop build");
+    let marked = project.scratch.outside().join("home/marked");
+    wait_for("the agent", || marked.exists().then_some(()));
+    drop(ralph); // kill -9
+    project.agent("work; end");
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("two")), (Some(0), 1), "{run:?}");
+    assert!(run.stderr.contains("work of 'two' was marked as done, which ralph has not built"), "{run:?}");
+    // What a run that has ended was shown is not kept.
+    let kept = project.scratch.run("loop build --dry-run");
+    assert!(kept.code == Some(0) && !kept.stderr.contains("marked as done"), "{kept:?}");
 }
 
 #[test]

@@ -41,6 +41,25 @@ fn what_an_agent_has_changed_is_not_taken_up_unseen() {
 }
 
 #[test]
+fn who_rewrites_what_a_loop_began_with_has_made_the_records_of_another() {
+    let scratch = at_limit(TRUE);
+    let state = scratch.state();
+    let configs = state["config"].as_array().unwrap();
+    let changed = configs.iter().find(|config| config.get("latest").is_some()).unwrap();
+    let [began, latest] = ["began", "latest"].map(|key| changed[key].as_str().unwrap());
+    let text = scratch
+        .read(".ralph/state.toml")
+        .replace(began, latest)
+        .replace("changed_inside = true", "changed_inside = false");
+    scratch.write(".ralph/state.toml", text);
+    let run = scratch.run("resume prompt --max-iterations 2");
+    assert!(run.code == Some(1) && run.stderr.contains("not written by you on this machine"), "{run:?}");
+    assert_eq!(attempts(&scratch), 1);
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.stderr.contains("is not known"), "{run:?}");
+}
+
+#[test]
 fn what_was_accepted_once_says_nothing_about_the_next_time() {
     let scratch = at_limit("echo >> ralph.toml");
     let run = scratch.run("resume prompt --max-iterations 2 --accept-config");

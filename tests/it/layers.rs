@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -32,26 +33,33 @@ fn table() -> Vec<Row> {
     table
 }
 
-/// The source files, but those that only tests see.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test_file(&path) {
-            found.push(path);
+/// The source files, but those that only tests see: each with its path below `src`, and its code.
+static SOURCES: LazyLock<Vec<(PathBuf, String)>> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut sources) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test_file(&path) {
+                sources.push((path.strip_prefix(&root).unwrap().to_owned(), code(&path)));
+            }
         }
     }
-}
+    assert!(sources.len() > 100, "only {} files were found", sources.len());
+    sources
+});
 
 /// Whether the file is a module that its parent declares for tests only.
 fn is_test_file(path: &Path) -> bool {
-    let name = path.file_stem().unwrap().to_str().unwrap();
-    let declares = Regex::new(&format!(r"#\[cfg\(test\)\]\n(pub(\(\w+\))? )?mod {name};")).unwrap();
+    let declaration = format!("mod {};", path.file_stem().unwrap().to_str().unwrap());
     let folder = path.parent().unwrap();
-    [folder.join("mod.rs"), folder.with_extension("rs"), folder.join("lib.rs")]
-        .iter()
-        .any(|parent| fs::read_to_string(parent).is_ok_and(|text| declares.is_match(&text)))
+    let parents = [folder.join("mod.rs"), folder.with_extension("rs"), folder.join("lib.rs")];
+    parents.iter().filter_map(|parent| fs::read_to_string(parent).ok()).any(|text| {
+        let lines: Vec<&str> = text.lines().collect();
+        lines.windows(2).any(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with(&declaration))
+    })
 }
 
 /// What a file says to the compiler outside of its own tests and comments.
@@ -73,21 +81,15 @@ fn module_path(relative: &Path) -> Vec<String> {
 
 /// What each module knows of others, as paths of one or two names, and a file that shows it.
 fn arrows() -> BTreeMap<(String, String), PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
-    assert!(files.len() > 100, "only {} files were found", files.len());
     let absolute = Regex::new(r"\b(?:crate|ralph)::(\w+)(?:::(\w+))?").unwrap();
     let relative = Regex::new(r"\b((?:super::)+)(\w+)(?:::(\w+))?").unwrap();
     let grouped = Regex::new(r"\b(crate|super::super)::\{").unwrap();
     let mut arrows = BTreeMap::new();
-    for file in files {
-        let place = module_path(file.strip_prefix(&root).unwrap());
-        let text = code(&file);
-        assert!(!grouped.is_match(&text), "{}: one `use` for each module", file.display());
-        let from_root = absolute.captures_iter(&text).map(|path| (path[1].to_owned(), path.get(2)));
-        let ups =
-            relative.captures_iter(&text).filter(|path| path[1].matches("super").count() >= place.len());
+    for (file, text) in &*SOURCES {
+        let place = module_path(file);
+        assert!(!grouped.is_match(text), "{}: one `use` for each module", file.display());
+        let from_root = absolute.captures_iter(text).map(|path| (path[1].to_owned(), path.get(2)));
+        let ups = relative.captures_iter(text).filter(|path| path[1].matches("super").count() >= place.len());
         let all = from_root.chain(ups.map(|path| (path[2].to_owned(), path.get(3))));
         for (module, part) in all.filter(|(module, _)| *module != place[0]) {
             let part = part.map(|part| part.as_str()).filter(|part| REPLY_DATA.contains(part));
@@ -142,17 +144,12 @@ fn files_are_opened_in_one_place() {
     /// program of its own.
     const OTHERS: [&str; 5] =
         ["commands/demo.rs", "git.rs", "graph/holder.rs", "record/retention.rs", "script_agent/acp.rs"];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
     let opens = Regex::new(OPENS).unwrap();
     let mut opening = BTreeSet::new();
-    for file in &files {
-        let place = file.strip_prefix(&root).unwrap();
+    for (place, code) in &*SOURCES {
         if place.starts_with("files") || place.iter().any(|part| part == "tests") {
             continue;
         }
-        let code = code(file);
         if code.lines().any(|line| opens.is_match(line) && !line.contains("\"/proc/")) {
             opening.insert(place.to_str().unwrap().to_owned());
         }
@@ -163,14 +160,14 @@ fn files_are_opened_in_one_place() {
 /// What is readable on black and on white is decided in one place; a whole screen shows agents' own colours, too.
 #[test]
 fn colours_are_those_of_the_palette() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
-    let names_colours = |file: &&PathBuf| code(file).contains("AnsiColor::");
-    let naming: BTreeSet<&Path> =
-        files.iter().filter(names_colours).map(|file| file.strip_prefix(&root).unwrap()).collect();
-    assert_eq!(naming, ["text/palette.rs", "view/watch/paint.rs"].map(Path::new).into());
-    let palette = code(&root.join("text/palette.rs"));
+    let naming: BTreeMap<&Path, &String> = SOURCES
+        .iter()
+        .filter(|(_, code)| code.contains("AnsiColor::"))
+        .map(|(file, code)| (file.as_path(), code))
+        .collect();
+    let palette = Path::new("text/palette.rs");
+    assert!(naming.keys().copied().eq([palette, Path::new("view/watch/paint.rs")]), "{:?}", naming.keys());
+    let palette = naming[palette];
     for colour in ["Yellow", "Cyan", "Blue", "White", "Bright"] {
         assert!(!palette.contains(colour), "{colour}");
     }

@@ -81,6 +81,9 @@ fn other_settings_are_told_where_they_lead_to_another_step() {
     let (code, _) = compared("wrong.toml", "[loop]\nmax_retries = \"many\"\n");
     assert_eq!(code, Some(1));
     assert_eq!(scratch.run("replay --config nowhere.toml").code, Some(1));
+    scratch.write("near.sh", "MAX_RETRYS=1\n");
+    let near = scratch.run("replay --config near.sh");
+    assert!(near.code == Some(0) && near.stderr.contains("MAX_RETRYS is no setting"), "{near:?}");
 }
 
 #[test]

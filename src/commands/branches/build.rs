@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 
+use super::kept_plan::{KeptPlan, take_claims_of_killed_back};
 use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
@@ -86,14 +87,17 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     git::identity::try_signature(project.root(), &identity)?;
 
     let lock = take_project(project)?;
+    take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     // Read again: what was built until a moment ago is done now.
     let branches = planned::read(project, settings)?;
     branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
     let run = run_id();
-    let mut housekeeping = None;
+    let plan = MainPlan::new(project.branch_plan());
+    let (mut housekeeping, mut kept_plan) = (None, None);
     if branches.iter().any(|branch| !branch.section.is_done) {
         let command = own_command_line(&settings.secrets);
         RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
+        kept_plan = Some(KeptPlan::of(project, &run, &plan)?);
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
@@ -110,7 +114,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         tracked: Tracked::default(),
         making: Mutex::default(),
         lock: Mutex::new(lock),
-        plan: Arc::new(MainPlan::new(project.branch_plan())),
+        plan: Arc::new(plan),
         places: Places::new(jobs.min(open_branches.max(1))),
         board: Board::default(),
         signals: Signals::listen()?,
@@ -118,9 +122,10 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         notifier: notifier(project, settings),
         branches: &branches,
         lost: planned::lost(project, &branches),
+        done_at: Mutex::default(),
     };
     let code = building.run();
-    drop(housekeeping);
+    drop((housekeeping, kept_plan));
     Ok(code)
 }
 
@@ -162,6 +167,8 @@ struct Building<'a> {
     branches: &'a [Planned],
     /// What is to be told of branches that have no section any more, by their names.
     lost: Vec<(String, String)>,
+    /// The commits at which branches were done, by their names.
+    done_at: Mutex<Vec<(String, String)>>,
 }
 
 impl Building<'_> {
@@ -191,8 +198,9 @@ impl Building<'_> {
             (BranchRow { built: Built::Unfinished, notes, ..BranchRow::new(name) }, 1)
         });
         let planned = self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped));
-        let (rows, codes): (Vec<BranchRow>, Vec<u8>) = planned.chain(lost).unzip();
+        let (mut rows, codes): (Vec<BranchRow>, Vec<u8>) = planned.chain(lost).unzip();
         self.take_claims_back(&rows);
+        self.note_changed_since_done(&mut rows);
         // The worst comes first in their order: interrupted, git, agent, everything else.
         let code = codes.into_iter().max().unwrap_or_default();
         self.show(code, &rows, open.is_empty());
@@ -208,6 +216,22 @@ impl Building<'_> {
             Ok(notice) => notice.iter().for_each(|notice| self.screen.warn(notice)),
             Err(why) => self.screen.warn(&why),
         }
+    }
+
+    /// Notes where the commits of a branch are others than when it was done: agents of other branches may have been there.
+    fn note_changed_since_done(&self, rows: &mut [BranchRow]) {
+        let done_at = self.done_at.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, commit) in done_at.iter().filter(|(name, commit)| self.tip(name).as_ref() != Some(commit))
+        {
+            let note =
+                format!("has changed since it was done at {commit:.9}: look at that before you merge it");
+            rows.iter_mut().filter(|row| row.name == *name).for_each(|row| row.notes.push(note.clone()));
+        }
+    }
+
+    /// The commit that a branch names.
+    fn tip(&self, name: &str) -> Option<String> {
+        git::refs::base_commit(self.workspace.project.root(), &format!("refs/heads/{name}"))
     }
 
     /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
@@ -330,6 +354,7 @@ impl Building<'_> {
         let mut source = self.source(branch, &tree, &run);
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
+        let mut last_head = None;
         let ready = Ready {
             project: &tree.project,
             name: section.name.clone(),
@@ -343,6 +368,9 @@ impl Building<'_> {
             sinks: vec![Box::new(|stamped: &Stamped<'_>| {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
                     self.keep_lock()?;
+                }
+                if let Event::AttemptEnded { head: Some(head), .. } = stamped.event {
+                    last_head = Some(head.to_owned());
                 }
                 row.take(stamped);
                 Ok(())
@@ -359,6 +387,8 @@ impl Building<'_> {
         row.notes.extend(notes.iter().map(|note| secrets.text(note).into_owned()));
         if is_done {
             row.built = Built::Done;
+            let mut done_at = self.done_at.lock().unwrap_or_else(PoisonError::into_inner);
+            done_at.extend(last_head.map(|commit| (section.name.clone(), commit)));
         }
         // Said again below the table: where it was said first may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));

@@ -2,6 +2,7 @@
 
 mod build;
 mod dry_run;
+mod kept_plan;
 mod plan;
 mod plan_check;
 mod planned;

@@ -2,6 +2,7 @@
 
 use anyhow::Error;
 
+use super::kept_plan::take_claims_of_killed_back;
 use super::plan_check::{PlanBefore, PlanCheck};
 use super::{limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::BranchFlags;
@@ -39,8 +40,10 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let source =
         Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);
 
+    take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     let before = PlanBefore::of(project);
     let run = run_id();
+    let _kept = before.keep(&run)?;
     let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
     env.push(("RALPH_PLAN_FORM".into(), "branches".into()));

@@ -1,11 +1,11 @@
 //! What `ralph loop plan` validates: that the plan can be built as it stands, and that no agent has marked a branch as done.
 
+use super::kept_plan::{self, KeptPlan};
 use super::planned;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
 use crate::project::Project;
-use crate::record::lookup::Loop;
 use crate::settings::Settings;
 use crate::source::branch::main_plan::MainPlan;
 
@@ -29,13 +29,20 @@ impl<'a> PlanBefore<'a> {
         Self { project, plan: MainPlan::new(project.branch_plan()) }
     }
 
-    /// Opens again what was marked as done since. Where ralph has records of a branch, those decide when it is built.
+    /// Keeps it for the next start, until this run has ended.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn keep(&self, run: &str) -> anyhow::Result<KeptPlan> {
+        KeptPlan::of(self.project, run, &self.plan)
+    }
+
+    /// Opens again what was marked as done since.
     ///
     /// # Errors
     /// When the plan cannot be written.
     pub(super) fn take_claims_back(&self) -> Result<Option<String>, String> {
-        let has_records = |name: &str| Loop::at(self.project.of_branch(name, None), name).is_some();
-        self.plan.take_claims_back(&|name| !has_records(name))
+        kept_plan::of_none_with_records(self.project, &self.plan)
     }
 }
 

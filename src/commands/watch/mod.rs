@@ -60,7 +60,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<u8> {
 
 /// Fails where there is nothing to draw on.
 fn require_terminal() -> anyhow::Result<()> {
-    let instead = "'ralph status' tells where loops stand, 'ralph ls' of the whole machine";
+    let instead = "'ralph status' shows where loops stand, 'ralph ls' those of the whole machine";
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         bail!("watch needs a terminal for its input and output: {instead}");
     }

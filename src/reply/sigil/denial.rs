@@ -23,8 +23,11 @@ const ELSEWHERE: [&str; 2] = ["tomorrow", "wrong"];
 const HARMLESS: [&str; 7] = ["only", "just", "needed", "required", "necessary", "one", "single"];
 /// These deny what is affirmed in the same clause: "nothing works", but "nothing is left".
 const NONE: [&str; 9] = ["no", "none", "nothing", "nobody", "hardly", "barely", "only", "few", "half"];
-/// These deny a success right before it.
-const BEFORE_IT: [&str; 4] = ["no", "without", "than", "before"];
+/// These deny a success right before it, or say whose words it is.
+const BEFORE_IT: [&str; 12] = [
+    "no", "without", "than", "before", "hardly", "barely", "scarcely", "todo", "says", "reads", "asks",
+    "wants",
+];
 /// What begins another clause, besides a comma, a dash and a closing bracket.
 const JOINTS: [&str; 6] = ["but", "so", "therefore", "thus", "hence", "and"];
 /// A later clause in which something of both kinds stands affirms what was denied before: "all tests pass".

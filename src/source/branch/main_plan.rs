@@ -24,7 +24,19 @@ impl MainPlan {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         let before = read(&path).unwrap_or_default();
+        Self::since(path, before)
+    }
+
+    /// The plan in this file, which had this text when the loop over it began.
+    #[must_use]
+    pub fn since(path: PathBuf, before: String) -> Self {
         Self { path, before, writing: Mutex::default() }
+    }
+
+    /// Its text when the loop over it began.
+    #[must_use]
+    pub fn before(&self) -> &str {
+        &self.before
     }
 
     /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not

@@ -424,7 +424,7 @@ impl Tasks {
 impl Source for Tasks {
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // What failed for good goes back.
-        self.give_back("its agent came to no end", context)?;
+        self.give_back("its agent did not end", context)?;
         self.reopen_unbooked(context)?;
         loop {
             let Some((claim, task)) = self.claim()? else { return Err(self.end()?) };

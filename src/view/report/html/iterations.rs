@@ -131,7 +131,7 @@ fn validation(html: &mut Html, validation: &ValidationReport) {
     }
 }
 
-/// When, how long, how dear, on one line.
+/// When, how long, how expensive, on one line.
 fn in_short(html: &mut Html, one: &LoopReport, iteration: &IterationReport) {
     let sum = |of: fn(&AttemptReport) -> Option<f64>| {
         iteration.attempts.iter().filter_map(of).reduce(|sum, one| sum + one)
