@@ -1,6 +1,7 @@
 //! `ralph replay`: a run once more, from its events alone, and what other settings would have made of it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Scratch, claude_says};
@@ -38,6 +39,46 @@ fn a_run_is_shown_as_it_was_and_nothing_is_written() {
         let refused = scratch.run(wrong);
         assert!(refused.code == Some(1) && refused.stderr.starts_with("error: "), "{refused:?}");
     }
+}
+
+/// What real agents have said and done, how it ended, and which program it was.
+fn recordings() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let streams = entries(&folder).flat_map(|agent| entries(&agent).collect::<Vec<_>>());
+    let streams = streams.filter(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
+    streams.map(|path| (path.with_extension(""), folder_name(&path))).collect()
+}
+
+fn folder_name(path: &Path) -> String {
+    path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_recording_of_an_agent_is_replayed_as_it_was_shown() {
+    let recordings = recordings();
+    assert!(recordings.len() > 40, "only {} were found", recordings.len());
+    std::thread::scope(|scope| {
+        for half in recordings.chunks(recordings.len().div_ceil(2)) {
+            scope.spawn(move || half.iter().for_each(|(path, agent)| is_replayed_as_shown(path, agent)));
+        }
+    });
+}
+
+fn is_replayed_as_shown(recording: &Path, agent: &str) {
+    let scratch = Scratch::new();
+    let file = |extension: &str| recording.with_added_extension(extension);
+    let exit: serde_json::Value = serde_json::from_slice(&fs::read(file("exit.json")).unwrap()).unwrap();
+    let (stream, complaints) = (file("ndjson"), file("stderr"));
+    let complains =
+        if complaints.exists() { format!("cat {} >&2\n", complaints.display()) } else { String::new() };
+    let body = format!("cat > /dev/null\ncat {}\n{complains}exit {}", stream.display(), exit["exit"]);
+    scratch.agent(agent, &body);
+    let live = scratch.run(&format!("prompt p.md 1 --max-retries 0 --max-limit-wait 1s --agent {agent}"));
+    assert!(live.stdout.contains("ITERATION 1"), "{}: {live:?}", recording.display());
+    let again = scratch.run("replay");
+    let shown = (&again.stdout, &again.stderr);
+    assert_eq!(shown, (&live.stdout, &live.stderr), "{}", recording.display());
 }
 
 fn listing(scratch: &Scratch) -> Vec<String> {

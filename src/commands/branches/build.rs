@@ -369,8 +369,10 @@ impl Building<'_> {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
                     self.keep_lock()?;
                 }
-                if let Event::AttemptEnded { head: Some(head), .. } = stamped.event {
-                    last_head = Some(head.to_owned());
+                if let Fact::AttemptEnded(ended) = stamped.fact
+                    && let Some(head) = &ended.head
+                {
+                    last_head = Some(head.to_string());
                 }
                 row.take(stamped);
                 Ok(())
