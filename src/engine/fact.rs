@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::stop::Urgency;
 use super::tally::Tally;
+use crate::files::room::Shortage;
 use crate::reply::show::Leave;
 use crate::text::texts::{New, Texts};
 
@@ -328,6 +329,13 @@ pub enum Fact<'a> {
 }
 
 impl Fact<'_> {
+    /// What the disk lacks that is waited for.
+    #[must_use]
+    pub fn shortage(&self) -> Option<Shortage> {
+        let &Self::Waiting { free_bytes, wanted_bytes, .. } = self else { return None };
+        free_bytes.zip(wanted_bytes).map(|(free, wanted)| Shortage { free, wanted })
+    }
+
     /// Whether it is one of the many things that an agent says and does, of which several may come together.
     #[must_use]
     pub fn is_shown(&self) -> bool {

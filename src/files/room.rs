@@ -31,14 +31,6 @@ pub struct Shortage {
     pub wanted: u64,
 }
 
-impl Shortage {
-    /// As lines tell it: both, or nothing.
-    #[must_use]
-    pub fn told(free: Option<u64>, wanted: Option<u64>) -> Option<Self> {
-        free.zip(wanted).map(|(free, wanted)| Self { free, wanted })
-    }
-}
-
 impl Room {
     /// What the file system has that holds this path; `None` where it does not say, as some that hold no files of disks.
     #[must_use]

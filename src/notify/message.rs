@@ -7,7 +7,6 @@ use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, LoopEnded, WaitReason};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::policy::Budget;
-use crate::files::room::Shortage;
 use crate::record::event_line::{line_of, to_line};
 use crate::settings::notify::Moment;
 use crate::text::count;
@@ -151,8 +150,8 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
             let facts = facts(ended);
             format!("{sign} {name} {word}: {facts}{}{}", why.unwrap_or_default(), next.unwrap_or_default())
         }
-        Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
-            if let Some(shortage) = Shortage::told(*free_bytes, *wanted_bytes) {
+        Fact::Waiting { reason, until, .. } => {
+            if let Some(shortage) = stamped.fact.shortage() {
                 return format!(
                     "⏸ {name} waits for room: {shortage}\nnext: ralph resume {}",
                     shell_word(&name)

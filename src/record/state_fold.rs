@@ -11,7 +11,6 @@ use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
-use crate::files::room::Shortage;
 use crate::reply::usage::Usage;
 
 impl State {
@@ -123,9 +122,8 @@ impl State {
                 self.pending = None;
                 Durability::Synced
             }
-            Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
-                let shortage = Shortage::told(*free_bytes, *wanted_bytes);
-                let shortage = shortage.filter(|_| *reason == WaitReason::DiskSpace.into());
+            Fact::Waiting { reason, until, .. } => {
+                let shortage = fact.shortage().filter(|_| *reason == WaitReason::DiskSpace.into());
                 self.stands(Status::Waiting, shortage.is_none().then(|| until.to_utc()));
                 self.waiting_for = shortage.map(|shortage| shortage.to_string());
                 Durability::Synced

@@ -26,7 +26,6 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
 use crate::engine::validator::failure;
-use crate::files::room::Shortage;
 use crate::record::blocks;
 use crate::record::report::{Live, LoopReport};
 use crate::text::duration::of_seconds;
@@ -186,9 +185,8 @@ impl Plain {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
-                let shortage = Shortage::told(*free_bytes, *wanted_bytes);
-                self.waits(stamped, until.to_utc(), shortage, *reason == WaitReason::Overload.into());
+            Fact::Waiting { reason, until, .. } => {
+                self.waits(stamped, until.to_utc(), *reason == WaitReason::Overload.into());
             }
             Fact::BackingOff { pause_s, .. } => {
                 let text = format!("the next iteration begins in {}", duration::format(of_seconds(*pause_s)));
@@ -351,13 +349,8 @@ impl Plain {
     }
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
-    fn waits(
-        &mut self,
-        stamped: &Stamped<'_>,
-        until: DateTime<Utc>,
-        shortage: Option<Shortage>,
-        is_overload: bool,
-    ) {
+    fn waits(&mut self, stamped: &Stamped<'_>, until: DateTime<Utc>, is_overload: bool) {
+        let shortage = stamped.fact.shortage();
         let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();
         self.waits_for_all = self.is_branch_for_person();
         if is_branch {
