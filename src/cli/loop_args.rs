@@ -76,7 +76,7 @@ pub struct RunArgs {
     /// A RALPH.md or its folder, a task's id, or a feature
     #[arg(value_name = "TARGET")]
     pub target: Option<PathBuf>,
-    /// At most this many iterations
+    /// At most this many iterations; 0: no limit
     #[arg(id = MAX_ITERATIONS, long = "max-iterations", alias = "limit", short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Option<String>,
     /// Folder for one file per iteration with what its agent wrote

@@ -50,6 +50,7 @@ fn iterations(words: &[String]) -> anyhow::Result<Option<u64>> {
     }
 }
 
+/// A number of iterations.
 pub(super) fn count(word: &str) -> anyhow::Result<u64> {
     match word.parse() {
         Ok(0) | Err(_) => {
@@ -59,6 +60,11 @@ pub(super) fn count(word: &str) -> anyhow::Result<u64> {
         }
         Ok(count) => Ok(count),
     }
+}
+
+/// A number of iterations, where 0 means that there is no limit.
+pub(super) fn count_or_none(word: &str) -> anyhow::Result<Option<u64>> {
+    if word == "0" { Ok(None) } else { count(word).map(Some) }
 }
 
 /// The prompt file, and the number before or behind it.

@@ -8,7 +8,7 @@ use anyhow::{anyhow, bail};
 use clap::Args as _;
 
 use super::output::{print_as_it_is, remark};
-use super::plain_loop::count;
+use super::plain_loop::count_or_none;
 use crate::cli::RunArgs;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::engine::context::Context;
@@ -39,7 +39,7 @@ const MODE: &str = "run";
 
 /// `ralph run`.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let limit = args.max_iterations.as_deref().map(count).transpose()?;
+    let limit = args.max_iterations.as_deref().map(count_or_none).transpose()?.flatten();
     if args.tasks.prompt.is_some() {
         bail!("the prompt of a RALPH.md is in it: leave -p out");
     }

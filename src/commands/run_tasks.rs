@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, bail};
 
 use super::output::{print_as_it_is, remark};
-use super::plain_loop::count;
+use super::plain_loop::count_or_none;
 use super::{report, starter, task};
 use crate::cli::RunArgs;
 use crate::engine::context::Sink;
@@ -39,8 +39,7 @@ const MODE: &str = "tasks";
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = match (args.flags.resume_limit, args.max_iterations.as_deref()) {
         (Some(limit), _) => Some(limit),
-        (None, Some("0")) => None,
-        (None, Some(limit)) => count(limit).map(Some)?,
+        (None, Some(limit)) => count_or_none(limit)?,
         (None, None) => args.tasks.once.then_some(1),
     };
     let workspace = open_loop(Verb::Tasks, &args.flags)?;

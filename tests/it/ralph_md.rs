@@ -39,6 +39,15 @@ fn everything_is_read_again_before_every_iteration() {
 }
 
 #[test]
+fn a_limit_of_0_is_none() {
+    let scratch = project("agent: mine", "A");
+    scratch.agent("mine", &format!("{RECORDER}\n[ ! -e prompt-3 ]"));
+    let run = scratch.run("run fix -n 0 --stop-on-error");
+    assert!(run.code == Some(4) && scratch.path("prompt-3").exists(), "{run:?}");
+    assert!(!scratch.path("prompt-4").exists());
+}
+
+#[test]
 fn the_prompt_shows_what_commands_print_however_they_end() {
     let scratch = project(
         "agent: mine\nargs: [dir]\ncommands:\n\
@@ -184,7 +193,7 @@ fn what_cannot_work_is_refused_before_anything_starts() {
         ("fix --dir", "'--dir' has no value"),
         ("fix --dirr x", "'--dir'"),
         ("fix --dir x --dir y", "twice"),
-        ("fix -n 0", "'0'"),
+        ("fix -n 00", "'00'"),
         ("fix -n x", "'x'"),
         ("fix -t 0", "0"),
         ("fix --agent claude", "--agent"),
