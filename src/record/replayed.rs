@@ -15,6 +15,7 @@ use crate::engine::fact::{Fact, WaitReason, Word};
 use crate::engine::hindsight::Next;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, Now, Spent};
+use crate::engine::report::Signal;
 use crate::engine::tally::{Last, Tally};
 use crate::process::identity::ProcessIdentity;
 use crate::text::duration::of_seconds;
@@ -190,7 +191,18 @@ impl Replayed {
         let decided = self.taken(line).map(|taken| Next::decided(&self.limits, taken.tally, taken.now));
         match (decided, recorded) {
             (Some(Next::End(decided)), Some(recorded)) if decided.has_words_of(recorded) => Some(decided),
+            (_, Some(Outcome::Complete)) => Some(self.complete()),
             _ => recorded,
+        }
+    }
+
+    /// How a loop ended that is complete: an agent has claimed it, or its source had no more work.
+    fn complete(&self) -> Outcome {
+        let State { tally, at_task, .. } = &self.state;
+        match tally.last {
+            Last::Settled(Signal::Complete) => Outcome::Complete,
+            Last::Settled(_) if at_task.is_none() => Outcome::Written,
+            _ => Outcome::AllDone,
         }
     }
 

@@ -32,7 +32,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use jiff::Zoned;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -127,19 +127,11 @@ pub struct Fault {
 }
 
 /// Reads a word; one of a later release as the word for anything else.
-pub(super) fn known_word<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(super) fn known_word<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Read<T> {
-        Known(T),
-        Unknown(IgnoredAny),
-    }
-    Ok(match Read::deserialize(deserializer)? {
-        Read::Known(word) => word,
-        Read::Unknown(IgnoredAny) => T::default(),
-    })
+    let word = String::deserialize(deserializer)?.into_deserializer();
+    Ok(T::deserialize(word).unwrap_or_else(|_: value::Error| T::default()))
 }
 
 impl Fault {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::branch_project::{BranchProject, plan};
+use crate::run_tasks;
 use crate::scratch::{Scratch, claude_says};
 
 /// A project whose agent fails twice at its first iteration, and costs money.
@@ -79,6 +80,16 @@ fn is_replayed_as_shown(recording: &Path, agent: &str) {
     let again = scratch.run("replay");
     let shown = (&again.stdout, &again.stderr);
     assert_eq!(shown, (&live.stdout, &live.stderr), "{}", recording.display());
+}
+
+#[test]
+fn work_that_is_all_done_is_replayed_as_it_was_shown() {
+    let scratch = run_tasks::tasks(run_tasks::GOOD);
+    run_tasks::add(&scratch, "first");
+    let live = scratch.run("run --all");
+    assert!(live.stderr.contains("all tasks are done"), "{live:?}");
+    let again = scratch.run("replay");
+    assert_eq!((again.stdout, again.stderr), (live.stdout, live.stderr));
 }
 
 fn listing(scratch: &Scratch) -> Vec<String> {

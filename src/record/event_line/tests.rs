@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::fact::{Asked, Word};
+use crate::reply::usage::Class;
+use crate::reply::verdict::Kind;
 
 fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
@@ -93,6 +95,12 @@ fn what_a_later_release_adds_disturbs_nobody() {
         assert_eq!((&*read.name, &read.fact), ("l", &Fact::Unknown));
         assert!(read.write().is_err(), "it would lose what it says");
     }
+    let failed =
+        include_str!("../../../tests/every_fact.jsonl").lines().find(|line| line.contains("reported"));
+    let failed = failed.unwrap().replace("\"limit\"", "\"tired\"").replace("reported", "yawned");
+    let Fact::AttemptEnded(ended) = EventLine::read(&failed).unwrap().fact else { panic!("{failed}") };
+    let failure = ended.failure.unwrap();
+    assert_eq!((failure.class, failure.kind), (Class::Other, Kind::Reported));
     let asked = line(r#""event":"asked","note":null,"stopping":"soon","what":"pause""#);
     let read = EventLine::read(&asked).unwrap();
     let stopping = Word::Other("soon".to_owned());
