@@ -1,15 +1,15 @@
 //! What a claim costs in graphs of a thousand and of a million tasks, compared with the update of a row by its key in the same
-//! database, in alternating rounds; how long the import takes, and how much memory. Prints verdicts for `scripts/bench`; with
-//! `--quick` it only shows that it runs.
+//! database, in alternating rounds; how long the import takes, and how much memory. How long `ralph task import` takes, quiet and beside
+//! another process in the same graph, compared with rows that SQL alone inserts. Prints verdicts for `scripts/bench`; with `--quick`
+//! it only shows that it runs.
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use ralph::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use ralph::graph::{Holder, Scope, Store, import};
+use ralph::graph::{Holder, NewTask, Scope, Store, import};
 use rusqlite::Connection;
 
 /// So many tasks depend on each other and on nothing else.
@@ -20,7 +20,16 @@ const MIDDLES: u64 = 10;
 const BATCH: u64 = 10;
 const LEASE: Duration = Duration::from_mins(5);
 
+/// The first argument of the process beside an import, then the path of the graph.
+const BESIDE: &str = "--beside";
+
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, beside, path] = &*arguments
+        && beside == BESIDE
+    {
+        work_beside(Path::new(path));
+    }
     let quick = std::env::args().any(|argument| argument == "--quick" || argument == "--test");
     let (sizes, rounds) = if quick { ([1_000, 2_000], BATCH) } else { ([1_000, 1_000_000], 500) };
     let mut good = true;
@@ -65,7 +74,99 @@ fn main() -> ExitCode {
         let growth = medians[1][at].as_secs_f64() / medians[0][at].as_secs_f64();
         judge(&format!("claim in {} to {} tasks, {what}", sizes[1], sizes[0]), growth, "times", 2.0);
     }
+    let size = if quick { 1_000 } else { 100_000 };
+    let rows = rows_alone(size);
+    for (what, is_beside) in [("quiet", false), ("beside claims", true)] {
+        let took = import_by_verb(size, is_beside);
+        judge(&format!("'task import' of {size} tasks, {what}"), took.as_secs_f64(), "s", 10.0);
+        let what = format!("  the same, to rows by SQL alone ({rows:.1?})");
+        judge(&what, took.as_secs_f64() / rows.as_secs_f64(), "times", 10.0);
+    }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A new graph in a folder of its own.
+fn new_graph() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let path = folder.path().join(".ralph/progress.db");
+    std::fs::create_dir(folder.path().join(".ralph")).expect("a folder");
+    let mut store = SqliteStore::open(&path, BUSY_TIMEOUT).expect("a new graph");
+    store.add(&NewTask { title: "there before".into(), ..NewTask::default() }).expect("a task");
+    (folder, path)
+}
+
+/// Until the rows of as many tasks and their dependencies are on the disk, by SQL alone.
+fn rows_alone(size: u64) -> Duration {
+    let (_folder, path) = new_graph();
+    let mut plain = Connection::open(&path).expect("the same database");
+    plain.execute_batch("PRAGMA synchronous = FULL; PRAGMA cache_size = -6144").expect("settings");
+    let begun = Instant::now();
+    let all = plain.transaction().expect("a transaction");
+    let task = "INSERT INTO tasks (id, parent, title, created_at, updated_at) VALUES (?1, ?2, ?3, 0, 0)";
+    let mut task = all.prepare(task).expect("SQL");
+    let wait = "INSERT INTO dependencies (blocker, blocked) VALUES (?1, ?2)";
+    let mut wait = all.prepare(wait).expect("SQL");
+    for number in 0..size {
+        let seq = |number: u64| number + 2;
+        let parent = Graph::parent(number).map(seq);
+        task.execute((id(number), parent, format!("Task number {number} of many"))).expect("a row");
+        for before in Graph::blockers(number) {
+            wait.execute([seq(before), seq(number)]).expect("a row");
+        }
+    }
+    drop((task, wait));
+    all.commit().expect("a commit");
+    begun.elapsed()
+}
+
+/// Until `ralph task import` has taken in so many tasks, with seals.
+fn import_by_verb(size: u64, is_beside: bool) -> Duration {
+    let (folder, path) = new_graph();
+    let file = folder.path().join("tasks.jsonl");
+    io::copy(&mut Graph::new(size), &mut std::fs::File::create(&file).expect("a file")).expect("an export");
+    let beside = is_beside.then(|| {
+        let this = std::env::current_exe().expect("this program");
+        let mut child =
+            Command::new(this).arg(BESIDE).arg(&path).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("its first claim");
+        Beside(child)
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+    command.args(["task", "import", "tasks.jsonl", "--ralph-dir", ".ralph"]).current_dir(folder.path());
+    command.env("XDG_STATE_HOME", folder.path().join("state")).stdout(Stdio::null());
+    let begun = Instant::now();
+    assert!(command.status().expect("ralph starts").success());
+    let took = begun.elapsed();
+    drop(beside);
+    let store = SqliteStore::open(&path, BUSY_TIMEOUT).expect("the graph");
+    assert_eq!(store.counts(&Scope::All).expect("counts").total, size + 1);
+    took
+}
+
+/// Claims, releases and counts for ever. Says so once, after the first claim.
+fn work_beside(path: &Path) -> ! {
+    let mut store = SqliteStore::open(path, BUSY_TIMEOUT).expect("the graph");
+    let holder = Holder::of_self("run-beside").expect("we are alive");
+    let mut is_first = true;
+    loop {
+        let claim = store.claim(&Scope::All, &holder, LEASE).expect("a claim").expect("something is ready");
+        store.release(&claim, "bench").expect("a release");
+        store.counts(&Scope::All).expect("counts");
+        if std::mem::take(&mut is_first) {
+            println!("claimed");
+        }
+    }
+}
+
+/// A process that ends with this.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Medians of claims in each scope, and of updates by key.
@@ -146,21 +247,26 @@ impl Graph {
         Self { size, next: 0, open: io::Cursor::new((import::header() + "\n").into_bytes()) }
     }
 
-    /// A part waits for the two or three before it, so that there are more than two dependencies for each task.
-    fn line(number: u64) -> String {
+    fn parent(number: u64) -> Option<u64> {
         let (block, place) = (number / BLOCK * BLOCK, number % BLOCK);
-        let parent = match place {
+        match place {
             0 => None,
             middle if middle <= MIDDLES => Some(block),
             part => Some(block + 1 + part % MIDDLES),
-        };
-        let parent = parent.map_or("null".to_owned(), |parent| format!("\"{}\"", id(parent)));
-        let mut blockers = String::new();
-        for before in 1..=2 + number % 2 {
-            if place > MIDDLES + before {
-                let _ = write!(blockers, "{}\"{}\"", if before > 1 { "," } else { "" }, id(number - before));
-            }
         }
+    }
+
+    /// A part waits for the two or three before it, so that there are more than two dependencies for each task.
+    fn blockers(number: u64) -> impl Iterator<Item = u64> {
+        let before = (1..=2 + number % 2).filter(move |before| number % BLOCK > MIDDLES + before);
+        before.map(move |before| number - before)
+    }
+
+    fn line(number: u64) -> String {
+        let parent = Self::parent(number).map_or("null".to_owned(), |parent| format!("\"{}\"", id(parent)));
+        let blockers: Vec<String> =
+            Self::blockers(number).map(|before| format!("\"{}\"", id(before))).collect();
+        let blockers = blockers.join(",");
         format!(
             "{{\"id\":\"{}\",\"parent_id\":{parent},\"feature\":\"f{}\",\"title\":\"Task number {number} of many\",\"status\":\"pending\",\"priority\":0,\"created_at\":\"2026-01-01T00:00:00Z\",\"updated_at\":\"2026-01-01T00:00:00Z\",\"retry_count\":0,\"max_retries\":3,\"blockers\":[{blockers}]}}\n",
             id(number),

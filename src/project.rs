@@ -484,10 +484,10 @@ impl Project {
     }
 
     /// The key with which this user's ralph seals what it writes into graphs of tasks, and signs requests to loops,
-    /// `~/.local/state/ralph/graph.key`; `None` without a home directory.
+    /// `~/.local/state/ralph/user.key`; `None` without a home directory.
     #[must_use]
-    pub fn graph_key(&self) -> Option<PathBuf> {
-        Some(self.state_home.as_ref()?.join("ralph/graph.key"))
+    pub fn user_key(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/user.key"))
     }
 
     /// What is still to be sent of projects, `~/.local/state/ralph/outbox`; `None` without a home directory.

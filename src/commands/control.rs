@@ -237,10 +237,8 @@ pub(super) fn ask(
 
 /// Why a loop takes no request of this user's, and what can be done.
 fn refused(found: &Loop, pid: u32) -> anyhow::Error {
-    let key = found
-        .project
-        .graph_key()
-        .map_or_else(|| "~/.local/state".to_owned(), |key| key.display().to_string());
+    let key =
+        found.project.user_key().map_or_else(|| "~/.local/state".to_owned(), |key| key.display().to_string());
     anyhow!(
         "loop '{}' (process {pid}) has refused this: it is not signed with the key that the loop began with, and {key} is another \
          one or cannot be used: ask with the ralph and the home directory that started the loop, or end it with 'kill {pid}'",

@@ -19,7 +19,7 @@ pub enum Stream {
 }
 
 /// Who runs: constant for the life of a loop.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopIdentity {
     /// Unique id of this run, also the run mark of its processes.
     pub run: String,

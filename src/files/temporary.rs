@@ -89,7 +89,8 @@ pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile
 
 /// Where a temporary file for a user's file in `folder` is made: the `.ralph` of its project, if that is on the same file system.
 /// `None`: there is none.
-pub(super) fn folder_for(folder: &Path) -> Option<PathBuf> {
+#[must_use]
+pub fn folder_for(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let has_git = |above: &&Path| above.join(".git").symlink_metadata().is_ok();
     let ours = folder.ancestors().find(has_git)?.join(".ralph");

@@ -171,6 +171,12 @@ pub enum GraphError {
 }
 
 impl GraphError {
+    /// Whether there is no graph to go on with at the store's place: it is lost, damaged, or of another program.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Lost { .. } | Self::Damaged { .. })
+    }
+
     /// What another program has done to the store at `path`.
     pub(super) fn damaged(path: &Path, what: &str) -> Self {
         let advice =

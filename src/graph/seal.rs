@@ -7,17 +7,20 @@ use std::path::Path;
 
 use crate::files::FileError;
 use crate::files::key::{self, LENGTH};
-use crate::text::digest::{hmac_sha256, sha256};
+use crate::text::digest::HmacKey;
 
-/// How many hexadecimal digits name a key, and how many sign a thing.
-const NAME: usize = 8;
-const SIGNATURE: usize = 32;
+/// How many bytes name a key, and how many sign a thing.
+const NAME: usize = 4;
+const SIGNATURE: usize = 16;
+/// A seal: the name of its key, the signature of what is sealed, and the signature of its state.
+const WHAT: usize = NAME + SIGNATURE;
+const SEAL: usize = WHAT + SIGNATURE;
 
 /// A key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Key {
-    name: String,
-    bytes: [u8; LENGTH],
+    name: [u8; NAME],
+    hmac: HmacKey,
 }
 
 impl std::fmt::Debug for Key {
@@ -36,39 +39,46 @@ impl Key {
     }
 
     pub(super) fn of(bytes: [u8; LENGTH]) -> Self {
-        Self { name: sha256(&[b"key ", &bytes as &[u8]].concat())[..NAME].to_owned(), bytes }
+        let hmac = HmacKey::of(&bytes);
+        Self { name: first(&hmac, b"name"), hmac }
     }
 
-    /// The seal of a thing with a word for what it is, and another one for how it stands.
+    /// The seal of a thing, and of its state.
     #[must_use]
-    pub(super) fn seal(&self, what: &[u8], how: &[u8]) -> String {
-        let sign = |bytes: &[u8]| hmac_sha256(&self.bytes, bytes)[..SIGNATURE].to_owned();
-        format!("{}:{}:{}", self.name, sign(what), sign(how))
+    pub(super) fn seal(&self, what: &[u8], state: &[u8]) -> [u8; SEAL] {
+        let mut seal = [0; SEAL];
+        seal[..NAME].copy_from_slice(&self.name);
+        seal[NAME..WHAT].copy_from_slice(&first::<SIGNATURE>(&self.hmac, what));
+        seal[WHAT..].copy_from_slice(&first::<SIGNATURE>(&self.hmac, state));
+        seal
     }
 
     /// A number for a thing, of 40 bits: millions of them can be added up.
     #[must_use]
     pub(super) fn number(&self, what: &[u8]) -> i64 {
-        i64::from_str_radix(&hmac_sha256(&self.bytes, what)[..10], 16).unwrap_or_default()
+        let mut number = [0; 8];
+        number[3..].copy_from_slice(&first::<5>(&self.hmac, what));
+        i64::from_be_bytes(number)
     }
 
-    /// Whether a text looks like a seal of another key.
+    /// Whether these bytes look like a seal of another key.
     #[must_use]
-    pub(super) fn is_of_another(&self, seal: &str) -> bool {
-        let parts: Vec<&str> = seal.split(':').collect();
-        let is_hex = |text: &str, length| {
-            text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        matches!(parts[..], [name, what, how]
-            if is_hex(name, NAME) && name != self.name && is_hex(what, SIGNATURE) && is_hex(how, SIGNATURE))
+    pub(super) fn is_of_another(&self, seal: &[u8]) -> bool {
+        seal.len() == SEAL && !seal.starts_with(&self.name)
     }
 }
 
-/// Whether two seals are of the same key and sign the same thing, whatever they say of how it stands.
+/// The first bytes of a signature.
+fn first<const LENGTH: usize>(hmac: &HmacKey, bytes: &[u8]) -> [u8; LENGTH] {
+    let mut first = [0; LENGTH];
+    first.copy_from_slice(&hmac.sign(bytes).as_ref()[..LENGTH]);
+    first
+}
+
+/// Whether two seals are of the same key and sign the same thing, in whatever state.
 #[must_use]
-pub(super) fn is_same_thing(one: &str, other: &str) -> bool {
-    let what = |seal: &str| seal.rsplit_once(':').map(|(what, _)| what.to_owned());
-    what(one).is_some() && what(one) == what(other)
+pub(super) fn is_same_thing(one: &[u8], other: &[u8]) -> bool {
+    one.len() == SEAL && other.len() == SEAL && one[..WHAT] == other[..WHAT]
 }
 
 #[cfg(test)]
@@ -80,13 +90,13 @@ mod tests {
         let [key, other] = [[1; LENGTH], [2; LENGTH]].map(Key::of);
         let seal = key.seal(b"words", b"open");
         assert_eq!(seal, key.seal(b"words", b"open"));
-        assert!(!format!("{key:?}").contains("bytes"));
+        assert!(!format!("{key:?}").contains("hmac"));
         assert!(is_same_thing(&seal, &key.seal(b"words", b"done")));
         assert!(!is_same_thing(&seal, &key.seal(b"other words", b"open")));
         assert!(!is_same_thing(&seal, &other.seal(b"words", b"open")));
         assert!(other.is_of_another(&seal) && !key.is_of_another(&seal));
-        for not in ["", "::", "done", &seal.to_uppercase(), &seal[1..]] {
-            assert!(!other.is_of_another(not), "{not}");
+        for not in [&b""[..], b"done", &seal[1..], &[&seal[..], b"x"].concat()] {
+            assert!(!other.is_of_another(not) && !is_same_thing(not, not), "{not:?}");
         }
     }
 }

@@ -132,12 +132,14 @@ pub struct Unbooked {
     pub reopened: Vec<Task>,
     /// Such ones that this store has opened again before: they stay done.
     pub contested: Vec<Task>,
-    /// Their words, or what they are a part of, are not those that ralph has written.
+    /// Their words, their priorities, or what they are parts of or wait for, are not what ralph has written.
     pub rewritten: Vec<Task>,
     /// How many tasks are not there any more.
     pub missing: u64,
     /// Nobody knows how many there should be.
     pub is_uncounted: bool,
+    /// States, counts or lists of what is ready were not what follows from the graph, and were computed anew.
+    pub is_recomputed: bool,
     /// How many tasks are done as the log and the journal say, in a graph that this key had not sealed.
     pub believed: u64,
 }
@@ -220,6 +222,8 @@ pub trait Store {
     /// Opens again, to be verified, what is called done and was booked by nobody, and answers that, and what else another program
     /// has written. `run` is the one that books through this store.
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError>;
+    /// Whether nobody else has written since [`Store::reopen_unbooked`] looked: what was read since then is what that has found sound.
+    fn is_as_looked_at(&self) -> Result<bool, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were. Marks as unverified stay.
     fn recover(&mut self) -> Result<usize, GraphError>;
 

@@ -197,7 +197,7 @@ impl<'a> Ready<'a> {
         let watch = watch_requests(inbox)?;
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
-        let mut recorder = Recorder::open(project, &identity, setup, &argv)?;
+        let mut recorder = Recorder::open(project, &identity, setup, self.limits.max_iterations, &argv)?;
         // Until the loop has ended.
         let _housekeeping =
             (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(self.settings)));

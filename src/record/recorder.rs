@@ -46,8 +46,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Takes the lock, ends what a dead owner of it left behind, and opens every file. `argv` is the command line that takes the loop
-    /// up again.
+    /// Takes the lock, ends what a dead owner of it left behind, and opens every file. `max_iterations` is how many iterations the loop
+    /// may begin, `argv` the command line that takes it up again.
     ///
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
@@ -55,6 +55,7 @@ impl Recorder {
         project: &Project,
         identity: &LoopIdentity,
         setup: Setup,
+        max_iterations: Option<u64>,
         argv: &[String],
     ) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
@@ -71,7 +72,8 @@ impl Recorder {
         let iterations = IterationsLog::open(&project.iterations_log())?;
         // The run of a branch is its build, which has begun it.
         let project = if project.is_of_branch() { project.clone() } else { project.in_run(&identity.run) };
-        let start = RunStart::now(&identity.run, &setup.verb, argv, process.clone()).of_loop(&setup);
+        let start = RunStart::now(&identity.run, &setup.verb, argv, process.clone());
+        let start = start.of_loop(identity, &setup, max_iterations);
         if project.is_of_branch() {
             start.write_into(&project.logs(), Durability::Atomic)?;
         } else {
@@ -144,7 +146,13 @@ impl Recorder {
     /// # Errors
     /// When a record cannot be written.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let mut taken = self.session.log.take(stamped).and(self.session.events.take(stamped));
+        // The sweep of crashes has to find this order.
+        let is_reversed =
+            cfg!(feature = "test-build") && std::env::var_os("TESTS_OF_RALPH_STATE_FIRST").is_some();
+        let mut taken = self.session.log.take(stamped);
+        if !is_reversed {
+            taken = taken.and(self.session.events.take(stamped));
+        }
         if stamped.outcome().is_some_and(|outcome| outcome != Outcome::Detached)
             && !self.project.is_of_branch()
         {
@@ -154,6 +162,9 @@ impl Recorder {
         if !self.is_displaced {
             taken = taken.and(self.raw.take(stamped)).and(self.iterations.take(stamped));
             taken = taken.and(self.state.take(stamped, self.session.events.length()));
+        }
+        if is_reversed {
+            taken = taken.and(self.session.events.take(stamped));
         }
         taken?;
         if let Fact::Asked { what: Word::Known(what), .. } = stamped.fact
@@ -329,18 +340,22 @@ fn shared_litter(project: &Project) -> Vec<PathBuf> {
     folders.extend(features);
     folders.extend(project.registry());
     folders.extend(project.trust());
-    folders.extend(project.graph_key().and_then(|key| Some(key.parent()?.to_owned())));
+    folders.extend(project.user_key().and_then(|key| Some(key.parent()?.to_owned())));
     folders
 }
 
 /// The folders of the loop, and of the runs of its project.
 fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
+    // What a worker writes of its project's goes by way of a folder that is not its own.
+    folders.extend(temporary::folder_for(project.root()));
     folders.extend(project.branches().into_iter().map(|(_, branch)| branch.records()));
-    // A build of branches is not named by its lock, but its run is the newest one.
-    let newest = project.all_runs().unwrap_or_default().into_iter().next();
-    for run in newest.into_iter().chain(previous.map(|previous| project.run(&previous.run_id))) {
-        folders.extend(run_folder::loop_folders(&run).unwrap_or_default());
+    // A build of branches is not named by its lock, but its run is the newest one, or the last before that of this build.
+    let newest = project.all_runs().unwrap_or_default().into_iter().take(2);
+    for run in newest.chain(previous.map(|previous| project.run(&previous.run_id))) {
+        // Also of a branch that has no logs yet.
+        let of_branches = own::entries(&run).unwrap_or_default();
+        folders.extend(of_branches.into_iter().filter(|path| !path.is_symlink() && path.is_dir()));
         folders.push(run);
     }
     folders.sort();

@@ -88,7 +88,7 @@ fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
 /// # Errors
 /// When the state is there but cannot be read.
 pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found, Option<ReadOn>)> {
-    let anew = |is_listed, otherwise| match remade(project, name, is_listed) {
+    let anew = |lost, otherwise| match remade(project, name, lost) {
         Some((state, recovered)) => (Found::State(Box::new(state)), Some(recovered)),
         None => (otherwise, None),
     };
@@ -97,9 +97,8 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
             let recovered = read_on(project, &mut state);
             (Found::State(state), recovered)
         }
-        Found::Damaged(why) => anew(false, Found::Damaged(why)),
-        // `ralph clean` has removed the entry of a loop that it forgot.
-        Found::Nothing => anew(true, Found::Nothing),
+        Found::Damaged(why) => anew(Lost::Content, Found::Damaged(why)),
+        Found::Nothing => anew(Lost::File, Found::Nothing),
         found => (found, None),
     })
 }
@@ -110,31 +109,42 @@ pub(super) fn is_held(project: &Project, state: &State) -> bool {
     state.active && holder().is_some_and(|holder| holder.run_id == state.run)
 }
 
-/// The state of the loop whose logs are the newest ones in these places, and all attempts that these tell of. `is_listed`: only if
-/// the user's list of loops has that run by this name.
-fn remade(project: &Project, name: &str, is_listed: bool) -> Option<(State, ReadOn)> {
+/// What is lost of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// What its file said. So the newest loop here had begun, also where its log lost all of that in a power cut: nothing of a log is
+    /// synchronised.
+    Content,
+    /// The file itself. The newest loop may not have begun; and `ralph clean` has removed the entry in the user's list of one that it
+    /// forgot.
+    File,
+}
+
+/// The state of the newest loop in these places, and all attempts that its logs tell of.
+fn remade(project: &Project, name: &str, lost: Lost) -> Option<(State, ReadOn)> {
     let entry = || registry::find(&project.registry()?, name, project.ralph_dir());
     if project.is_of_worker() {
         // Its runs are among those of other loops, in a folder that only the list has besides.
         let entry = entry()?;
         let places = entry.places(project);
-        return of_folder(&places, &places.run(&entry.run_id));
+        return of_folder(&places, &places.run(&entry.run_id), lost);
     }
-    let entry = if is_listed { Some(entry()?) } else { None };
-    let mut newest = project.all_logs().into_iter().filter_map(|folder| of_folder(project, &folder));
+    let entry = if lost == Lost::File { Some(entry()?) } else { None };
+    let mut newest = project.all_logs().into_iter().filter_map(|folder| of_folder(project, &folder, lost));
     newest.next().filter(|(state, _)| entry.is_none_or(|entry| entry.run_id == state.run))
 }
 
-/// The state of the loop whose logs are in this folder; `None` where none has begun there, or it is a worker's and these are not its
-/// places.
-fn of_folder(project: &Project, folder: &Path) -> Option<(State, ReadOn)> {
+/// The state of the loop whose logs are in this folder; `None` where none is known to have begun there, or it is a worker's and these
+/// are not its places.
+fn of_folder(project: &Project, folder: &Path, lost: Lost) -> Option<(State, ReadOn)> {
     let start = RunStart::read(folder)?;
     let setup = *start.setup.filter(|setup| setup.worker.is_some() == project.is_of_worker())?;
     let logs = event_logs(folder);
-    let identity = logs.iter().find_map(|log| begun(log))?;
+    let started = start.identity.filter(|_| lost == Lost::Content);
+    let identity = logs.iter().find_map(|log| begun(log)).or(started)?;
     let (argv, records) = (start.argv, Some(project.records()));
     let state = State::new(&identity, start.process, start.started_at, start.cwd);
-    let mut state = State { records, setup, argv, ..state };
+    let mut state = State { records, setup, argv, max_iterations: start.max_iterations, ..state };
     let mut read_on = ReadOn::of(&state);
     for log in logs {
         (state.session_log, state.log_read) = (Some(session_log_of(&log)), 0);

@@ -118,7 +118,7 @@ pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
     own::make_folders(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
-    atomic::write_own(&path, content.as_bytes(), Durability::Atomic)
+    atomic::write_own(&path, content.as_bytes(), Durability::Synced)
         .map(drop)
         .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
 }

@@ -60,7 +60,7 @@ impl Signer {
     /// # Errors
     /// When the key can neither be read nor made.
     pub fn of(project: &Project) -> Result<Option<Self>, FileError> {
-        project.graph_key().map(|path| Self::at(&path)).transpose()
+        project.user_key().map(|path| Self::at(&path)).transpose()
     }
 
     /// With the key in the file at `path`.
@@ -77,7 +77,7 @@ impl Signer {
     /// `None` where there is none, or it cannot be read: the loop has reported that, or refuses the request.
     #[must_use]
     pub fn of_running(project: &Project) -> Option<Self> {
-        let path = project.graph_key()?;
+        let path = project.user_key()?;
         let deadline = Instant::now() + KEY_IS_BACK;
         while !path.exists() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

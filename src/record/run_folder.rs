@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::SUMMARY;
 use super::state::Setup;
+use crate::engine::event::LoopIdentity;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::process::identity::ProcessIdentity;
@@ -46,6 +47,12 @@ pub struct RunStart {
     /// How its loop is set up, by which a state that is lost is made anew; `None` for a command with a loop for each branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Box<Setup>>,
+    /// Which loop that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<LoopIdentity>,
+    /// How many iterations it may begin; `None`: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
 }
 
 impl RunStart {
@@ -61,13 +68,16 @@ impl RunStart {
             cwd: std::env::current_dir().unwrap_or_default(),
             process,
             setup: None,
+            identity: None,
+            max_iterations: None,
         }
     }
 
     /// The same of one loop that is set up so.
     #[must_use]
-    pub fn of_loop(self, setup: &Setup) -> Self {
-        Self { setup: Some(Box::new(setup.clone())), ..self }
+    pub fn of_loop(self, identity: &LoopIdentity, setup: &Setup, max_iterations: Option<u64>) -> Self {
+        let (identity, setup) = (Some(identity.clone()), Some(Box::new(setup.clone())));
+        Self { setup, identity, max_iterations, ..self }
     }
 
     /// Makes the folder of the run, and writes this into it.

@@ -17,10 +17,7 @@ use crate::graph::GraphError;
 impl From<GraphError> for End {
     /// A graph that cannot go on ends the loop.
     fn from(error: GraphError) -> Self {
-        let outcome = match error {
-            GraphError::Lost { .. } | GraphError::Damaged { .. } => Outcome::GraphLost,
-            _ => Outcome::RecordFailed,
-        };
+        let outcome = if error.is_loss() { Outcome::GraphLost } else { Outcome::RecordFailed };
         Self::because(outcome, error.to_string())
     }
 }

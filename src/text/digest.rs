@@ -25,7 +25,23 @@ pub(crate) fn sha256_of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> S
 /// The HMAC-SHA256 of these bytes.
 #[must_use]
 pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> String {
-    hex(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), bytes).as_ref())
+    hex(HmacKey::of(key).sign(bytes).as_ref())
+}
+
+/// A key of HMAC-SHA256 that signs many times: what follows from its bytes is computed once.
+#[derive(Clone)]
+pub(crate) struct HmacKey(hmac::Key);
+
+impl HmacKey {
+    pub(crate) fn of(key: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// The 32 bytes of the signature.
+    #[must_use]
+    pub(crate) fn sign(&self, bytes: &[u8]) -> impl AsRef<[u8]> + use<> {
+        hmac::sign(&self.0, bytes)
+    }
 }
 
 /// Bytes that nobody can guess.

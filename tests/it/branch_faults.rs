@@ -125,6 +125,16 @@ fn a_work_tree_that_was_never_finished_is_made_anew_and_work_in_one_stays() {
 }
 
 #[test]
+fn what_a_killed_build_left_of_a_branch_without_logs_goes_at_the_next_start() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let left = ".ralph/runs/20260101T000000000000000-1/one/.ralph-0123abcd-1-x.tmp";
+    project.scratch.write(left, "");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!project.scratch.path(left).exists());
+}
+
+#[test]
 fn the_lock_of_another_git_is_named_and_never_deleted() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;

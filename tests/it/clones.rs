@@ -291,7 +291,7 @@ fn a_look_at_a_clone_writes_nothing_there() {
         let shows_task = ["task list", "task tree", "task graph", "task export"].contains(&verb);
         assert!(!shows_task || run.code == Some(0) && run.stdout.contains("first"), "{verb}: {run:?}");
     }
-    assert!(!home.join("state/ralph/graph.key").exists());
+    assert!(!home.join("state/ralph/user.key").exists());
     // What its user has written is kept in order by a look, as it was.
     fs::set_permissions(scratch.path(".ralph/progress.db"), fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!((scratch.run("task list").code, scratch.run("history").code), (Some(0), Some(0)));

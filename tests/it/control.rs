@@ -465,7 +465,7 @@ fn a_request_that_an_agent_writes_itself_is_dropped_and_reported() {
 fn at_work_with_a_key() -> (Scratch, Started, PathBuf, Vec<u8>) {
     let scratch = Scratch::new();
     patient(&scratch);
-    let key = scratch.outside().join("home/state/ralph/graph.key");
+    let key = scratch.outside().join("home/state/ralph/user.key");
     let ralph = Started::new(&scratch, "prompt p.md 2");
     wait_for_attempt(&scratch, 1);
     let own = fs::read(&key).unwrap();
@@ -482,7 +482,7 @@ fn a_request_that_the_loop_refuses_is_reported_to_its_sender() {
         assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{verb}: {run:?}");
         let said = "loop 'prompt' (process ";
         assert!(run.stderr.contains(said) && run.stderr.contains("has refused this"), "{verb}: {run:?}");
-        assert!(run.stderr.contains(&advice) && run.stderr.contains("graph.key"), "{verb}: {run:?}");
+        assert!(run.stderr.contains(&advice) && run.stderr.contains("user.key"), "{verb}: {run:?}");
     }
     let left = fs::read_dir(scratch.path(".ralph/requests")).unwrap().count();
     assert_eq!(left, 0, "what is refused is taken back");
@@ -505,14 +505,14 @@ fn a_key_that_an_agent_removes_is_written_back_and_requests_are_taken() {
     go(&scratch, 1);
     let ended = ralph.finish();
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"), "{ended:?}");
-    assert_eq!(ended.stderr.matches("graph.key was removed while the loop runs").count(), 1, "{ended:?}");
+    assert_eq!(ended.stderr.matches("user.key was removed while the loop runs").count(), 1, "{ended:?}");
 }
 
 #[test]
 fn a_key_that_cannot_be_used_is_reported_and_requests_are_taken_without_it() {
     let scratch = Scratch::new();
     patient(&scratch);
-    let key = scratch.outside().join("home/state/ralph/graph.key");
+    let key = scratch.outside().join("home/state/ralph/user.key");
     fs::create_dir_all(key.parent().unwrap()).unwrap();
     fs::write(&key, "short").unwrap();
     let ralph = Started::new(&scratch, "prompt p.md 2");
@@ -522,5 +522,5 @@ fn a_key_that_cannot_be_used_is_reported_and_requests_are_taken_without_it() {
     let ended = ralph.finish();
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"), "{ended:?}");
     assert!(ended.stderr.contains("requests to this loop need no signature"), "{ended:?}");
-    assert!(ended.stderr.contains("graph.key: it is not the key that ralph has made"), "{ended:?}");
+    assert!(ended.stderr.contains("user.key: it is not the key that ralph has made"), "{ended:?}");
 }

@@ -154,18 +154,73 @@ fn a_graph_that_was_truncated_starts_no_run() {
 }
 
 #[test]
-fn a_graph_without_a_table_or_column_starts_no_run() {
+fn a_graph_with_another_schema_starts_no_run() {
     for (change, what) in [
-        ("ALTER TABLE tasks DROP COLUMN seal", "its schema ("),
-        ("DROP TABLE sealed", "its schema ("),
-        ("PRAGMA user_version = 3", "the version of its schema (3, known is 5)"),
+        ("ALTER TABLE tasks DROP COLUMN seal", "changed its schema ("),
+        ("DROP TABLE sealed", "changed its schema ("),
+        ("PRAGMA user_version = 3", "changed the version of its schema (3, known is 6)"),
+        (
+            "ALTER TABLE tasks RENAME TO others; CREATE VIEW tasks AS SELECT * FROM others",
+            "changed its schema (",
+        ),
+        ("DROP INDEX tasks_parent", "changed its schema (the definition of tasks_parent)"),
+        ("DROP INDEX dependencies_blocked", "changed its schema (the definition of dependencies_blocked)"),
+        ("CREATE UNIQUE INDEX one ON tasks (priority, title)", "changed its schema (the definition of one)"),
     ] {
         let scratch = tasks(GOOD);
         add(&scratch, "task");
         Connection::open(scratch.path(".ralph/progress.db")).unwrap().execute_batch(change).unwrap();
         let run = scratch.run("run --all");
         assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{change}: {run:?}");
-        let said = format!("progress.db: another program has changed {what}");
+        let said = format!("progress.db: another program has {what}");
         assert!(run.stderr.contains(&said) && !run.stderr.contains("SELECT"), "{change}: {run:?}");
     }
+}
+
+/// Makes of the bytes of a database what is left there.
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
+#[test]
+fn what_is_no_graph_of_ours_starts_no_run_and_is_kept() {
+    let whole = |scratch: &Scratch| {
+        let path = scratch.path(".ralph/progress.db");
+        let graph = Connection::open(&path).unwrap();
+        graph.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE").unwrap();
+        drop(graph);
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    };
+    let cases: [(Damage, &str); 5] = [
+        (|bytes| bytes[..bytes.len() / 2].to_vec(), "progress.db is torn ("),
+        (|bytes| bytes[..100].to_vec(), "progress.db is "),
+        (|_| "no database\n".repeat(1000).into_bytes(), "progress.db is no database"),
+        // The application's id in the header.
+        (|bytes| [&bytes[..68], b"ELSE", &bytes[72..]].concat(), "is the database of another program"),
+        // All pages but the schema's.
+        (|bytes| [&bytes[..4096], &vec![0x5a; bytes.len() - 4096]].concat(), "progress.db is torn ("),
+    ];
+    for (damage, what) in cases {
+        let scratch = tasks(GOOD);
+        for number in 0..50 {
+            add(&scratch, &format!("task{number}"));
+        }
+        let (path, bytes) = whole(&scratch);
+        let torn = damage(bytes);
+        fs::write(&path, &torn).unwrap();
+        let run = scratch.run("run --all");
+        assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{what}: {run:?}");
+        assert!(run.stderr.contains(what), "{what}: {run:?}");
+        assert_eq!(fs::read(&path).unwrap(), torn, "{what}");
+    }
+    let scratch = tasks(GOOD);
+    add(&scratch, "task");
+    let path = scratch.path(".ralph/progress.db");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let run = scratch.run("run --all");
+    assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{run:?}");
+    assert!(
+        run.stderr.contains("progress.db: it is a folder, not a file: move away what is there"),
+        "{run:?}"
+    );
 }

@@ -101,7 +101,7 @@ fn a_cancel_is_heard_while_commands_run() {
     let child = scratch.start("run fix");
     let command = process_in(&scratch.path("pid"));
     let run = scratch.state()["run"].as_str().unwrap().to_owned();
-    let key = scratch.root().parent().unwrap().join("home/state/ralph/graph.key");
+    let key = scratch.root().parent().unwrap().join("home/state/ralph/user.key");
     let signer = Signer::at(&key).unwrap();
     requests::send(&scratch.path(".ralph/requests"), Some(&signer), &run, Request::Cancel).unwrap();
     let run = finish(child);

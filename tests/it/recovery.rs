@@ -125,6 +125,21 @@ fn a_state_that_is_lost_is_made_anew_from_the_log() {
 }
 
 #[test]
+fn a_power_cut_that_takes_state_and_log_leaves_what_was_started() {
+    for lose in [|log: &Path| fs::write(log, "").unwrap(), |log: &Path| fs::remove_file(log).unwrap()] {
+        let scratch = cut_off();
+        lose(&log(&scratch));
+        scratch.write(".ralph/state.toml", "");
+        let run = scratch.run("status");
+        assert!(run.code == Some(0) && run.stdout.contains("killed"), "{run:?}");
+        let run = scratch.run("resume");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        // All five of its command line: nobody knows of the two before.
+        assert_eq!((attempts(&scratch), started(&scratch)), (7, vec![1, 2, 3, 4, 5]), "{run:?}");
+    }
+}
+
+#[test]
 fn a_loop_that_is_cancelled_after_a_cut_has_all_its_steps() {
     let scratch = cut_off();
     let run = scratch.run("cancel");
@@ -348,4 +363,50 @@ fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
     let advice = "start it anew with 'ralph spawn --replace --name w'";
     assert!(run.code == Some(1) && run.stderr.contains(advice), "{run:?}");
     assert_eq!(tmux.spawn("exit 0", "-n 1 --replace").code, Some(0));
+}
+
+#[test]
+fn a_worker_whose_pane_is_not_known_any_more_goes_on() {
+    for content in ["", "{\"window\": {\"ser", "\0\0\0\0\0\0"] {
+        let tmux = Tmux::new();
+        let plays = "spin 1000,exit 0,exit 0";
+        let mut ralph = tmux.start(plays, "-n 2");
+        tmux.wait_for_screen("Do the thing");
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        fs::write(tmux.folder().join("pane.json"), content).unwrap();
+        let run = finish(tmux.ralph("resume w").env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap());
+        assert_eq!(run.code, Some(0), "{content:?}: {run:?}");
+        tmux.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_power_cut_that_takes_state_and_log_of_a_worker_leaves_what_was_started() {
+    let tmux = Tmux::new();
+    let mut ralph = tmux.start("exit 0,spin 1000", "-n 3");
+    wait_for("the second attempt", || tmux.log().contains(&"[START] iteration 2/3".to_owned()).then_some(()));
+    ralph.kill().unwrap();
+    ralph.wait().unwrap();
+    tmux.tmux(&["kill-server"]);
+    let log = log(&tmux.scratch);
+    for path in [log, tmux.folder().join("state.json"), tmux.folder().join("pane.json")] {
+        fs::write(path, "").unwrap();
+    }
+    let plays = ["exit 0"; 5].join(",");
+    let run = finish(tmux.ralph("resume w").env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    // All three: nobody knows of the one before.
+    assert_eq!(tmux.state()["current_iteration"], 3);
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn what_a_worker_left_of_writing_in_its_project_goes_at_its_next_start() {
+    let tmux = Tmux::new();
+    assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
+    let left = tmux.scratch.path(".ralph/.ralph-0123abcd-1-x.tmp");
+    fs::write(&left, "").unwrap();
+    assert_eq!(tmux.spawn("exit 0", "-n 1 --replace").code, Some(0));
+    assert!(!left.exists());
 }

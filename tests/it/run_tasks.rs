@@ -271,7 +271,7 @@ fn what_was_verified_before_a_kill_is_booked_at_once() {
     for moves_on in [false, true] {
         let scratch = tasks(GOOD);
         let id = add(&scratch, "task");
-        let key = Key::at(&beside(&scratch, "home/state/ralph/graph.key")).unwrap();
+        let key = Key::at(&beside(&scratch, "home/state/ralph/user.key")).unwrap();
         let mut store =
             SqliteStore::open_sealed(&scratch.path(".ralph/progress.db"), BUSY_TIMEOUT, Some(key)).unwrap();
         let holder = Holder::of_self("run-of-a-test").unwrap();

@@ -196,10 +196,85 @@ fn words_and_tasks_that_an_agent_changes_are_told_and_the_run_does_not_end_well(
 }
 
 #[test]
+fn what_an_agent_changes_of_the_order_of_tasks_is_told_and_holds_for_no_task() {
+    for (forged, told, code, reason) in [
+        ("delete from dependencies", "has changed the words of", 4, "unproven"),
+        ("update tasks set priority = -9 where title = 'last'", "has changed the words of", 4, "unproven"),
+        (
+            "insert into ready select 0, -9, seq from tasks where title = 'last'; update tasks set held = 0, status = 0,
+            open_blockers = 0, ready = 1 where title = 'last'",
+            "has changed states of tasks, or what is ready",
+            0,
+            "complete",
+        ),
+        (
+            "delete from ready; update tasks set ready = 0",
+            "has changed states of tasks, or what is ready",
+            0,
+            "complete",
+        ),
+    ] {
+        let scratch = tasks(&format!(
+            "[ $verifies = 1 ] || echo $id >> ../order; [ $n != 1 ] || {}; {GOOD}",
+            sql(forged)
+        ));
+        let own = add(&scratch, "own");
+        let first = add(&scratch, &format!("first --after {own}"));
+        let last = add(&scratch, &format!("last --after {first}"));
+        let free = add(&scratch, "free --priority 5");
+        let ended = run(&scratch, "run --all");
+        ends(&scratch, &ended, code, reason);
+        assert!(ended.stderr.contains(told), "{forged}: {ended:?}");
+        if code == 0 {
+            let order = fs::read_to_string(beside(&scratch, "order")).unwrap();
+            assert_eq!(order.lines().collect::<Vec<_>>(), [&*own, &*first, &*last, &*free], "{forged}");
+        }
+        // It is told once.
+        let ended = run(&scratch, "run --all");
+        ends(&scratch, &ended, 0, "complete");
+        assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");
+    }
+    let scratch =
+        tasks(&format!("[ $n != 1 ] || {}; {GOOD}", sql("insert into dependencies values (2, 1), (1, 2)")));
+    add(&scratch, "own");
+    add(&scratch, "other");
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 5, "graph_lost");
+    assert!(ended.stderr.contains("a cycle, ") && ended.stderr.contains("task deps rm"), "{ended:?}");
+}
+
+#[test]
+fn what_another_program_writes_all_the_time_makes_nothing_done_unseen() {
+    let scratch = tasks(GOOD);
+    add(&scratch, "own");
+    let hard = add(&scratch, "hard");
+    let path = scratch.path(".ralph/progress.db");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        // As an agent of another run does.
+        scope.spawn(|| {
+            let graph = rusqlite::Connection::open(&path).unwrap();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let forge = "DELETE FROM ready WHERE task = 2; UPDATE tasks SET status = 2, work = 2, ready = 0, done_by = '' WHERE seq = 2";
+                // Where the run is faster, the next time.
+                let _ = graph.execute_batch(forge);
+            }
+        });
+        let ended = run(&scratch, "run --all --limit 9");
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        ended
+    });
+    let is_verified = (1..=attempts(&scratch))
+        .any(|number| prompt(&scratch, number).starts_with(&format!("# Verify the task {hard}")));
+    assert!(is_verified || ended.code == Some(4), "{ended:?}");
+    assert!(ended.stderr.contains(&format!("{hard} hard was called done in the graph")), "{ended:?}");
+}
+
+#[test]
 fn without_a_place_for_a_key_a_run_says_so_and_goes_by_the_traces() {
     let scratch = tasks(GOOD);
     add(&scratch, "task");
-    let key = beside(&scratch, "home/state/ralph/graph.key");
+    let key = beside(&scratch, "home/state/ralph/user.key");
     fs::remove_file(&key).unwrap();
     fs::create_dir(&key).unwrap();
     let ended = run(&scratch, "run --all");
@@ -213,7 +288,7 @@ fn a_graph_that_was_moved_is_taken_by_its_traces_once_and_that_is_told() {
     let by_hand = add(&scratch, "by-hand");
     assert_eq!(scratch.run(&format!("task done {by_hand}")).code, Some(0));
     add(&scratch, "task");
-    fs::remove_file(beside(&scratch, "home/state/ralph/graph.key")).unwrap();
+    fs::remove_file(beside(&scratch, "home/state/ralph/user.key")).unwrap();
     let told = "the graph was not sealed with this user's key until now: 1 task taken as done";
     for times in [1, 0] {
         let ended = run(&scratch, "run --all --no-verify");
@@ -236,10 +311,10 @@ fn the_key_is_made_once_and_is_its_owners_alone() {
         assert_eq!(run.code, Some(0), "{run:?}");
     }
     let graph = rusqlite::Connection::open(scratch.path(".ralph/progress.db")).unwrap();
-    let keys = "SELECT count(*), count(DISTINCT substr(seal, 1, 8)) FROM tasks WHERE seal IS NOT NULL";
+    let keys = "SELECT count(*), count(DISTINCT substr(seal, 1, 4)) FROM tasks WHERE seal IS NOT NULL";
     let keys: (i64, i64) = graph.query_row(keys, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(keys, (8, 1));
-    let key = beside(&scratch, "home/state/ralph/graph.key");
+    let key = beside(&scratch, "home/state/ralph/user.key");
     assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 

@@ -47,17 +47,17 @@ impl Held {
         folder.join("pane.json")
     }
 
-    /// Reads what a worker's folder holds; `None`: it has no pane.
+    /// Reads what a worker's folder holds; `None`: it has no pane, or a power cut has damaged the file, which is not synchronised
+    /// because no pane survives that.
     ///
     /// # Errors
-    /// When the file cannot be read, or is none of ours.
+    /// When the file cannot be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, FileError> {
         let path = Self::path(folder);
-        let failed = FileError::at(&path);
         match own::read(&path, LARGEST) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.kind() == NotFound => Ok(None),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(FileError::at(&path)(error)),
         }
     }
 

@@ -63,7 +63,7 @@ pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
 
 /// Whether this user's ralph has written the graph. A look makes no key.
 fn is_ours(project: &Project, graph: &Path) -> bool {
-    let key = project.graph_key().filter(|key| key.exists()).and_then(|key| Key::at(&key).ok());
+    let key = project.user_key().filter(|key| key.exists()).and_then(|key| Key::at(&key).ok());
     key.is_some_and(|key| SqliteStore::is_sealed_with(graph, key))
 }
 

@@ -271,10 +271,8 @@ pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
 
 /// What would end a run later on refuses it, with the same exit code.
 pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast() {
-        Ok(error @ (GraphError::Lost { .. } | GraphError::Damaged { .. })) => {
-            Refused::from(End::from(error)).into()
-        }
+    match error.downcast::<GraphError>() {
+        Ok(error) if error.is_loss() => Refused::from(End::from(error)).into(),
         Ok(error) => error.into(),
         Err(error) => error,
     }
@@ -282,7 +280,7 @@ pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
 
 /// The key with which this user's ralph seals what it writes into graphs; else why there is none.
 pub(super) fn key(project: &Project) -> Result<Key, String> {
-    let path = project.graph_key().ok_or("there is no home directory")?;
+    let path = project.user_key().ok_or("there is no home directory")?;
     Key::at(&path).map_err(|error| error.to_string())
 }
 

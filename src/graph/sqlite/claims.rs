@@ -182,7 +182,9 @@ pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallib
 
 /// The claimed tasks whose holders are gone, and the runs these belonged to.
 pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
-    let query = "SELECT seq, run, holder, lease_until FROM tasks WHERE status = 1";
+    // Another program may have written only that it is claimed.
+    let query = "SELECT seq, coalesce(run, 'another program'), coalesce(holder, ''), coalesce(lease_until, 0) FROM tasks
+        WHERE status = 1";
     let mut statement = graph.prepare_cached(query)?;
     let mut rows = statement.query([])?;
     let mut dead = Vec::new();

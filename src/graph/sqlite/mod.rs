@@ -19,6 +19,7 @@ mod open;
 mod ours;
 mod queries;
 mod rebuild;
+mod schema;
 mod seals;
 mod settle;
 mod spool;
@@ -100,12 +101,6 @@ fn is_full(path: &Path) -> bool {
     path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
 
-/// Whether `SQLite` says that the tables are not as they should be. It has no code for that.
-fn is_of_schema(reason: &str) -> bool {
-    let begins = ["no such ", "duplicate column name", "table ", "index ", "error in "];
-    begins.iter().any(|begin| reason.starts_with(begin))
-}
-
 type Fallible<T> = Result<T, Fault>;
 
 impl From<GraphError> for Fault {
@@ -133,6 +128,10 @@ impl Fault {
             Self::Graph(error) => return error,
             Self::File(error) => {
                 let advice = match error.kind() {
+                    ErrorKind::IsADirectory | ErrorKind::InvalidInput => {
+                        let (what, advice) = (error.to_string(), "move away what is there");
+                        return GraphError::Damaged { path: path.to_owned(), what, advice };
+                    }
                     ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FREE_SPACE,
                     _ => "move away what is there, or fix the permissions of its folder",
                 };
@@ -167,11 +166,14 @@ impl Fault {
                 return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
             }
             // Our own statements are right: the tables are not those that we have made.
-            Some(ErrorCode::Unknown) if is_of_schema(&reason) => {
-                return GraphError::damaged(
-                    &path,
-                    &format!("another program has changed its schema ({reason})"),
-                );
+            Some(ErrorCode::Unknown) => {
+                let what = format!("another program has changed its schema ({reason})");
+                return GraphError::damaged(&path, &what);
+            }
+            // They are right for all that we write: a row is another one, or missing.
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) | None => {
+                let what = format!("another program has written what no ralph writes ({reason})");
+                return GraphError::damaged(&path, &what);
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 "fix the permissions of the file and its folder"
@@ -221,6 +223,11 @@ impl SqliteStore {
         };
         let seen = all();
         self.checked(seen)
+    }
+
+    /// Another one whenever another connection has written.
+    fn data_version(&self) -> Result<i64, GraphError> {
+        self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))
     }
 
     /// What an operation has done, if its files are still at their place.
@@ -395,8 +402,7 @@ impl Store for SqliteStore {
     }
 
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
-        let version =
-            self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))?;
+        let version = self.data_version()?;
         // No other program has written anything since the last time.
         if self.looked_at == Some(version) {
             return Ok(Unbooked::default());
@@ -405,11 +411,12 @@ impl Store for SqliteStore {
         let (path, booked, mut seals) = (self.path.clone(), self.booked.clone(), self.seals.clone());
         let look = |graph: &Connection, seals: Option<&Seals>| {
             open::require_version(graph, &path)?;
+            schema::require(graph, &path)?;
             unbooked::require_indexes(graph, &path)?;
             if let Some(seals) = seals {
                 seals.require_seen(graph, &path)?;
             }
-            unbooked::doubts(graph, (run, &booked), seals, is_first)
+            unbooked::doubts(graph, &path, (run, &booked), seals, is_first)
         };
         let sound = self.read(|graph| {
             let doubts = look(graph, seals.as_ref())?;
@@ -433,6 +440,10 @@ impl Store for SqliteStore {
         self.seals = seals;
         self.looked_at = Some(version);
         Ok(found)
+    }
+
+    fn is_as_looked_at(&self) -> Result<bool, GraphError> {
+        Ok(self.looked_at == Some(self.data_version()?))
     }
 
     fn recover(&mut self) -> Result<usize, GraphError> {

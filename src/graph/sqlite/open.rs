@@ -24,7 +24,7 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// The version of the schema, in the header as well. A database with another one is refused.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 /// Makes the tables.
 pub(super) const TABLES: &str = include_str!("schema/tables.sql");
 /// A little more than what is read of a database over and over, in KiB.

@@ -1,9 +1,12 @@
-//! Computes anew all that follows from the graph, at once: after many changes that is cheaper than one by one. What is
-//! kept in memory is small, for graphs of a million tasks.
+//! Computes anew all that follows from the graph, at once: after many changes that is cheaper than one by one, and it shows whether
+//! what is kept of that is right. What is kept in memory is small, for graphs of a million tasks.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::iter;
 
 use rusqlite::{Connection, params};
 
-use super::settle::{Node, Work, list_as_ready, numbers};
+use super::settle::{Work, numbers};
 use super::{Fallible, cycle, now, number};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
@@ -13,11 +16,14 @@ use crate::graph::transitions::{self, Facts};
 /// No task is above.
 const NONE: u32 = u32::MAX;
 
+/// What is kept of a task that follows from the graph.
+const KEPT: &str = "status, children, done_children, failed_children, open_blockers, held, ready, work";
+const COLUMNS: usize = 8;
+
 /// What follows from the graph for one task, while it is found out.
 #[derive(Clone, Copy)]
 struct Found {
     parent: u32,
-    children: u32,
     done_children: u32,
     failed_children: u32,
     /// How many tasks that it waits for have not ended yet; in the end those that are not done.
@@ -30,10 +36,34 @@ struct Found {
     held: bool,
 }
 
-impl Found {
-    fn facts(&self) -> Facts {
-        let parts = [self.children, self.done_children, self.failed_children];
-        self.work.facts(self.claimed, self.held, parts.map(i64::from))
+/// The parts of each task, as places: of the task at place N the `members` from `begins[N]` to `begins[N + 1]`.
+#[derive(Default)]
+struct Parts {
+    begins: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Parts {
+    fn of(found: &[Found]) -> Self {
+        // First where each one ends; from there each member moves it towards the begin.
+        let mut begins = vec![0; found.len() + 1];
+        for task in found.iter().filter(|task| task.parent != NONE) {
+            begins[task.parent as usize] += 1;
+        }
+        for place in 1..begins.len() {
+            begins[place] += begins[place - 1];
+        }
+        let mut members = vec![0; begins.last().map_or(0, |&end| end as usize)];
+        for (place, task) in (0..).zip(found).filter(|(_, task)| task.parent != NONE) {
+            let at = &mut begins[task.parent as usize];
+            *at -= 1;
+            members[*at as usize] = place;
+        }
+        Self { begins, members }
+    }
+
+    fn range(&self, place: usize) -> std::ops::Range<usize> {
+        self.begins[place] as usize..self.begins[place + 1] as usize
     }
 }
 
@@ -46,6 +76,9 @@ struct Rebuild<'a> {
     /// Their numbers, in order; half as large as they might be.
     seqs: Vec<u32>,
     found: Vec<Found>,
+    parts: Parts,
+    /// A task is a part of one that is not there, or a dependency names one.
+    is_dangling: bool,
 }
 
 /// A begin or an end of a task: its place times two, one more for the end.
@@ -54,22 +87,38 @@ type Point = u32;
 /// Brings everything that follows from the graph up to date. Refused where there is a circle, or something is too deep.
 /// `name` says which task is meant.
 pub(super) fn rebuild(graph: &Connection, name: Name<'_>) -> Fallible<()> {
-    let mut all = Rebuild { graph, name, seqs: Vec::new(), found: Vec::new() };
-    all.load()?;
-    all.walk()?;
-    all.require_levels()?;
-    all.write()
+    Rebuild::of(graph, name)?.write()
 }
 
-impl Rebuild<'_> {
-    fn place(&self, seq: i64) -> Fallible<u32> {
+/// Whether everything that follows from the graph is up to date, and no task names one that is not there. Refused as by [`rebuild`].
+pub(super) fn is_up_to_date(graph: &Connection, name: Name<'_>) -> Fallible<bool> {
+    Rebuild::of(graph, name)?.is_kept()
+}
+
+impl<'a> Rebuild<'a> {
+    fn of(graph: &'a Connection, name: Name<'a>) -> Fallible<Self> {
+        let (seqs, found) = (Vec::new(), Vec::new());
+        let mut all = Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false };
+        all.load()?;
+        all.walk()?;
+        all.require_levels()?;
+        Ok(all)
+    }
+
+    /// Where the task with this number is, if it is there.
+    fn place(&self, seq: i64) -> Option<u32> {
         let place = u32::try_from(seq).ok().and_then(|seq| self.seqs.binary_search(&seq).ok());
-        let place = place.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        Ok(u32::try_from(place).unwrap_or(NONE))
+        place.and_then(|place| u32::try_from(place).ok())
     }
 
     fn seq(&self, place: usize) -> i64 {
         self.seqs[place].into()
+    }
+
+    fn facts(&self, task: &Found, place: usize) -> Facts {
+        let parts = self.parts.range(place).len();
+        let parts = [u32::try_from(parts).unwrap_or(NONE), task.done_children, task.failed_children];
+        task.work.facts(task.claimed, task.held, parts.map(i64::from))
     }
 
     fn load(&mut self) -> Fallible<()> {
@@ -80,32 +129,32 @@ impl Rebuild<'_> {
         let mut rows = statement.query([])?;
         self.found.reserve_exact(self.seqs.len());
         while let Some(row) = rows.next()? {
-            let parent = row.get::<_, Option<i64>>(0)?.map_or(Ok(NONE), |seq| self.place(seq))?;
+            let above: Option<i64> = row.get(0)?;
+            let parent = above.and_then(|seq| self.place(seq));
+            self.is_dangling |= above.is_some() && parent.is_none();
             self.found.push(Found {
-                parent,
-                children: 0,
+                parent: parent.unwrap_or(NONE),
                 done_children: 0,
                 failed_children: 0,
                 open_blockers: 0,
-                waits: [u32::from(parent != NONE), 1],
+                waits: [u32::from(parent.is_some()), 1],
                 work: Work::of(row.get(1)?),
                 status: Status::Pending,
                 claimed: row.get(2)?,
                 held: false,
             });
         }
-        for place in 0..self.found.len() {
-            let parent = self.found[place].parent as usize;
-            if let Some(parent) = self.found.get_mut(parent) {
-                parent.children += 1;
-                parent.waits[1] += 1;
-            }
+        self.parts = Parts::of(&self.found);
+        for (place, task) in self.found.iter_mut().enumerate() {
+            task.waits[1] += u32::try_from(self.parts.range(place).len()).unwrap_or(NONE);
         }
-        let mut statement = self.graph.prepare("SELECT blocked FROM dependencies")?;
+        let mut statement = self.graph.prepare("SELECT blocker, blocked FROM dependencies")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let place = self.place(row.get(0)?)? as usize;
-            self.found[place].waits[0] += 1;
+            match (self.place(row.get(0)?), self.place(row.get(1)?)) {
+                (Some(_), Some(blocked)) => self.found[blocked as usize].waits[0] += 1,
+                _ => self.is_dangling = true,
+            }
         }
         Ok(())
     }
@@ -122,7 +171,7 @@ impl Rebuild<'_> {
             passed += 1;
             let place = (point / 2) as usize;
             if point.is_multiple_of(2) {
-                self.begin(place, &mut open)?;
+                self.begin(place, &mut open);
             } else {
                 self.end(place, &mut open)?;
             }
@@ -142,29 +191,26 @@ impl Rebuild<'_> {
         }
     }
 
-    fn begin(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
+    fn begin(&mut self, place: usize, open: &mut Vec<Point>) {
         let task = self.found[place];
         let parent_held = self.found.get(task.parent as usize).is_some_and(|parent| parent.held);
         self.found[place].held = transitions::is_held(task.open_blockers.into(), parent_held);
-        if task.children > 0 {
-            for seq in numbers(self.graph, "SELECT seq FROM tasks WHERE parent = ?1", self.seq(place))? {
-                let child = self.place(seq)?;
-                self.pass(child * 2, open);
-            }
+        for at in self.parts.range(place) {
+            self.pass(self.parts.members[at] * 2, open);
         }
         self.pass(u32::try_from(place).unwrap_or(NONE) * 2 + 1, open);
-        Ok(())
     }
 
     fn end(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
         let task = self.found[place];
-        let status = transitions::status(&task.facts());
+        let facts = self.facts(&task, place);
+        let status = transitions::status(&facts);
         self.found[place].status = status;
-        self.found[place].work.0 = task.work.0.map(|_| transitions::own(&task.facts()));
+        self.found[place].work.0 = task.work.0.map(|_| transitions::own(&facts));
         for seq in
             numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seq(place))?
         {
-            let blocked = self.place(seq)?;
+            let Some(blocked) = self.place(seq) else { continue };
             self.found[blocked as usize].open_blockers += u32::from(status != Status::Done);
             self.pass(blocked * 2, open);
         }
@@ -202,11 +248,22 @@ impl Rebuild<'_> {
         Ok(GraphError::BadValue(format!("a cycle, {shown}: leave one of these out")))
     }
 
+    /// The places of the tasks above one, the nearest first. Only asked where there is no circle.
+    fn above(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let parent = |&place: &usize| {
+            let parent = self.found[place].parent;
+            (parent != NONE).then_some(parent as usize)
+        };
+        iter::successors(parent(&place), parent)
+    }
+
     /// Nothing may be too deep. Only asked where there is no circle.
     fn require_levels(&self) -> Fallible<()> {
         for (place, task) in self.found.iter().enumerate() {
-            let above = std::iter::successors(Some(task), |task| self.found.get(task.parent as usize));
-            let level = above.take(limits::LEVELS + 1).count();
+            if task.parent == NONE {
+                continue;
+            }
+            let level = 1 + self.above(place).take(limits::LEVELS).count();
             if level > limits::LEVELS {
                 limits::level(&(self.name)(self.seq(place))?, level)?;
             }
@@ -218,40 +275,104 @@ impl Rebuild<'_> {
     fn before(&self, point: Point) -> Fallible<Vec<Point>> {
         let place = (point / 2) as usize;
         let task = &self.found[place];
-        let (mut points, query) = if point.is_multiple_of(2) {
-            let parent = (task.parent != NONE).then(|| task.parent * 2);
-            (Vec::from_iter(parent), "SELECT blocker FROM dependencies WHERE blocked = ?1")
-        } else {
-            (vec![point - 1], "SELECT seq FROM tasks WHERE parent = ?1")
-        };
-        for seq in numbers(self.graph, query, self.seq(place))? {
-            points.push(self.place(seq)? * 2 + 1);
+        if !point.is_multiple_of(2) {
+            let parts = &self.parts.members[self.parts.range(place)];
+            return Ok(iter::once(point - 1).chain(parts.iter().map(|part| part * 2 + 1)).collect());
         }
-        Ok(points)
+        let blockers = "SELECT blocker FROM dependencies WHERE blocked = ?1";
+        let blockers = numbers(self.graph, blockers, self.seq(place))?;
+        let parent = (task.parent != NONE).then(|| task.parent * 2);
+        let blockers = blockers.into_iter().filter_map(|seq| self.place(seq));
+        Ok(parent.into_iter().chain(blockers.map(|blocker| blocker * 2 + 1)).collect())
+    }
+
+    /// What follows for a task, as the columns in [`KEPT`] have it.
+    fn columns(&self, place: usize) -> [i64; COLUMNS] {
+        let task = &self.found[place];
+        let facts = self.facts(task, place);
+        let counts = [facts.children, facts.done, facts.failed, task.open_blockers.into()];
+        let [children, done, failed, blockers] = counts;
+        let (held, ready) = (task.held.into(), self.is_listed(place).into());
+        [number(task.status), children, done, failed, blockers, held, ready, task.work.number()]
+    }
+
+    fn is_listed(&self, place: usize) -> bool {
+        let task = &self.found[place];
+        let parent = self.found.get(task.parent as usize).map(|parent| parent.status);
+        transitions::is_listed(&self.facts(task, place), parent)
+    }
+
+    /// The lists that a task is in, if it can be claimed: see `ready` in the schema.
+    fn scopes(&self, place: usize, feature: Option<i64>) -> impl Iterator<Item = i64> + '_ {
+        let within = iter::once(place).chain(self.above(place)).map(|place| self.seq(place));
+        iter::once(0).chain(feature.map(|feature| -feature)).chain(within)
+    }
+
+    /// Shows each task with what is kept of it, its priority and its feature.
+    fn kept(
+        &self,
+        mut each: impl FnMut(usize, [i64; COLUMNS], i64, Option<i64>) -> Fallible<()>,
+    ) -> Fallible<()> {
+        let mut statement =
+            self.graph.prepare(&format!("SELECT priority, feature, {KEPT} FROM tasks ORDER BY seq"))?;
+        let mut rows = statement.query([])?;
+        for place in 0..self.found.len() {
+            let Some(row) = rows.next()? else { break };
+            let mut kept = [0; COLUMNS];
+            for (at, value) in kept.iter_mut().enumerate() {
+                *value = row.get(at + 2)?;
+            }
+            each(place, kept, row.get(0)?, row.get(1)?)?;
+        }
+        Ok(())
+    }
+
+    fn is_kept(&self) -> Fallible<bool> {
+        // Of lists in no order, with sums that nobody outside can predict.
+        let hash = RandomState::new();
+        let (mut is_kept, mut expected, mut listed) = (!self.is_dangling, 0_u64, 0_u64);
+        self.kept(|place, kept, priority, feature| {
+            is_kept &= kept == self.columns(place);
+            if self.is_listed(place) {
+                for scope in self.scopes(place, feature) {
+                    expected = expected.wrapping_add(hash.hash_one((scope, priority, self.seq(place))));
+                }
+            }
+            Ok(())
+        })?;
+        let mut statement = self.graph.prepare("SELECT scope, priority, task FROM ready")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let row: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            listed = listed.wrapping_add(hash.hash_one(row));
+        }
+        Ok(is_kept && listed == expected)
     }
 
     fn write(&self) -> Fallible<()> {
         self.graph.execute("DELETE FROM ready", [])?;
-        let mut update = self.graph.prepare(
-            "UPDATE tasks SET status = ?2, children = ?3, done_children = ?4, failed_children = ?5, open_blockers = ?6,
-            held = ?7, ready = ?8, work = ?10, updated_at = iif(status = ?2, updated_at, ?9) WHERE seq = ?1 AND (status, children,
-            done_children, failed_children, open_blockers, held, ready, work) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10)",
-        )?;
-        let now = now();
-        for (&seq, task) in self.seqs.iter().zip(&self.found) {
-            let seq = i64::from(seq);
-            let parent = self.found.get(task.parent as usize).map(|parent| parent.status);
-            let ready = transitions::is_listed(&task.facts(), parent);
-            let counts = [task.children, task.done_children, task.failed_children, task.open_blockers];
-            let [children, done, failed, blockers] = counts;
-            let status = number(task.status);
-            let work = task.work.number();
-            update.execute(params![
-                seq, status, children, done, failed, blockers, task.held, ready, now, work
-            ])?;
-            if ready {
-                list_as_ready(self.graph, seq, &Node::read(self.graph, seq)?, true)?;
+        let mut list = self.graph.prepare("INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)")?;
+        let mut changed: Vec<u32> = Vec::new();
+        self.kept(|place, kept, priority, feature| {
+            if kept != self.columns(place) {
+                changed.push(u32::try_from(place).unwrap_or(NONE));
             }
+            if self.is_listed(place) {
+                for scope in self.scopes(place, feature) {
+                    list.execute([scope, priority, self.seq(place)])?;
+                }
+            }
+            Ok(())
+        })?;
+        let mut update = self.graph.prepare(&format!(
+            "UPDATE tasks SET updated_at = iif(status = ?3, updated_at, ?2), ({KEPT}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            WHERE seq = ?1"
+        ))?;
+        let now = now();
+        for place in changed {
+            let [status, children, done, failed, blockers, held, ready, work] = self.columns(place as usize);
+            let seq = self.seq(place as usize);
+            update.execute(params![seq, now, status, children, done, failed, blockers, held, ready, work])?;
         }
         Ok(())
     }

@@ -15,17 +15,21 @@ use super::Fallible;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
-/// The seal that a row of `tasks` should have: in which graph, what it is, and how it stands. With its own number, by which its parts
-/// name it, and the name of its feature, by which people do.
+/// The seal that a row of `tasks` should have: of the graph, of what the task is and when it is worked on (its words, what it is a
+/// part of and waits for, its priority; with its own number, by which others name it, and the name of its feature, by which people
+/// do), and of its state.
 pub(super) const SEAL: &str =
-    "seal(9, (SELECT graph FROM sealed), (SELECT generation FROM sealed), id, seq, title,
-    (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
-    (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0,
-    work, done_by, unverified, done_at_commit)";
-/// The seal that the number of tasks, and which ones they are, should have.
-pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, changes, tasks, ids)";
-/// How many of the values that are sealed say of what something is said: the graph, its generation, and the task or the change.
-const SUBJECT: usize = 3;
+    "seal(10, (SELECT graph FROM sealed), id, seq, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
+    (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0, priority,
+    (SELECT group_concat(blocker ORDER BY blocker) FROM dependencies WHERE blocked = tasks.seq),
+    work, done_by, unverified, done_at_commit, (SELECT times FROM reopened WHERE task = tasks.seq))";
+/// The seal that the row of `sealed` should have.
+pub(super) const SEAL_OF_NUMBER: &str = "seal(2, graph, changes, tasks, ids, reopenings)";
+/// How many of the values that are sealed say whose state it is: the graph, and the task or the change.
+const SUBJECT: usize = 2;
+/// The columns of a task that its seal covers.
+const COLUMNS: [&str; 8] =
+    ["title", "parent", "feature", "priority", "work", "done_by", "unverified", "done_at_commit"];
 
 /// What a store with a key knows of seals.
 #[derive(Debug, Clone)]
@@ -62,55 +66,50 @@ impl Seals {
 
 /// The functions `seal` and `mark` for SQL. Only for this connection: no other program can call them.
 pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
-    teach_marks(connection, key)?;
-    let key = Arc::clone(key);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    let sealing = Arc::clone(key);
     connection.create_scalar_function("seal", -1, flags, move |call| {
         let first: usize = call.get(0)?;
-        let (mut what, mut how) = (Vec::new(), Vec::new());
+        let (mut what, mut state) = (b"what".to_vec(), b"state".to_vec());
         for at in 1..call.len() {
-            let part = if at <= first { &mut what } else { &mut how };
-            append(part, call.get_raw(at));
-            if at == SUBJECT {
-                // How it stands is said of exactly this one.
-                how.clone_from(&what);
+            let value = call.get_raw(at);
+            if at <= first {
+                append(&mut what, value);
+            }
+            if at <= SUBJECT || at > first {
+                append(&mut state, value);
             }
         }
-        Ok(key.seal(&what, &how))
+        Ok(sealing.seal(&what, &state))
+    })?;
+    // A number for something: an id, or how often a task was opened again.
+    let marking = Arc::clone(key);
+    connection.create_scalar_function("mark", -1, flags, move |call| {
+        let mut what = b"mark".to_vec();
+        (0..call.len()).for_each(|at| append(&mut what, call.get_raw(at)));
+        Ok(marking.number(&what))
     })?;
     Ok(())
 }
 
-/// The function `mark` for SQL: a number for an id.
-fn teach_marks(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
-    let key = Arc::clone(key);
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("mark", 1, flags, move |call| {
-        let mut id = b"id ".to_vec();
-        append(&mut id, call.get_raw(0));
-        Ok(key.number(&id))
-    })?;
-    Ok(())
-}
-
-/// Each value with its length before it, so that none can run into the next.
+/// Each value with its kind and its length before it, so that none can run into the next.
 fn append(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
-    let number;
-    let value: &[u8] = match value {
-        ValueRef::Null => return bytes.extend(b"-"),
+    match value {
+        ValueRef::Null => bytes.push(b'-'),
         ValueRef::Integer(value) => {
-            number = value.to_string();
-            number.as_bytes()
+            bytes.push(b'i');
+            bytes.extend(value.to_le_bytes());
         }
         ValueRef::Real(value) => {
-            number = value.to_string();
-            number.as_bytes()
+            bytes.push(b'r');
+            bytes.extend(value.to_le_bytes());
         }
-        ValueRef::Text(value) | ValueRef::Blob(value) => value,
-    };
-    bytes.extend(value.len().to_string().bytes());
-    bytes.push(b':');
-    bytes.extend(value);
+        ValueRef::Text(value) | ValueRef::Blob(value) => {
+            bytes.push(b't');
+            bytes.extend((value.len() as u64).to_le_bytes());
+            bytes.extend(value);
+        }
+    }
 }
 
 /// Notes from now on which tasks are touched through this connection.
@@ -121,10 +120,7 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
         )
     };
     let is_new = |task: &str| format!("NOT EXISTS (SELECT 1 FROM touched WHERE task = {task})");
-    let of = |row: &str| {
-        let columns = ["title", "parent", "feature", "work", "done_by", "unverified", "done_at_commit"];
-        columns.map(|column| format!("{row}.{column}")).join(", ")
-    };
+    let of = |row: &str| COLUMNS.map(|column| format!("{row}.{column}")).join(", ");
     let of_tasks = format!(
         "CREATE TEMP TABLE touched (task INTEGER PRIMARY KEY, is_sound INTEGER, was_done INTEGER,
           change INTEGER NOT NULL DEFAULT 0, ids INTEGER NOT NULL DEFAULT 0);
@@ -135,21 +131,23 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
           INSERT INTO touched (task, change) SELECT old.seq, 0 WHERE {is_new};
           UPDATE touched SET change = change - 1, ids = ids - mark(old.id) WHERE task = old.seq;
         END;
-        CREATE TEMP TRIGGER task_changed
-        BEFORE UPDATE OF title, parent, feature, work, done_by, unverified, done_at_commit ON main.tasks
+        CREATE TEMP TRIGGER task_changed BEFORE UPDATE OF {columns} ON main.tasks
         WHEN ({old}) IS NOT ({new}) AND {is_new} BEGIN {touch}; END;",
+        columns = COLUMNS.join(", "),
         is_new = is_new("old.seq"),
         old = of("old"),
         new = of("new"),
         touch = touch("old.seq")
     );
     connection.execute_batch(&of_tasks)?;
-    for (event, row) in [("INSERT", "new"), ("UPDATE", "old"), ("DELETE", "old")] {
-        let task = format!("{row}.task");
-        let (is_new, touch) = (is_new(&task), touch(&task));
-        connection.execute_batch(&format!(
-            "CREATE TEMP TRIGGER described_by_{event} BEFORE {event} ON main.descriptions WHEN {is_new} BEGIN {touch}; END;"
-        ))?;
+    for (table, column) in [("descriptions", "task"), ("dependencies", "blocked")] {
+        for (event, row) in [("INSERT", "new"), ("UPDATE", "old"), ("DELETE", "old")] {
+            let task = format!("{row}.{column}");
+            let (is_new, touch) = (is_new(&task), touch(&task));
+            connection.execute_batch(&format!(
+                "CREATE TEMP TRIGGER {table}_by_{event} BEFORE {event} ON main.{table} WHEN {is_new} BEGIN {touch}; END;"
+            ))?;
+        }
     }
     Ok(())
 }
@@ -157,28 +155,35 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
 /// Seals what this transaction has touched and was as sealed before.
 pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     let count = "SELECT count(*), coalesce(sum(change), 0), coalesce(sum(ids), 0) FROM touched";
-    let (touched, change, ids): (i64, i64, i64) =
+    let (touched, tasks, ids): (i64, i64, i64) =
         graph.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     if touched == 0 {
         return Ok(());
     }
-    let opens_again =
-        "SELECT EXISTS (SELECT 1 FROM touched JOIN tasks ON seq = task WHERE was_done AND work <> 2)";
-    if graph.prepare_cached(opens_again)?.query_row([], |row| row.get(0))? {
-        begin_generation(graph)?;
-    }
+    let reopenings = count_reopened(graph)?;
     let seal =
         format!("UPDATE tasks SET seal = {SEAL} WHERE seq IN (SELECT task FROM touched WHERE is_sound)");
     graph.prepare_cached(&seal)?.execute([])?;
-    if (change, ids) != (0, 0) {
+    if (tasks, ids, reopenings) != (0, 0, 0) {
         let seal = format!(
-            "UPDATE sealed SET tasks = tasks + ?1, ids = ids + ?2, changes = changes + 1,
-            seal = seal(3, graph, generation, changes + 1, tasks + ?1, ids + ?2) WHERE seal IS {SEAL_OF_NUMBER}"
+            "UPDATE sealed SET tasks = tasks + ?1, ids = ids + ?2, reopenings = reopenings + ?3, changes = changes + 1,
+            seal = seal(2, graph, changes + 1, tasks + ?1, ids + ?2, reopenings + ?3) WHERE seal IS {SEAL_OF_NUMBER}"
         );
-        graph.prepare_cached(&seal)?.execute([change, ids])?;
+        graph.prepare_cached(&seal)?.execute([tasks, ids, reopenings])?;
     }
     graph.prepare_cached("DELETE FROM touched")?.execute([])?;
     Ok(())
+}
+
+/// Counts for each task that was done how often it was opened again: its seals of before are none any more, so that no row in which
+/// it was done can be put back. Answers by how much that changes the sum of their marks.
+fn count_reopened(graph: &Transaction<'_>) -> Fallible<i64> {
+    let count = "INSERT INTO reopened (task, times) SELECT task, 1 FROM touched JOIN tasks ON seq = task
+        WHERE was_done AND work <> 2 ON CONFLICT (task) DO UPDATE SET times = times + 1
+        RETURNING mark(task, times) - iif(times > 1, mark(task, times - 1), 0)";
+    let mut statement = graph.prepare_cached(count)?;
+    let changes = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    Ok(changes.sum::<rusqlite::Result<i64>>()?)
 }
 
 /// Seals a task at the end of this transaction, whatever it was before.
@@ -195,10 +200,10 @@ pub(super) fn seal_empty(graph: &Connection) -> Fallible<()> {
     if has_tasks { Ok(()) } else { seal_number(graph) }
 }
 
-/// Seals the number of tasks as it is, and which ones they are.
+/// Seals the number of tasks as it is, which ones they are, and how often they were opened again.
 pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
     let count = "UPDATE sealed SET (tasks, ids) = (SELECT count(*), coalesce(sum(mark(id)), 0) FROM tasks),
-        changes = changes + 1";
+        reopenings = (SELECT coalesce(sum(mark(task, times)), 0) FROM reopened), changes = changes + 1";
     graph.execute(count, [])?;
     graph.execute(&format!("UPDATE sealed SET seal = {SEAL_OF_NUMBER}"), [])?;
     Ok(())
@@ -207,48 +212,32 @@ pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
 /// Makes it another graph, which no seal is of yet, and seals all as it is at the end of this transaction.
 pub(super) fn seal_anew(graph: &Connection) -> Fallible<()> {
     graph.execute_batch(
-        "DELETE FROM sealed; INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
+        "DELETE FROM reopened; DELETE FROM sealed; INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
         INSERT INTO touched (task, is_sound) SELECT seq, 1 FROM tasks WHERE true ON CONFLICT (task) DO UPDATE SET is_sound = 1;",
     )?;
     seal_number(graph)
-}
-
-/// Begins another generation: seals of before are none any more, so that no row in which a task was done can be put back. Of the
-/// tasks, what is as sealed is sealed at the end of this transaction.
-fn begin_generation(graph: &Connection) -> Fallible<()> {
-    let touch_all = format!(
-        "INSERT INTO touched (task, is_sound) SELECT seq, seal IS {SEAL} FROM tasks WHERE true ON CONFLICT (task) DO NOTHING"
-    );
-    graph.execute(&touch_all, [])?;
-    let begin = format!(
-        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, changes, tasks, ids)
-        WHERE seal IS {SEAL_OF_NUMBER}"
-    );
-    graph.execute(&begin, [])?;
-    Ok(())
 }
 
 /// Which graph it is, and how far it has come.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     graph: String,
-    generation: i64,
     changes: i64,
 }
 
 impl Identity {
     /// Whether it is the graph that was `seen`, and no older state of it.
     fn goes_on(&self, seen: &Self) -> bool {
-        self.graph == seen.graph && self.generation >= seen.generation && self.changes >= seen.changes
+        self.graph == seen.graph && self.changes >= seen.changes
     }
 }
 
 /// Which graph it is; none where another program has removed that.
 pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
-    let query = "SELECT graph, generation, changes FROM sealed WHERE graph IS NOT NULL";
-    let identity = graph.prepare_cached(query)?.query_row([], |row| {
-        Ok(Identity { graph: row.get(0)?, generation: row.get(1)?, changes: row.get(2)? })
-    });
+    let query = "SELECT graph, changes FROM sealed WHERE graph IS NOT NULL";
+    let identity = graph
+        .prepare_cached(query)?
+        .query_row([], |row| Ok(Identity { graph: row.get(0)?, changes: row.get(1)? }));
     Ok(identity.optional()?)
 }
 
@@ -261,6 +250,8 @@ pub(super) enum Tally {
         tasks: i64,
         /// The sum of their ids' marks.
         ids: i64,
+        /// Whether they were opened again as often as it says.
+        is_reopened_as_sealed: bool,
     },
     /// Another key has sealed it.
     OfAnother,
@@ -272,10 +263,13 @@ pub(super) enum Tally {
 
 /// What this graph says of its tasks as a whole.
 pub(super) fn tally(graph: &Connection, seals: &Seals) -> Fallible<Tally> {
-    let query = format!("SELECT tasks, ids, seal, {SEAL_OF_NUMBER} FROM sealed");
+    let query = format!(
+        "SELECT tasks, ids, reopenings = (SELECT coalesce(sum(mark(task, times)), 0) FROM reopened), seal, {SEAL_OF_NUMBER}
+        FROM sealed"
+    );
     let row = graph.prepare_cached(&query)?.query_row([], |row| {
-        let (seal, right) = (row.get::<_, Option<String>>(2)?, row.get::<_, String>(3)?);
-        Ok((Tally::Ours { tasks: row.get(0)?, ids: row.get(1)? }, seal, right))
+        let ours = Tally::Ours { tasks: row.get(0)?, ids: row.get(1)?, is_reopened_as_sealed: row.get(2)? };
+        Ok((ours, row.get::<_, Option<Vec<u8>>>(3)?, row.get::<_, Vec<u8>>(4)?))
     });
     Ok(match row.optional()? {
         Some((ours, Some(seal), right)) if seal == right => ours,

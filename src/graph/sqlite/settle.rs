@@ -167,7 +167,8 @@ pub(super) fn count_child(
 /// Enters a task in the lists of those that can be claimed, or takes it out of them.
 pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
     let mut change = graph.prepare_cached(if ready {
-        "INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)"
+        // Another program may have listed it.
+        "INSERT OR IGNORE INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)"
     } else {
         "DELETE FROM ready WHERE scope = ?1 AND priority = ?2 AND task = ?3"
     })?;

@@ -3,6 +3,8 @@
 //! What ralph writes carries a seal, see [`super::seals`]. Without a key, and at the first look at a graph whose number of tasks this key
 //! has not sealed, the traces of a booked end have to fit together: the last line that ralph wrote into the task's log says that it is
 //! done, and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
+//!
+//! What follows from the rest (states, counts, lists of what is ready) has no seal: it is computed anew and compared.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,9 +12,9 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction};
 
 use super::edits::write_log;
-use super::rebuild::rebuild;
+use super::rebuild::{is_up_to_date, rebuild};
 use super::seals::{self, SEAL, Seals, Tally};
-use super::{Fallible, number, queries};
+use super::{Fallible, Fault, number, queries};
 use crate::graph::error::GraphError;
 use crate::graph::seal::is_same_thing;
 use crate::graph::store::Unbooked;
@@ -25,30 +27,38 @@ const TRACES: &str = "SELECT t.id, t.done_by, t.work <> 0,
         WHERE line.task = t.seq AND NOT line.said ORDER BY line.seq DESC LIMIT 1), '') LIKE 'done%' END,
     EXISTS (SELECT 1 FROM journal WHERE task = t.id AND run = t.done_by AND outcome = 0)
     FROM tasks AS t WHERE t.seq = ?1";
-/// Whether a task is called done although a part of it is not.
-const BROKEN: &str = "SELECT EXISTS (SELECT 1 FROM tasks AS part CROSS JOIN tasks AS t ON t.seq = part.parent
-    WHERE part.parent IS NOT NULL AND part.status <> 2 AND t.status = 2)";
+/// Takes back what names tasks and features that are not there any more.
+const DANGLING: &str = "DELETE FROM dependencies WHERE blocker NOT IN (SELECT seq FROM tasks) OR blocked NOT IN (SELECT seq FROM tasks);
+    UPDATE tasks SET parent = NULL WHERE parent NOT IN (SELECT seq FROM tasks);
+    UPDATE tasks SET feature = NULL WHERE feature NOT IN (SELECT seq FROM features);";
+
+/// What the log says of a task whose words do not fit its seal.
+const REWRITTEN: &str =
+    "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
 
 /// What is wrong in a graph.
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own, and found by itself")]
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     /// Called done, and nobody has booked them.
     unbooked: Vec<i64>,
     /// Such ones that were opened again before, and that another key has sealed: two runs would do that for ever.
     contested: Vec<i64>,
-    /// Their words are not those that were sealed.
+    /// Their words, priorities, or what they are parts of or wait for, are not those that were sealed.
     rewritten: Vec<i64>,
     /// Open, and the rest of what was sealed does not fit.
     stale: Vec<i64>,
     /// How many tasks there are less than there should be; below zero: more.
     missing: i64,
     is_uncounted: bool,
+    /// Nobody knows how often tasks were opened again.
+    is_reopened_unseen: bool,
     /// The graph was not sealed by this key until now.
     is_unsealed: bool,
     /// So many tasks are done by their traces alone, as it was not sealed by this key.
     believed: u64,
-    /// A part of a task that is called done is not.
-    is_broken: bool,
+    /// States, counts or lists are not what follows from the graph.
+    is_out_of_date: bool,
 }
 
 impl Doubts {
@@ -61,12 +71,14 @@ impl Doubts {
             stale,
             missing,
             is_uncounted,
+            is_reopened_unseen,
             is_unsealed,
-            is_broken,
+            is_out_of_date,
             believed: _,
         } = self;
         let tasks = [unbooked, contested, rewritten, stale];
-        let is_else = *is_uncounted || *is_unsealed || *is_broken || *missing != 0;
+        let is_else =
+            *is_uncounted || *is_reopened_unseen || *is_unsealed || *is_out_of_date || *missing != 0;
         !is_else && tasks.iter().all(|tasks| tasks.is_empty())
     }
 
@@ -86,8 +98,8 @@ struct Row {
     seq: i64,
     work: i64,
     is_done: bool,
-    seal: Option<String>,
-    right: Option<String>,
+    seal: Option<Vec<u8>>,
+    right: Option<Vec<u8>>,
 }
 
 /// The tasks that there are.
@@ -120,43 +132,56 @@ impl Row {
     fn has_its_words(&self) -> bool {
         self.seal.as_ref().zip(self.right.as_ref()).is_some_and(|(seal, right)| is_same_thing(seal, right))
     }
-
-    /// What is called done, or may become so without any work.
-    fn is_finished(&self) -> bool {
-        self.is_done || matches!(self.work, 0 | 2)
-    }
 }
 
-/// Refuses a graph whose indexes lack tasks: a run over a part of it would end without them.
+/// Refuses a graph whose indexes lack rows: a run over a part of it would end without them.
 pub(super) fn require_indexes(graph: &Connection, path: &Path) -> Fallible<()> {
-    let count =
-        |column: &str, from: &str| format!("SELECT count(*) FROM tasks {from} WHERE {column} IS NOT NULL");
-    for (column, index) in [("parent", "tasks_parent"), ("feature", "tasks_feature")] {
-        let (all, listed) = (count(column, "NOT INDEXED"), count(column, &format!("INDEXED BY {index}")));
+    for (table, column, index) in [
+        ("tasks", "parent", "tasks_parent"),
+        ("tasks", "feature", "tasks_feature"),
+        ("dependencies", "blocked", "dependencies_blocked"),
+    ] {
+        let count = |from: &str| format!("SELECT count(*) FROM {table} {from} WHERE {column} IS NOT NULL");
+        let (all, listed) = (count("NOT INDEXED"), count(&format!("INDEXED BY {index}")));
         let mut query = graph.prepare_cached(&format!("SELECT ({all}) = ({listed})"))?;
         if !query.query_row([], |row| row.get(0))? {
-            let what = "another program has taken tasks out of one of its indexes";
+            let what = "another program has taken rows out of one of its indexes";
             return Err(GraphError::damaged(path, what).into());
         }
     }
     Ok(())
 }
 
+/// Whether what follows from the graph is up to date. Refused where nothing can follow from it: tasks wait for each other in a circle.
+fn is_settled(graph: &Connection, path: &Path) -> Fallible<bool> {
+    is_up_to_date(graph, &|seq| queries::id(graph, seq)).map_err(|fault| match fault {
+        Fault::Graph(error) => {
+            let what = format!("another program has changed what tasks wait for or are parts of: {error}");
+            let advice = "'ralph task deps rm' does that, or restore a backup of it";
+            GraphError::Damaged { path: path.to_owned(), what, advice }.into()
+        }
+        fault => fault,
+    })
+}
+
 /// Looks at all tasks. `run` is this process's own, which has booked the tasks with the ids beside it; `is_first`: no agent of its
 /// own has been at work yet.
 pub(super) fn doubts(
     graph: &Connection,
+    path: &Path,
     run: (&str, &HashSet<String>),
     seals: Option<&Seals>,
     is_first: bool,
 ) -> Fallible<Doubts> {
-    let mut doubts =
-        Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
+    let mut doubts = Doubts { is_out_of_date: !is_settled(graph, path)?, ..Doubts::default() };
     let tally = match seals {
         Some(seals) => seals::tally(graph, seals)?,
         None => Tally::Unsealed,
     };
     doubts.is_unsealed = is_first && seals.is_some() && matches!(tally, Tally::OfAnother | Tally::Unsealed);
+    doubts.is_reopened_unseen = seals.is_some()
+        && !doubts.is_unsealed
+        && !matches!(tally, Tally::Ours { is_reopened_as_sealed: true, .. });
     let query = match seals {
         Some(_) => format!("SELECT seq, work, status, seal, {SEAL}, mark(id) FROM tasks"),
         None => "SELECT seq, work, status, NULL, NULL, 0 FROM tasks WHERE status = 2 OR work = 2".to_owned(),
@@ -182,7 +207,7 @@ pub(super) fn doubts(
         }
     }
     match tally {
-        Tally::Ours { tasks, ids } => doubts.missing = found.missing_of(tasks, ids),
+        Tally::Ours { tasks, ids, .. } => doubts.missing = found.missing_of(tasks, ids),
         _ => doubts.is_uncounted = seals.is_some() && !doubts.is_unsealed,
     }
     Ok(doubts)
@@ -192,28 +217,32 @@ impl Doubts {
     /// Looks at a task that should have a seal.
     fn look_at(&mut self, graph: &Connection, row: &Row, seals: &Seals) -> Fallible<()> {
         let Row { seq, work, is_done, seal, right } = row;
-        if right.is_some() && seal == right {
-            // What follows from the graph has no seal.
-            let has_parts = || -> Fallible<bool> {
-                let parts = "SELECT EXISTS (SELECT 1 FROM tasks WHERE parent = ?1)";
-                Ok(graph.prepare_cached(parts)?.query_row([seq], |row| row.get(0))?)
-            };
-            if *is_done && (*work == 1 || *work == 0 && !has_parts()?) {
-                self.unbooked.push(*seq);
-            }
-            return Ok(());
-        }
-        if !row.has_its_words() {
+        let has_its_words = row.has_its_words();
+        if !has_its_words {
             self.rewritten.push(*seq);
         }
+        let is_as_sealed = right.is_some() && seal == right && !self.is_reopened_unseen;
+        let is_finished = match work {
+            // A group is what its parts make it.
+            0 => !has_its_words || *is_done && !has_parts(graph, *seq)?,
+            2 => !is_as_sealed,
+            // What follows from the graph has no seal.
+            _ => *is_done,
+        };
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
-        match row.is_finished() {
+        match is_finished {
             true if is_of_another && seals.reopened.contains(seq) => self.contested.push(*seq),
             true => self.unbooked.push(*seq),
-            false => self.stale.push(*seq),
+            false if !is_as_sealed => self.stale.push(*seq),
+            false => {}
         }
         Ok(())
     }
+}
+
+fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
+    let parts = "SELECT EXISTS (SELECT 1 FROM tasks WHERE parent = ?1)";
+    Ok(graph.prepare_cached(parts)?.query_row([seq], |row| row.get(0))?)
 }
 
 /// Whether the traces of a task that is called done fit together.
@@ -238,8 +267,11 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
     let are_new = doubts.are_new();
     if !are_new {
         for &seq in &doubts.rewritten {
-            write_log(graph, seq, "another program than ralph has changed its words")?;
+            write_log(graph, seq, REWRITTEN)?;
         }
+    }
+    if doubts.is_out_of_date {
+        graph.execute_batch(DANGLING)?;
     }
     for &seq in &doubts.stale {
         // That it was verified, nobody believes.
@@ -254,7 +286,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
             // That they were verified, no seal of this key says.
             graph.execute("UPDATE tasks SET unverified = 1 WHERE unverified > 1", [])?;
         }
-        if doubts.is_unsealed || seals::identity(graph)?.is_none() {
+        if doubts.is_unsealed || doubts.is_reopened_unseen || seals::identity(graph)?.is_none() {
             seals::seal_anew(graph)?;
         } else if doubts.missing != 0 || doubts.is_uncounted {
             seals::seal_number(graph)?;
@@ -268,6 +300,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         rewritten: if are_new { Vec::new() } else { tasks(&doubts.rewritten)? },
         missing: doubts.missing.max(0).unsigned_abs(),
         is_uncounted: doubts.is_uncounted,
+        is_recomputed: doubts.is_out_of_date,
         believed: doubts.believed,
     })
 }

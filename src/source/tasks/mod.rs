@@ -40,6 +40,8 @@ const LEASE: Duration = Duration::from_mins(10);
 const RENEWAL: Duration = Duration::from_mins(2);
 /// So many ready tasks are looked at when the first one waits for a merge.
 const CANDIDATES: usize = 1000;
+/// So often the graph is looked at once more because another process has written meanwhile.
+const LOOKS: u32 = 20;
 /// So many tasks are named at once.
 const SOME: usize = 5;
 
@@ -366,6 +368,11 @@ impl Tasks {
                 "the graph was not sealed with this user's key until now: {tasks} taken as done by its log and its journal"
             ))?;
         }
+        if found.is_recomputed {
+            context.notice(
+                "another program than ralph has changed states of tasks, or what is ready, in the graph: all of that is computed anew",
+            )?;
+        }
         let mut doubts: Vec<String> = Vec::new();
         doubts.extend(names(&found.contested).into_iter().map(|what| {
             format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
@@ -373,7 +380,7 @@ impl Tasks {
         if !found.rewritten.is_empty() {
             let tasks = some_of(names(&found.rewritten), SOME);
             doubts.push(format!(
-                "another program than ralph has changed the words of {tasks}, or what that is a part of"
+                "another program than ralph has changed the words of {tasks}, its priority, or what it is a part of or waits for"
             ));
         }
         if found.missing > 0 {
@@ -391,6 +398,19 @@ impl Tasks {
             self.doubts.push(doubt);
         }
         Ok(())
+    }
+
+    /// What the graph says about the target, as nobody but ralph has written it: an agent of another run may write while this one ends.
+    fn sound_end(&mut self, context: &mut Context<'_>) -> Result<End, End> {
+        for _ in 0..LOOKS {
+            self.reopen_unbooked(context)?;
+            let end = self.end();
+            if self.graph.borrow().is_as_looked_at()? {
+                return end;
+            }
+        }
+        self.doubts.push("other programs write into the graph all the time".to_owned());
+        self.end()
     }
 
     /// An end with 0 would say that what was asked for is done: nobody knows what that was.
@@ -426,8 +446,16 @@ impl Source for Tasks {
         // What failed for good goes back.
         self.give_back("its agent did not end", context)?;
         self.reopen_unbooked(context)?;
+        let mut looks = 1;
         loop {
             let Some((claim, task)) = self.claim()? else { return Err(self.end()?) };
+            // That it is ready may be written by another program since.
+            if looks < LOOKS && !self.graph.borrow().is_as_looked_at()? {
+                looks += 1;
+                self.graph.borrow_mut().release(&claim, "")?;
+                self.reopen_unbooked(context)?;
+                continue;
+            }
             let booked = self.book_verified(iteration, &claim, &task, context);
             if matches!(booked, Ok(true)) {
                 continue;
@@ -472,25 +500,29 @@ impl Source for Tasks {
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
         use Outcome::{
             AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, MaxIterations,
-            TasksFailed, Unproven,
+            NoTasks, TasksFailed, Unproven,
         };
         if let Err(error) = self.give_back("the loop ended", context) {
             return error;
         }
-        if let Err(error) = self.reopen_unbooked(context) {
-            return error;
-        }
+        let by_graph = match self.sound_end(context) {
+            Ok(by_graph) => by_graph,
+            Err(error) => return error,
+        };
         // At a limit, the graph decides whether anything is left.
         let is_at_limit = matches!(
             end.outcome,
             MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
         );
         let is_at_number = end.outcome == MaxIterations;
-        match self.end() {
-            Ok(by_graph) if is_at_limit && matches!(by_graph.outcome, AllDone | TasksFailed) => {
-                self.doubted(by_graph)
+        match by_graph.outcome {
+            AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
+            Unproven if is_at_number => by_graph,
+            AllDone | NoTasks => self.doubted(end),
+            _ if end.outcome == AllDone => {
+                let why = "tasks were added or opened again while the run ended: run again to see to them";
+                End::because(Unproven, why)
             }
-            Ok(by_graph) if is_at_number && by_graph.outcome == Unproven => by_graph,
             _ => self.doubted(end),
         }
     }

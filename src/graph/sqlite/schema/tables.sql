@@ -9,13 +9,14 @@ CREATE TABLE features (
 ) STRICT;
 
 -- seq is the order of insertion and is never used again: an old claim must not fit a new task.
--- children … ready follow from the rest (transitions.rs); they are kept, so that a claim costs the same in a graph of any size.
+-- status and children … ready follow from the rest (transitions.rs); they are kept, so that a claim costs the same in a graph of
+-- any size, and have no seal: they are computed anew where another program has written (rebuild.rs).
 -- done_at_commit: the commit that HEAD named when the task was done; whoever builds on the task needs it.
 -- unverified: an agent has said that the task is done, and 1 nothing has verified that, 2 it was verified and is not booked yet.
 -- retries_given: whether max_retries was set for this task.
 -- work: what there is to do besides the parts, and its outcome: 0 nothing, it only groups them; 1 open, 2 done, 3 failed.
 -- done_by: the run that has booked that it is done; '' where a person, an import or an older program did.
--- seal: a signature of the task's words and of its end, by the key of the user whose ralph has written them (seals.rs).
+-- seal: signatures of what the task is and of its state, by the key of the user whose ralph has written them (seals.rs).
 CREATE TABLE tasks (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -45,25 +46,31 @@ CREATE TABLE tasks (
   retries_given INTEGER NOT NULL DEFAULT 0,
   work INTEGER NOT NULL DEFAULT 1,
   done_by TEXT,
-  seal TEXT
+  seal BLOB
 ) STRICT;
 CREATE INDEX tasks_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX tasks_feature ON tasks (feature) WHERE feature IS NOT NULL;
 CREATE UNIQUE INDEX tasks_origin ON tasks (origin) WHERE origin IS NOT NULL;
 CREATE INDEX tasks_claimed ON tasks (seq) WHERE status = 1;
 
--- One row: how many tasks there are, which graph this is, how often a done task of it was opened again, and how often the
--- number of its tasks has changed. Every seal covers graph and generation, this one the rest as well.
--- ids: the sum of a number for each id, which says which tasks there are.
+-- One row: which graph this is, how often its tasks as a whole have changed, how many there are, and the sums of a number for
+-- each id and for each row of reopened, which say which ones there are. Every seal covers the graph, this one the rest as well.
 CREATE TABLE sealed (
-  tasks INTEGER NOT NULL,
-  seal TEXT,
   graph TEXT,
-  generation INTEGER NOT NULL DEFAULT 0,
   changes INTEGER NOT NULL DEFAULT 0,
-  ids INTEGER NOT NULL DEFAULT 0
+  tasks INTEGER NOT NULL,
+  ids INTEGER NOT NULL DEFAULT 0,
+  reopenings INTEGER NOT NULL DEFAULT 0,
+  seal BLOB
 ) STRICT;
 INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
+
+-- How often a task that was done was opened again. The task's seal covers it, so that no row from before that can be put back.
+-- It outlives the task.
+CREATE TABLE reopened (
+  task INTEGER PRIMARY KEY,
+  times INTEGER NOT NULL
+) STRICT;
 
 -- Apart from the tasks: a claim writes the whole row of a task.
 CREATE TABLE descriptions (
@@ -79,7 +86,7 @@ CREATE TABLE dependencies (
 CREATE INDEX dependencies_blocked ON dependencies (blocked, blocker);
 
 -- Who can be claimed, or is, for each scope that a claim may have: 0 is the whole graph, -N the feature N, N task N with
--- all below it.
+-- all below it. It follows from the rest, too.
 CREATE TABLE ready (
   scope INTEGER NOT NULL,
   priority INTEGER NOT NULL,

@@ -88,7 +88,7 @@ fn no_writing_makes_a_task_done() {
         "INSERT INTO journal (run, iteration, task, title, outcome, duration_secs, input_tokens, output_tokens,
         files, notes, reason, at) SELECT 'run-2', 1, id, title, 0, 1, 0, 0, '[]', '', '', 0 FROM tasks;";
     let other = "(SELECT seal FROM tasks WHERE title = 'done')";
-    let foreign = "'01234567:0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef'";
+    let foreign = format!("x'{}'", "0123456789".repeat(7) + "ab");
     for forged in [
         format!("{DONE} = '' WHERE title = 'hard'; {LOG}"),
         format!("{DONE} = 'run-2' WHERE title = 'hard'; {LOG} {JOURNAL}"),
@@ -155,6 +155,197 @@ fn other_words_are_told_once() {
     }
 }
 
+/// Four tasks, each of which waits for the one before it, and the last one is urgent.
+fn in_a_row(sealed: &Sealed) -> SqliteStore {
+    let mut store = sealed.open("key");
+    let mut after = Vec::new();
+    for (title, priority) in [("first", 0), ("second", 0), ("third", 0), ("last", -5)] {
+        after = vec![store.add(&NewTask { after, priority, ..new_task(title) }).unwrap()];
+    }
+    assert_eq!(look(&mut store), Unbooked::default());
+    store
+}
+
+fn next(store: &mut SqliteStore) -> String {
+    let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    store.release(&claim, "").unwrap();
+    store.task(&claim.task).unwrap().title
+}
+
+#[test]
+fn other_priorities_and_dependencies_are_told_once() {
+    for (forged, rewritten) in [
+        (
+            "DELETE FROM dependencies WHERE blocked = 4; UPDATE tasks SET open_blockers = 0, held = 0, ready = 1 WHERE seq = 4",
+            vec!["last"],
+        ),
+        ("DELETE FROM dependencies", vec!["second", "third", "last"]),
+        ("INSERT INTO dependencies VALUES (1, 4)", vec!["last"]),
+        ("UPDATE dependencies SET blocker = 1 WHERE blocked = 3", vec!["third"]),
+        ("UPDATE tasks SET priority = 9 WHERE seq = 1", vec!["first"]),
+    ] {
+        for is_later in [false, true] {
+            let sealed = Sealed::new();
+            let mut store = in_a_row(&sealed);
+            sealed.forge(forged);
+            if is_later {
+                store = sealed.open("key");
+            }
+            assert_eq!(titles(&look(&mut store).rewritten), rewritten, "{forged}");
+            assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
+        }
+    }
+    // What ralph itself changes is no doubt.
+    let sealed = Sealed::new();
+    let (mut store, mut other) = (in_a_row(&sealed), sealed.open("key"));
+    let [first, second, third, last] = ["first", "second", "third", "last"].map(|title| id(&store, title));
+    other.remove_dependency(&third, &last).unwrap();
+    other.add_dependency(&first, &last).unwrap();
+    other.update(&second, &Changes { priority: Some(3), ..Changes::default() }).unwrap();
+    other.delete(&third, false).unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+}
+
+#[test]
+fn states_counts_and_lists_that_another_program_changes_are_computed_anew() {
+    for forged in [
+        "INSERT INTO ready VALUES (0, -9, 4), (4, -9, 4)",
+        "INSERT INTO ready VALUES (0, -9, 4); UPDATE tasks SET ready = 1, held = 0, status = 0 WHERE seq = 4",
+        "UPDATE tasks SET open_blockers = 0, held = 0 WHERE seq = 2",
+        "UPDATE tasks SET open_blockers = 7 WHERE seq = 2",
+        "UPDATE tasks SET children = 1, done_children = 1 WHERE seq = 1",
+        "UPDATE tasks SET status = 4 WHERE seq = 1",
+        "UPDATE ready SET priority = 7",
+        "DELETE FROM ready; UPDATE tasks SET ready = 0",
+        "DELETE FROM ready",
+    ] {
+        let sealed = Sealed::new();
+        let mut store = in_a_row(&sealed);
+        sealed.forge(forged);
+        // Another verb is not stopped by that.
+        sealed.open("key").recover().unwrap();
+        let found = look(&mut store);
+        assert_eq!(found, Unbooked { is_recomputed: true, ..Unbooked::default() }, "{forged}");
+        assert_eq!(next(&mut store), "first", "{forged}");
+        assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
+        for title in ["first", "second", "third", "last"] {
+            assert_eq!(next(&mut store), title, "{forged}");
+            let id = id(&store, title);
+            complete(&mut store, "run-1", &id);
+        }
+        assert_eq!(look(&mut sealed.open("key")), Unbooked::default(), "{forged}");
+    }
+}
+
+#[test]
+fn a_claim_that_another_program_has_made_up_is_taken_back() {
+    let sealed = Sealed::new();
+    let mut store = in_a_row(&sealed);
+    sealed.forge("UPDATE tasks SET status = 1 WHERE seq = 1");
+    assert_eq!(sealed.open("key").recover().unwrap(), 1);
+    assert_eq!((look(&mut store), next(&mut store).as_str()), (Unbooked::default(), "first"));
+}
+
+#[test]
+fn what_names_a_task_that_another_program_has_removed_is_taken_back() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    let (part, hard) = (id(&store, "part"), id(&store, "hard"));
+    store.add_dependency(&part, &hard).unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("PRAGMA foreign_keys = OFF; DELETE FROM tasks WHERE title IN ('group')");
+    let found = look(&mut store);
+    assert_eq!((found.missing, titles(&found.rewritten)), (1, vec![]));
+    assert_eq!(store.task(&part).unwrap().parent_id, None);
+    sealed.forge("PRAGMA foreign_keys = OFF; DELETE FROM tasks WHERE title IN ('part')");
+    assert_eq!(look(&mut store).missing, 1);
+    assert_eq!(next(&mut store), "hard");
+    assert_eq!(look(&mut store), Unbooked::default());
+}
+
+#[test]
+fn tasks_that_another_program_lets_wait_for_each_other_are_refused() {
+    for circle in [
+        "INSERT INTO dependencies VALUES (4, 1)",
+        "INSERT INTO dependencies VALUES (2, 2)",
+        "UPDATE tasks SET parent = CASE seq WHEN 1 THEN 2 ELSE 1 END WHERE seq < 3",
+    ] {
+        let sealed = Sealed::new();
+        let mut store = in_a_row(&sealed);
+        sealed.forge(circle);
+        let error = store.reopen_unbooked("run-1").unwrap_err();
+        assert!(matches!(&error, GraphError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains("a cycle, ") && error.to_string().contains("deps rm"), "{error}");
+    }
+}
+
+#[test]
+fn values_that_no_ralph_writes_are_damage() {
+    for forged in [
+        "UPDATE tasks SET retry_count = -1",
+        "UPDATE tasks SET verification = 700",
+        "PRAGMA ignore_check_constraints = ON; UPDATE tasks SET status = 700",
+    ] {
+        let sealed = Sealed::new();
+        let mut store = in_a_row(&sealed);
+        sealed.forge(forged);
+        let result = store.reopen_unbooked("run-1").and_then(|_| store.task(&id(&store, "first")));
+        match result {
+            Err(error) => assert!(matches!(error, GraphError::Damaged { .. }), "{forged}: {error}"),
+            Ok(task) => assert_eq!(task.status, Status::Pending, "{forged}"),
+        }
+    }
+}
+
+#[test]
+fn a_reset_seals_no_other_task() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    let changed = |store: &SqliteStore, change: &dyn Fn(&mut SqliteStore)| -> i64 {
+        store
+            .connection
+            .execute_batch("CREATE TEMP TABLE before AS SELECT seq, seal FROM main.tasks")
+            .unwrap();
+        change(&mut sealed.open("key"));
+        let changed =
+            "SELECT count(*) FROM tasks JOIN temp.before USING (seq) WHERE tasks.seal IS NOT before.seal";
+        let changed = store.connection.query_row(changed, [], |row| row.get(0)).unwrap();
+        store.connection.execute_batch("DROP TABLE temp.before").unwrap();
+        changed
+    };
+    let done = id(&store, "done");
+    assert_eq!(changed(&store, &|store| drop(store.reset(&done).unwrap())), 1);
+    complete(&mut store, "run-1", &done);
+    assert_eq!(changed(&store, &|store| drop(store.reset(&done).unwrap())), 1);
+    assert_eq!(look(&mut store), Unbooked::default());
+}
+
+#[test]
+fn counts_of_reopenings_that_another_program_changes_leave_nothing_done_unseen() {
+    for forged in
+        ["DELETE FROM reopened", "UPDATE reopened SET times = 7", "INSERT INTO reopened VALUES (99, 1)"]
+    {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        let done = id(&store, "done");
+        sealed.forge("CREATE TABLE kept AS SELECT * FROM tasks WHERE title = 'done'");
+        store.reset(&done).unwrap();
+        let hard = id(&store, "hard");
+        complete(&mut store, "run-1", &hard);
+        assert_eq!(look(&mut store), Unbooked::default());
+        // The row in which it was done is back, and what says that it is an older one is not.
+        sealed.forge(&format!(
+            "{forged}; DELETE FROM tasks WHERE title = 'done'; INSERT INTO tasks SELECT * FROM kept"
+        ));
+        let found = look(&mut store);
+        let mut reopened = titles(&found.reopened);
+        reopened.sort_unstable();
+        assert_eq!(reopened, ["done", "hard"], "{forged}");
+        assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
+        assert_eq!(look(&mut sealed.open("key")), Unbooked::default(), "{forged}");
+    }
+}
+
 #[test]
 fn groups_and_features_that_change_places_are_told() {
     let sealed = Sealed::new();
@@ -207,7 +398,7 @@ fn an_index_that_lacks_a_task_is_damaged() {
     sealed.forge("REINDEX");
     sealed.forge(&index(""));
     let said = store.reopen_unbooked("run-1").unwrap_err().to_string();
-    assert!(said.contains("taken tasks out of one of its indexes"), "{said}");
+    assert!(said.contains("taken rows out of one of its indexes"), "{said}");
 }
 
 #[test]
@@ -319,7 +510,7 @@ fn a_version_that_was_set_back_seals_nothing_and_is_told() {
     assert!(said(&mut store).to_string().contains("the version of its schema"), "{}", said(&mut store));
     // As 'ralph task list' of an agent opens it.
     let error = sealed.try_open("key").unwrap_err();
-    assert!(error.to_string().contains("the version of its schema (3, known is 5)"), "{error}");
+    assert!(error.to_string().contains("the version of its schema (3, known is 6)"), "{error}");
     let seals = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'seal'";
     assert_eq!(store.connection.query_row(seals, [], |row| row.get(0)), Ok(0), "it is left as it is");
 }
@@ -331,13 +522,15 @@ fn a_schema_that_another_program_has_changed_is_told_as_that() {
     sealed.forge("ALTER TABLE tasks DROP COLUMN seal");
     let error = store.reopen_unbooked("run-1").unwrap_err();
     assert!(matches!(&error, GraphError::Damaged { .. }), "{error}");
-    assert!(error.to_string().contains("changed its schema (no such column"), "{error}");
+    assert!(error.to_string().contains("changed its schema (the definition of tasks)"), "{error}");
+    let said = store.add(&new_task("late")).unwrap_err().to_string();
+    assert!(said.contains("changed its schema (no such column"), "{said}");
 }
 
 #[test]
 fn the_seal_of_another_graph_or_of_before_a_reset_is_none() {
     let seal = |store: &SqliteStore, title: &str| -> String {
-        let seal = "SELECT seal FROM tasks WHERE title = ?1";
+        let seal = "SELECT quote(seal) FROM tasks WHERE title = ?1";
         store.connection.query_row(seal, [title], |row| row.get(0)).unwrap()
     };
     for is_later in [false, true] {
@@ -356,7 +549,7 @@ fn the_seal_of_another_graph_or_of_before_a_reset_is_none() {
         copy.force_done(&id(&store, "hard"), false).unwrap();
         assert_eq!(id(&copy, "hard"), id(&store, "hard"));
         let of_other = seal(&copy, "hard");
-        sealed.forge(&format!("{FORGED} UPDATE tasks SET seal = '{of_other}' WHERE title = 'hard'"));
+        sealed.forge(&format!("{FORGED} UPDATE tasks SET seal = {of_other} WHERE title = 'hard'"));
         if is_later {
             store = sealed.open("key");
         }
@@ -371,7 +564,7 @@ fn the_seal_of_another_graph_or_of_before_a_reset_is_none() {
         }
         assert_eq!(look(&mut store), Unbooked::default(), "what we open again ourselves is no doubt");
         sealed.forge(&format!(
-            "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by = 'run-1', seal = '{before}' WHERE title = 'done'"
+            "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by = 'run-1', seal = {before} WHERE title = 'done'"
         ));
         if is_later {
             store = sealed.open("key");
@@ -384,8 +577,9 @@ fn the_seal_of_another_graph_or_of_before_a_reset_is_none() {
 fn a_tally_that_another_program_has_changed_makes_no_traces_believed() {
     for tally in [
         "UPDATE sealed SET tasks = 7",
-        "UPDATE sealed SET generation = 7",
-        "UPDATE sealed SET seal = substr(seal, 1, 9) || 'x'",
+        "UPDATE sealed SET changes = 7",
+        "UPDATE sealed SET reopenings = 7",
+        "UPDATE sealed SET seal = CAST(substr(seal, 1, 35) || x'00' AS BLOB)",
         "UPDATE sealed SET graph = 'other'",
         "UPDATE sealed SET graph = NULL",
         "DELETE FROM sealed",

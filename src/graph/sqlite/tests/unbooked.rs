@@ -43,7 +43,8 @@ fn what_is_done_is_in_the_journal_or_not_done() {
     let done = HowDone { attempt: Some(&attempt), ..HowDone::default() };
     assert!(store.complete(&claim, done).is_err());
     assert_eq!(store.task(&id).unwrap().status, Status::InProgress);
-    sql("ALTER TABLE kept RENAME TO journal");
+    sql("ALTER TABLE kept RENAME TO journal; PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(sql, '\"journal\"', 'journal')");
     assert_eq!(store.complete(&claim, done).unwrap(), Ended::Done);
     drop(store);
     assert_eq!(open(&path).unwrap().reopen_unbooked("run-2").unwrap(), Unbooked::default());
@@ -117,7 +118,8 @@ fn a_group_is_done_when_its_parts_are() {
     take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] other\n").unwrap();
     let forged = "UPDATE tasks SET status = 2, done_children = children WHERE title = 'group'";
     Connection::open(&path).unwrap().execute_batch(forged).unwrap();
-    assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
+    let recomputed = Unbooked { is_recomputed: true, ..Unbooked::default() };
+    assert_eq!(store.reopen_unbooked("run-1").unwrap(), recomputed);
     oracle(&store.connection);
 }
 

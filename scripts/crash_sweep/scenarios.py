@@ -1,0 +1,225 @@
+"""What is played, and what has to hold after it."""
+import re
+
+from crash_sweep.project import need
+
+
+class Scenario:
+    """What is played: `command` first; then, after the fault, the next start."""
+
+    # Loops with threads of their own: the fault may come in any of them.
+    threads = False
+    # Whose calls can be broken, see `cutter.py`.
+    processes = ("loop", "supervisor")
+    command = loop = ""
+    lives_on = False
+    again = None
+
+    def prepare(self, project):
+        """Makes the project."""
+
+    def next_start(self, project):
+        """What a person would do next."""
+        code, text = project.ralph(f"resume {self.loop}")
+        if code == 0:
+            return
+        if "no loop" in text:
+            project.good(self.command)
+        elif "not written by you" in text:
+            # The user's folder could not name it; the message says this.
+            project.good(self.command + " --resume")
+        else:
+            need("come to its end (limit)" in text or "come to its end (done)" in text,
+                 f"'ralph resume {self.loop}' ended with {code}:", text[-1500:])
+
+    def check(self, project, before):
+        """Whether everything was done once; `before` is what was known right after the fault."""
+
+    def state(self, project):
+        """The states of all loops."""
+        listed = project.json("status")
+        return listed if isinstance(listed, list) else [listed]
+
+
+class Plan(Scenario):
+    """A build loop over a plan: two iterations, each with a commit."""
+
+    name, command, loop, again = "plan", "build 2", "build", "build 1"
+
+    def prepare(self, project):
+        project.write(".ralph/implementation_plan.md", "- [ ] one\n- [ ] two\n")
+        # Each attempt does the first thing that is not done.
+        project.agent("for name in one two; do\n  git log --format=%s | grep -qxF $name || { once $name; break; }\ndone\nsay hi\n")
+
+    def check(self, project, before):
+        project.assert_committed_once(["one", "two"])
+        assert_reported(project, assert_books(project, self.state(project), project.ended()))
+
+
+class RalphMd(Plan):
+    """A RALPH.md loop with two iterations."""
+
+    name, command, loop, again = "ralph-md", "run fix -n 2 --max-retries 1", "fix", "run fix -n 1"
+
+    def prepare(self, project):
+        super().prepare(project)
+        project.write("fix/RALPH.md", "---\nagent: claude -p --output-format stream-json --verbose\n---\nFix it.\n")
+
+
+TITLES = ["one", "two", "three", "four", "five"]
+
+
+class Tasks(Scenario):
+    """Five tasks, each of them verified by a second agent."""
+
+    name, command, loop, again = "tasks", "run --all", "tasks", "run --all"
+
+    def prepare(self, project):
+        project.agent(r"""id=$(sed -n 's/^## Your task: //p' <<< "$prompt")
+if grep -q '^# Verify the task' <<< "$prompt"; then echo "verify $id" >> "$HOME/calls"; say 'I looked.\n<verify-pass/>'
+else echo "do $id" >> "$HOME/calls"; once "$id"; say "It is done.\n<task-done>$id</task-done>"; fi
+""")
+        for title in TITLES:
+            project.good(f"task add {title}")
+
+    def check(self, project, before):
+        tasks = project.json("task list")
+        need([task["status"] for task in tasks] == ["done"] * len(TITLES), "tasks:", tasks)
+        project.assert_committed_once([task["id"] for task in tasks])
+        events, calls = before
+        at_work = None
+        for event in events:
+            if event["event"] == "attempt_started":
+                at_work = event.get("about")
+            elif event["event"] == "validating" and at_work:
+                later = project.calls()[len(calls):]
+                need(f"do {at_work}" not in later, f"{at_work} was claimed, and done again: {calls}, then {later}")
+        self.check_books(project)
+
+    def check_books(self, project):
+        """The loop goes on where it was cut off."""
+        assert_reported(project, assert_books(project, self.state(project), project.ended(), True))
+
+
+class TasksAgain(Tasks):
+    """The same, where the command is typed again instead: that is a loop of its own."""
+
+    name = "tasks-again"
+
+    def next_start(self, project):
+        project.good(self.command)
+
+    def check_books(self, project):
+        (state,) = self.state(project)
+        if ended := [event for event in project.ended() if event["run"] == state["run"]]:
+            assert_books(project, [state], ended, True)
+
+
+class Branches(Scenario):
+    """Two branches at once, each with two tasks."""
+
+    name, command, again, threads = "branches", "loop build", "loop build", True
+
+    def prepare(self, project):
+        project.write("IMPLEMENTATION_PLAN.md", "# Plan\n\n" + "".join(
+            f"## Branch: {branch}\nGoal: Have {branch}\n\n- [ ] {branch}-1\n- [ ] {branch}-2\n\n" for branch in ["a", "b"]))
+        project.agent(r"""open() { sed -n "s/^- \[ \] \($RALPH_BRANCH-[12]\)\$/\1/p" IMPLEMENTATION_PLAN.md | head -1; }
+task=$(open)
+if [ -n "$task" ]; then once "$task"; sed -i "s/^- \[ \] $task\$/- [x] $task/" IMPLEMENTATION_PLAN.md; fi
+if [ -n "$(open)" ]; then say more; else say '<promise>COMPLETE</promise>'; fi
+""")
+
+    def next_start(self, project):
+        project.good(self.command)
+
+    def check(self, project, before):
+        for branch in ["a", "b"]:
+            project.assert_committed_once([f"{branch}-1", f"{branch}-2"], branch)
+        need("[ ]" not in (project.root / "IMPLEMENTATION_PLAN.md").read_text(), "the plan has open tasks")
+        states = self.state(project)
+        need(sorted(state["name"] for state in states) == ["a", "b"], "states:", states)
+        assert_reported(project, sum(assert_books(project, [state], project.ended(state["name"])) for state in states))
+
+
+class Worker(Scenario):
+    """A worker in a pane of tmux, with two iterations."""
+
+    name, loop, lives_on, processes = "worker", "w", True, ("loop", "supervisor", "wrapper")
+    command = "spawn --name w --prompt-file prompt.md -n 2 -- claude"
+    again = "resume w --max-iterations 3"
+
+    def prepare(self, project):
+        project.write("prompt.md", "Do the thing that is to be done.\n")
+        project.agent("printf '❯ '; read -r line; echo \"$line\" >> \"$HOME/calls\"\nprintf '● Working.\\n❯ \\n'; sleep 0.2; exit 0\n",
+                      "#!/usr/bin/env bash\n")
+
+    def check(self, project, before):
+        log = (project.home / ".local/state/ralph/loops/w/iterations.log").read_text(errors="replace")
+        given = len(project.calls())
+        if project.lost_power:
+            # What nobody knows of any more is done again.
+            need(given >= 2, f"the prompt was given {given} times:", log)
+        else:
+            # Without its wrapper, nobody knows how an agent has ended: that iteration has failed, and may have had no prompt.
+            ended, least = (r"\[(END|FAIL)\] iteration {} exit=", 1) if project.fault == "wrapper" else (r"\[END\] iteration {} exit=0 ", 2)
+            for iteration in [1, 2]:
+                need(len(re.findall(ended.format(iteration), log)) == 1, f"ends of iteration {iteration}:", log)
+            need(log.count("reason=max_iterations") <= 1, "ends:", log)
+            need(least <= given <= log.count("[START]"), f"the prompt was given {given} times:", log)
+        code, sessions = project.run(["tmux", "-S", str(project.folder / "tmux"), "list-sessions"])
+        need(code != 0, "panes are left:", sessions)
+
+
+def verb(name, command, *first):
+    """A short verb: cut off, then typed again."""
+
+    class Verb(Scenario):
+        processes = ("loop",)
+
+        def prepare(self, project):
+            project.agent("say hi")
+            project.write(".ralph/implementation_plan.md", "- [ ] one\n")
+            for args in first:
+                project.good(args)
+
+        def next_start(self, project):
+            code, text = project.ralph(command)
+            need(code == 0 or any(words in text for words in ["already", "no feature", "no loop is called"]), f"'ralph {command}' ended with {code}:", text[-1500:])
+            project.good("task list --json")
+
+    Verb.name, Verb.command, Verb.again, Verb.__doc__ = name, command, "build 1", f"ralph {command}"
+    return Verb()
+
+
+SCENARIOS = {scenario.name: scenario for scenario in [
+    Tasks(), Plan(), TasksAgain(), RalphMd(), Branches(), Worker(), verb("task-add", "task add one"), verb("init", "init"),
+    verb("feature-add", "feature add one", "task add one"), verb("feature-delete", "feature delete one", "feature add one"),
+    verb("task-import", "task import .ralph/implementation_plan.md"), verb("trust", "trust --yes"),
+    verb("clean", "clean build", "build 1"), verb("init-force", "init --force", "init"),
+    verb("config-file", "init ralph.toml"),
+]}
+
+
+def assert_books(project, states, ended, verifies=False):
+    """Numbers and money are the same in the state and in these ends of attempts; answers the money."""
+    if project.lost_power:
+        return 0
+    numbers = [event["iteration"] for event in ended if event["status"] == "success"]
+    if project.fault == "supervisor":
+        # An iteration whose supervisor was killed has failed; where there are no retries the next one does what is left.
+        need(len(set(numbers)) == len(numbers), "iterations that ended well:", numbers)
+        numbers = sorted({event["iteration"] for event in ended})
+    need(numbers == list(range(1, len(numbers) + 1)), "iterations that ended well:", numbers)
+    need(len(states) == 1, "states:", states)
+    # What verifying agents cost stands in the sum only.
+    cost = ended[-1]["spent"]["cost_usd"] if verifies else sum(event["usage"].get("cost_usd", 0) for event in ended)
+    need(abs(states[0]["cost_usd"] - cost) < 0.001, f"money: events {cost}, state {states[0]['cost_usd']}")
+    return cost
+
+
+def assert_reported(project, cost):
+    """All reports together name this money."""
+    if project.lost_power:
+        return
+    told = sum(run["cost_usd"] or 0 for run in project.json("history"))
+    need(abs(told - cost) < 0.001, f"money: events {cost}, reports {told}")

@@ -1,0 +1,47 @@
+//! Whether the tables in a database are those that we have made: a view in the place of a table, or an index that refuses rows,
+//! changes what is written and read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::Fallible;
+use super::open::TABLES;
+use crate::graph::error::GraphError;
+
+/// Refuses a database in which a table, a view or an index has another definition than ours, or in which our tables have more indexes.
+/// What else is there is another program's own.
+pub(super) fn require(graph: &Connection, path: &Path) -> Fallible<()> {
+    let ours = Connection::open_in_memory()?;
+    ours.execute_batch(TABLES)?;
+    let (ours, found) = (definitions(&ours)?, definitions(graph)?);
+    let differs = |name: &String| {
+        let of_ours = |definition: &Definition| ours.contains_key(&definition.table);
+        found.get(name) != ours.get(name) && (ours.contains_key(name) || found.get(name).is_some_and(of_ours))
+    };
+    match ours.keys().chain(found.keys()).find(|name| differs(name)) {
+        Some(name) => {
+            let what = format!("another program has changed its schema (the definition of {name})");
+            Err(GraphError::damaged(path, &what).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// How something is defined, and of which table it is.
+#[derive(PartialEq, Eq)]
+struct Definition {
+    table: String,
+    sql: String,
+}
+
+/// All definitions, by name. No trigger of the file is run; how the full-text search keeps its words is its own.
+fn definitions(graph: &Connection) -> Fallible<BTreeMap<String, Definition>> {
+    let query = "SELECT name, tbl_name, sql FROM sqlite_schema
+        WHERE sql IS NOT NULL AND type <> 'trigger' AND name NOT LIKE 'journal\\_words\\_%' ESCAPE '\\'";
+    let mut statement = graph.prepare_cached(query)?;
+    let definitions = statement
+        .query_map([], |row| Ok((row.get(0)?, Definition { table: row.get(1)?, sql: row.get(2)? })))?;
+    Ok(definitions.collect::<rusqlite::Result<_>>()?)
+}
