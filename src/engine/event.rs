@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
+use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::outcome::Outcome;

@@ -70,10 +70,9 @@ fn is_replayed_as_shown(recording: &Path, agent: &str) {
     let scratch = Scratch::new();
     let file = |extension: &str| recording.with_added_extension(extension);
     let exit: serde_json::Value = serde_json::from_slice(&fs::read(file("exit.json")).unwrap()).unwrap();
-    let (stream, complaints) = (file("ndjson"), file("stderr"));
-    let complains =
-        if complaints.exists() { format!("cat {} >&2\n", complaints.display()) } else { String::new() };
-    let body = format!("cat > /dev/null\ncat {}\n{complains}exit {}", stream.display(), exit["exit"]);
+    let (stream, stderr) = (file("ndjson"), file("stderr"));
+    let complaint = if stderr.exists() { format!("cat {} >&2\n", stderr.display()) } else { String::new() };
+    let body = format!("cat > /dev/null\ncat {}\n{complaint}exit {}", stream.display(), exit["exit"]);
     scratch.agent(agent, &body);
     let live = scratch.run(&format!("prompt p.md 1 --max-retries 0 --max-limit-wait 1s --agent {agent}"));
     assert!(live.stdout.contains("ITERATION 1"), "{}: {live:?}", recording.display());
