@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use ralph::engine::context::{Context, Sink};
-use ralph::engine::event::{Event, LoopIdentity, Stream};
+use ralph::engine::context::{Context, Listener};
+use ralph::engine::event::{LoopIdentity, Stamped, Stream};
 use ralph::engine::inbox::Inbox;
+use ralph::engine::outcome::End;
 use ralph::files::RecordFile;
 use ralph::record::session_log::SessionLog;
 use ralph::text::redact::Redactor;
@@ -42,15 +43,28 @@ fn redactor(count: usize) -> Redactor {
     Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
+/// Keeps what an agent writes.
+struct Log(SessionLog);
+
+impl Listener for Log {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), End> {
+        Ok(self.0.take(stamped)?)
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
+        Ok(self.0.take_raw(stream, bytes)?)
+    }
+}
+
 /// All of the stream from the context into a log.
 fn pass(stream: &[u8], redactor: &Redactor, log: &Path) {
-    let mut log = SessionLog::new(RecordFile::truncate(log).expect("a new file"));
-    let sink: Sink<'_> = Box::new(|stamped| Ok(log.take(stamped)?));
+    let log = Log(SessionLog::new(RecordFile::truncate(log).expect("a new file")));
     let identity =
         LoopIdentity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
-    let mut context = Context::new(identity, Arc::new(Inbox::default()), vec![sink]).without(redactor);
+    let mut context =
+        Context::new(identity, Arc::new(Inbox::default()), vec![Box::new(log)]).without(redactor);
     for bytes in stream.chunks(CHUNK) {
-        context.tell(Event::Output { stream: Stream::Stdout, bytes }).expect("room on the disk");
+        context.output(Stream::Stdout, bytes).expect("room on the disk");
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 
-use chrono::Local;
 use divan::Bencher;
 use divan::counter::BytesCount;
-use ralph::engine::event::{Event, LoopIdentity, Stamped, Stream};
+use ralph::engine::event::Stream;
 use ralph::files::RecordFile;
 use ralph::record::session_log::SessionLog;
 
@@ -17,20 +16,13 @@ const STREAM: usize = 20_000_000;
 fn session_log(bencher: Bencher<'_, '_>, line: usize) {
     let stream = format!("{}\n", "x".repeat(line - 1)).repeat(STREAM / line);
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let identity =
-        LoopIdentity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
-    let output = |stream, bytes| Stamped {
-        at: Local::now(),
-        identity: &identity,
-        event: Event::Output { stream, bytes },
-    };
     bencher.counter(BytesCount::new(stream.len())).bench(|| {
         let file = RecordFile::truncate(&folder.path().join("log")).expect("a new file");
         let mut log = SessionLog::new(file);
         for (number, bytes) in stream.as_bytes().chunks(CHUNK).enumerate() {
-            log.take(&output(Stream::Stdout, bytes)).expect("room on the disk");
+            log.take_raw(Stream::Stdout, bytes).expect("room on the disk");
             if number % 10 == 0 {
-                log.take(&output(Stream::Stderr, b"warning: slow\n")).expect("room on the disk");
+                log.take_raw(Stream::Stderr, b"warning: slow\n").expect("room on the disk");
             }
         }
     });

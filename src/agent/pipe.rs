@@ -19,7 +19,7 @@ use super::watch::{Clocks, Watch};
 use super::{Timeouts, add_variables, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::Port;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Balance, Report};
@@ -70,7 +70,7 @@ impl Agent for PipeAgent {
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
-            report.balance = Some(Balance { spent, left });
+            report.balance = Some(Balance { left, spent });
         }
         if !self.has_told_unread && !self.readers.reads_text() && is_unread(&report.text) {
             self.has_told_unread = true;
@@ -142,7 +142,7 @@ impl PipeAgent {
         launch.env.push(("RALPH_MODEL".into(), model.into()));
 
         let command = shell_words(launch.command_line());
-        context.tell(Event::AgentStarted { command: &command })?;
+        context.tell(Fact::AgentStarted { command: (&command).into() })?;
         let started = Instant::now();
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;

@@ -12,7 +12,8 @@ use super::threads::Served;
 use super::tools::Tools;
 use super::vital_signs::VitalSigns;
 use crate::engine::context::Context;
-use crate::engine::event::{Event, Stream};
+use crate::engine::event::Stream;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::{Mailbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
@@ -93,6 +94,23 @@ pub(super) struct Watch {
     traces: Traces,
 }
 
+/// Who hears what the agent does; nobody once a record could not be written.
+struct Listeners<'c, 'l>(Option<&'c mut Context<'l>>);
+
+impl Listeners<'_, '_> {
+    fn tell(&mut self, fact: Fact<'_>) -> Result<(), End> {
+        self.0.as_mut().map_or(Ok(()), |context| context.tell(fact))
+    }
+
+    fn show(&mut self, shows: &[Show]) -> Result<(), End> {
+        self.0.as_mut().map_or(Ok(()), |context| context.show(shows))
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
+        self.0.as_mut().map_or(Ok(()), |context| context.output(stream, bytes))
+    }
+}
+
 impl Watch {
     /// Watches a program that has just been started in `cwd`, and whose threads bring what they have into `mailbox`.
     pub(super) fn new(
@@ -158,7 +176,7 @@ impl Watch {
         match context.listen(&self.mailbox, Some(self.next_deadline()))? {
             Wake::Message(message) => {
                 self.last_message = Instant::now();
-                self.take(message, &mut |event| if mute { Ok(()) } else { context.tell(event) })?;
+                self.take(message, &mut Listeners(if mute { None } else { Some(&mut *context) }))?;
             }
             Wake::Slept(gap) => self.shift(gap),
             Wake::Asked(_) | Wake::Poked | Wake::Deadline => {}
@@ -177,16 +195,12 @@ impl Watch {
         self.look_at_the_clock(now);
         debug_assert!(self.is_over(now) || self.next_deadline() > now, "a wait that does not wait");
         match self.notice.take().filter(|_| !mute) {
-            Some(notice) => context.tell(Event::Notice(&notice)),
+            Some(notice) => context.notice(&notice),
             None => Ok(()),
         }
     }
 
-    fn take(
-        &mut self,
-        message: Message,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<(), End>,
-    ) -> Result<(), End> {
+    fn take(&mut self, message: Message, listeners: &mut Listeners<'_, '_>) -> Result<(), End> {
         match message {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();
@@ -199,18 +213,19 @@ impl Watch {
                     }
                     Stream::Stderr => self.traces.keep_stderr(&bytes),
                 }
-                tell(Event::Output { stream, bytes: &bytes })?;
+                listeners.output(stream, &bytes)?;
             }
             Message::Items(items) => {
                 self.vital_signs.output();
                 let before = self.announced();
                 let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
-                self.introduce(tell)?;
+                self.introduce(listeners)?;
                 if !shows.is_empty() {
-                    tell(Event::Shown(&shows))?;
+                    listeners.show(&shows)?;
                 }
                 if let Some(tasks) = self.announced().filter(|tasks| before.as_ref() != Some(tasks)) {
-                    tell(Event::Background { tasks: &tasks, at_most: self.traces.timeouts.background })?;
+                    let at_most_s = self.traces.timeouts.background.as_secs_f64();
+                    listeners.tell(Fact::Background { at_most_s, tasks: tasks.into() })?;
                 }
             }
             Message::Asked(step) => {
@@ -225,13 +240,12 @@ impl Watch {
             }
             Message::Closed => self.served.open -= 1,
             Message::DisplayEnded => self.served.displaying = false,
-            Message::Display(show) if !self.display_lost => tell(Event::Shown(&[show]))?,
+            Message::Display(show) if !self.display_lost => listeners.show(&[show])?,
             Message::DisplayLost(reason) if !self.display_lost => {
                 self.display_lost = true;
                 self.served.displaying = false;
-                tell(Event::Notice(&format!(
-                    "the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER"
-                )))?;
+                let text = format!("the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER");
+                listeners.tell(Fact::notice(&text))?;
             }
             Message::Note(SupervisorNote::Exited(code)) => {
                 self.traces.exit_code = Some(code);
@@ -245,7 +259,7 @@ impl Watch {
                 self.program = Program::Gone { left };
                 if left > 0 {
                     let text = format!("{left} processes of the agent cannot be killed and are left behind");
-                    tell(Event::Notice(&text))?;
+                    listeners.tell(Fact::notice(&text))?;
                 }
             }
             Message::NotesEnded if self.program == Program::Alive => self.program = Program::OutOfSight,
@@ -255,13 +269,13 @@ impl Watch {
     }
 
     /// Tells what the agent has said of itself, when that is news.
-    fn introduce(&mut self, tell: &mut dyn FnMut(Event<'_>) -> Result<(), End>) -> Result<(), End> {
+    fn introduce(&mut self, listeners: &mut Listeners<'_, '_>) -> Result<(), End> {
         let (model, session) = self.traces.known();
         if (model, session) == (self.known.0.as_deref(), self.known.1.as_deref()) {
             return Ok(());
         }
         self.known = (model.map(str::to_owned), session.map(str::to_owned));
-        tell(Event::AgentKnown { model, session })
+        listeners.tell(Fact::AgentKnown { model: model.map(Into::into), session_id: session.map(Into::into) })
     }
 
     /// Books one item, and returns what there is to show of it.

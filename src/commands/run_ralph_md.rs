@@ -12,6 +12,7 @@ use super::plain_loop::count_or_none;
 use crate::cli::RunArgs;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::engine::context::Context;
+use crate::engine::context::Sink;
 use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
@@ -84,7 +85,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let ready = Ready {
         name,
-        sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
+        sinks: log_dir.into_iter().map(|dir| -> Sink<'_> { Box::new(dir) }).collect(),
         ..Ready::new(&workspace, Verb::Run, &preflight, (agent, run), source)
     };
     ready.run(&args.flags, Frame::Lines(RunLines::default()))

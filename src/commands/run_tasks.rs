@@ -11,6 +11,7 @@ use super::output::{print_as_it_is, remark};
 use super::plain_loop::count_or_none;
 use super::{report, starter, task};
 use crate::cli::RunArgs;
+use crate::engine::context::Sink;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _};
@@ -86,7 +87,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let ready = Ready {
         name: name_of(&scope),
         person: if args.flags.json { None } else { AtTerminal::find() },
-        sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
+        sinks: log_dir.into_iter().map(|dir| -> Sink<'_> { Box::new(dir) }).collect(),
         validator: Some(Box::new(verifier)),
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
     };

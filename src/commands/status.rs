@@ -9,7 +9,7 @@ use super::report::tasks_of_branch;
 use super::target;
 use super::worker::snapshot;
 use crate::cli::{ListArgs, ListFormat, StatusArgs};
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::files::theirs;
 use crate::job::workspace::locate;

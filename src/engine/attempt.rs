@@ -5,7 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 use chrono::Utc;
 
 use super::agent::Attempt;
-use super::event::Event;
+use super::event::Unwritten;
+use super::fact::Fact;
 use super::outcome::{End, Outcome};
 use super::policy::{Step, step};
 use super::report::{AttemptStatus, Report, Signal};
@@ -38,7 +39,7 @@ impl Loop<'_> {
         self.job.tally.in_attempt = true;
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
+        context.count(tally).tell(Fact::attempt_started(tally, head.as_deref()))?;
         self.goes_without_room = false;
         // From here on it is booked, whatever comes.
         self.handed_out = false;
@@ -162,7 +163,7 @@ impl Loop<'_> {
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
         let Job { validator, context, .. } = &mut self.job;
         validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
-        context.tell(Event::Validating)?;
+        context.tell(Fact::Validating)?;
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
@@ -188,7 +189,7 @@ impl Loop<'_> {
         self.validated = Validated::Work;
         let Job { context, tally, .. } = &mut self.job;
         let Validation { ok, undecided, output, .. } = validation;
-        context.tell(Event::Validated { ok: *ok, undecided: *undecided, output })?;
+        context.tell(Fact::Validated { ok: *ok, output: output.into(), undecided: *undecided })?;
         tally.validated(*ok, *undecided, output);
         Ok(())
     }
@@ -220,7 +221,7 @@ impl Loop<'_> {
         let Some(validator) = validator.as_mut().and_then(|validator| validator.of_files()) else {
             return Ok(None);
         };
-        context.tell(Event::Validating)?;
+        context.tell(Fact::Validating)?;
         let Verdict::Found(validation) = validator.validate_files(context)? else {
             // It was cut off: by the user, or it is not known whether the work is good.
             return context.stopped_by().map_or(Ok(Some(false)), |outcome| Err(outcome.into()));
@@ -258,12 +259,9 @@ impl Loop<'_> {
         let head = self.job.worktree.head();
         self.job.tally.last_commit.clone_from(&head);
         let Job { context, tally, source, .. } = &mut self.job;
-        let told = context.tell(Event::AttemptEnded {
-            tally,
-            report,
-            head: head.as_deref(),
-            changed: settled.changed,
-        });
+        let fact = Fact::attempt_ended(tally, report, head.as_deref(), settled.changed);
+        let unwritten = report.exceeded.map_or(Unwritten::Nothing, Unwritten::Exceeded);
+        let told = context.count(tally).tell_with(fact, unwritten);
         // The source has to know of it, even if nobody else does.
         let booked = source.book(&booked(tally.iteration, report, settled), context);
         self.take_notes();
@@ -281,12 +279,8 @@ impl Loop<'_> {
         self.job.tally.book(self.job.limits.max_retries, &report, &settled);
         self.take_notes();
         let Job { context, tally, source, .. } = &mut self.job;
-        context.tell_whoever_listens(Event::AttemptEnded {
-            tally,
-            report: &report,
-            head: None,
-            changed: None,
-        });
+        let fact = Fact::attempt_ended(tally, &report, None, None);
+        context.count(tally).tell_whoever_listens(fact, Unwritten::Nothing);
         // The first reason is the one that counts.
         let _ = source.book(&booked(tally.iteration, &report, &settled), context);
         end

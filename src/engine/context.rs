@@ -5,16 +5,42 @@ use std::time::{Duration, Instant};
 
 use chrono::Local;
 
-use super::event::{Event, LoopIdentity, Stamped};
+use super::event::{LoopIdentity, Stamped, Stream, Unwritten};
+use super::fact::Fact;
 use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
 use super::person::{Answer, Person};
 use super::redacted::Redactions;
-use super::stop::{Stop, Urgency};
+use super::stop::{Ask, Request, Stop, Urgency};
+use super::tally::Tally;
+use crate::reply::show::Show;
 use crate::text::redact::Redactor;
 
-/// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
-pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), End> + 'a>;
+/// Listens to a loop. A view never fails; a record that cannot be written ends the loop.
+pub trait Listener {
+    /// Takes a fact.
+    ///
+    /// # Errors
+    /// When the loop has to end.
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), End>;
+
+    /// Takes bytes that an agent wrote, as they came, cut anywhere. For records only; far too many to be shown.
+    ///
+    /// # Errors
+    /// When the loop has to end.
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) -> Result<(), End> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut(&Stamped<'_>) -> Result<(), End>> Listener for F {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), End> {
+        self(stamped)
+    }
+}
+
+/// One of those who listen to a loop.
+pub type Sink<'a> = Box<dyn Listener + 'a>;
 
 /// Looks after the records, and answers what the user should know about them.
 pub type Keep<'a> = Box<dyn FnMut() -> Result<Option<String>, End> + 'a>;
@@ -38,20 +64,20 @@ pub enum News {
 impl News {
     /// The same less its secrets.
     #[must_use]
-    pub fn without(self, secrets: &Redactor) -> Self {
-        let kept = |text: &str| secrets.text(text).into_owned();
-        match self {
-            Self::Notice(text) => Self::Notice(kept(&text)),
-            Self::Hook { hook, ok, output } => Self::Hook { hook, ok, output: kept(&output) },
-        }
+    pub fn without(mut self, secrets: &Redactor) -> Self {
+        let (Self::Notice(text) | Self::Hook { output: text, .. }) = &mut self;
+        secrets.clean(text);
+        self
     }
 
-    /// The event that it is.
+    /// The fact that it is.
     #[must_use]
-    pub fn event(&self) -> Event<'_> {
+    pub fn fact(&self) -> Fact<'_> {
         match self {
-            Self::Notice(text) => Event::Notice(text),
-            Self::Hook { hook, ok, output } => Event::HookEnded { hook, ok: *ok, output },
+            Self::Notice(text) => Fact::notice(text),
+            Self::Hook { hook, ok, output } => {
+                Fact::HookEnded { hook: (*hook).into(), ok: *ok, output: output.into() }
+            }
         }
     }
 }
@@ -68,6 +94,8 @@ pub struct Context<'a> {
     inbox: Arc<Inbox>,
     pub(super) stop: Stop,
     sinks: Vec<Sink<'a>>,
+    /// The count when it was last told, without secrets.
+    counted: Tally,
     /// Takes out what they are not to know.
     pub(super) redactions: Redactions,
     keep: Keep<'a>,
@@ -96,6 +124,7 @@ impl<'a> Context<'a> {
             inbox,
             stop: Stop::default(),
             sinks,
+            counted: Tally::default(),
             redactions: Redactions::default(),
             keep,
             beside: Box::new(|| None),
@@ -198,7 +227,7 @@ impl<'a> Context<'a> {
             return Ok(Answer::Gone);
         };
         let began = Instant::now();
-        self.tell(Event::Question(question))?;
+        self.tell(Fact::Question { text: question.into() })?;
         let answer = loop {
             match self.listen(&mailbox, None)? {
                 Wake::Message(answer) => break answer,
@@ -211,7 +240,7 @@ impl<'a> Context<'a> {
             Answer::Line(text) if !text.is_empty() => Some(text.as_str()),
             Answer::Line(_) | Answer::Gone => None,
         };
-        self.tell(Event::Answered(said))?;
+        self.tell(Fact::Answered { text: said.map(Into::into) })?;
         Ok(answer)
     }
 
@@ -233,7 +262,11 @@ impl<'a> Context<'a> {
             match wait(&self.inbox, until) {
                 Wake::Asked(ask) => {
                     self.stop.book(ask.clone());
-                    self.tell(Event::Asked { ask: &ask, urgency: self.stop.urgency() })?;
+                    let unwritten = match &ask {
+                        Ask::Request(Request::Change(change)) => Unwritten::Change(change),
+                        _ => Unwritten::Nothing,
+                    };
+                    self.tell_with(Fact::asked(&ask, self.stop.urgency()), unwritten)?;
                     return Ok(Wake::Asked(ask));
                 }
                 // Only something to renew or to look after.
@@ -265,10 +298,10 @@ impl<'a> Context<'a> {
 
     fn look_after(&mut self) -> Result<(), End> {
         if let Some(notice) = (self.keep)()? {
-            self.tell_as_it_is(Event::Notice(&notice))?;
+            self.pass(Fact::notice(&notice), Unwritten::Nothing, false)?;
         }
         while let Some(news) = (self.beside)() {
-            self.tell_as_it_is(news.event())?;
+            self.pass(news.fact(), Unwritten::Nothing, false)?;
         }
         Ok(())
     }
@@ -286,45 +319,111 @@ impl<'a> Context<'a> {
         renewed
     }
 
-    /// Tells everybody who listens.
+    /// Books the count, which is told with each fact from here on.
+    pub(super) fn count(&mut self, tally: &Tally) -> &mut Self {
+        self.counted.clone_from(tally);
+        self.redactions.clean(&mut self.counted);
+        self
+    }
+
+    /// Tells all listeners a fact.
     ///
     /// # Errors
     /// When a record cannot be written, or not where it belongs.
-    pub fn tell(&mut self, event: Event<'_>) -> Result<(), End> {
-        // Of these many come, and the records are looked after every second.
-        if !matches!(event, Event::Output { .. } | Event::Shown(_)) {
-            self.look_after()?;
+    pub fn tell(&mut self, fact: Fact<'_>) -> Result<(), End> {
+        self.tell_with(fact, Unwritten::Nothing)
+    }
+
+    /// Tells all listeners a fact, and what the engine knows of it besides.
+    pub(super) fn tell_with(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) -> Result<(), End> {
+        self.look_after()?;
+        self.pass(fact, unwritten, false)
+    }
+
+    /// Tells all listeners what an agent has said and done, which came together. Of these many come, and the records are looked
+    /// after every second.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    pub fn show(&mut self, shows: &[Show]) -> Result<(), End> {
+        if self.redactions.is_idle() {
+            return self.hand_out(shows.iter().map(Fact::from), Unwritten::Nothing, false);
         }
-        self.tell_as_it_is(event)
+        let facts = self.redactions.shown(shows);
+        self.hand_out(facts, Unwritten::Nothing, false)
     }
 
-    fn tell_as_it_is(&mut self, event: Event<'_>) -> Result<(), End> {
-        let Self { identity, sinks, redactions, .. } = self;
-        redactions.pass(event, &mut |event| {
-            let stamped = Stamped { at: Local::now(), identity, event };
-            sinks.iter_mut().try_for_each(|sink| sink(&stamped))
-        })
+    /// Hands out bytes that an agent wrote.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
+        let bytes = self.redactions.output(stream, bytes);
+        self.hand_out_bytes(stream, &bytes, false)
     }
 
-    /// Tells everybody something that the user should know, in one line.
+    /// Tells all listeners something that the user should know, in one line.
     ///
     /// # Errors
     /// When a record cannot be written.
     pub fn notice(&mut self, text: &str) -> Result<(), End> {
-        self.tell(Event::Notice(text))
+        self.tell(Fact::notice(text))
     }
 
     /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being true.
-    pub(super) fn tell_whoever_listens(&mut self, event: Event<'_>) {
+    pub(super) fn tell_whoever_listens(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) {
         // The truth about the end is written wherever it can be.
         let _ = self.look_after();
-        let Self { identity, sinks, redactions, .. } = self;
-        let _ = redactions.pass(event, &mut |event| {
-            let stamped = Stamped { at: Local::now(), identity, event };
-            for sink in &mut *sinks {
-                let _ = sink(&stamped);
+        let _ = self.pass(fact, unwritten, true);
+    }
+
+    /// Hands out a fact without its secrets, behind what was held back of an agent that writes no more. `to_all`: also to those behind
+    /// a listener that fails.
+    fn pass(&mut self, mut fact: Fact<'_>, unwritten: Unwritten<'_>, to_all: bool) -> Result<(), End> {
+        if matches!(fact, Fact::AgentStarted { .. } | Fact::AttemptEnded(_) | Fact::LoopEnded(_)) {
+            for (stream, bytes) in self.redactions.rest_of_output() {
+                self.hand_out_bytes(stream, &bytes, to_all)?;
             }
-            Ok(())
-        });
+            let rest: Vec<_> = self.redactions.rest().collect();
+            self.hand_out(rest, Unwritten::Nothing, to_all)?;
+        }
+        self.redactions.clean(&mut fact);
+        self.hand_out([fact], unwritten, to_all)
+    }
+
+    /// Hands out facts that came together.
+    fn hand_out<'f>(
+        &mut self,
+        facts: impl IntoIterator<Item = Fact<'f>>,
+        unwritten: Unwritten<'_>,
+        to_all: bool,
+    ) -> Result<(), End> {
+        let Self { identity, sinks, counted, .. } = self;
+        let at = Local::now();
+        let mut facts = facts.into_iter().peekable();
+        while let Some(fact) = &facts.next() {
+            let stamped = Stamped {
+                unwritten,
+                goes_on: facts.peek().is_some(),
+                ..Stamped::new(at, identity, counted, fact)
+            };
+            for sink in &mut *sinks {
+                let taken = sink.take(&stamped);
+                if !to_all {
+                    taken?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_out_bytes(&mut self, stream: Stream, bytes: &[u8], to_all: bool) -> Result<(), End> {
+        for sink in self.sinks.iter_mut().filter(|_| !bytes.is_empty()) {
+            let taken = sink.output(stream, bytes);
+            if !to_all {
+                taken?;
+            }
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod attempt;
 pub mod board;
 pub mod context;
 pub mod event;
+pub mod fact;
 pub mod hindsight;
 pub mod inbox;
 pub mod outcome;

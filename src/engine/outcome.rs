@@ -287,6 +287,12 @@ impl Outcome {
         with_code().find(|outcome| outcome.word() == word).or_else(of_worker)
     }
 
+    /// Whether a record tells both by the same words.
+    #[must_use]
+    pub fn has_words_of(self, other: Self) -> bool {
+        (self.word(), self.code()) == (other.word(), other.code())
+    }
+
     /// The end in one word.
     #[must_use]
     pub const fn ended(self) -> Ended {

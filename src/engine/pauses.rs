@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
-use super::event::Event;
+use super::fact::Fact;
 use super::outcome::End;
 use super::policy::shortage;
 use super::run::{Job, Loop};
@@ -20,7 +20,7 @@ impl Loop<'_> {
     /// Holds until somebody lets the loop go on, or ends it.
     pub(super) fn hold(&mut self) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Paused { tally })?;
+        context.count(tally).tell(Fact::Paused)?;
         while self.job.context.stop.holds() && self.job.context.urgency() == Urgency::None {
             self.wait(None)?;
         }
@@ -34,7 +34,7 @@ impl Loop<'_> {
     pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Waiting { until, tally, shortage: None })?;
+        context.count(tally).tell(Fact::waiting(until, None, tally))?;
         let passed = self.wait_until(until)?;
         if passed {
             self.job.tally.waited(began, until.min(Utc::now()));
@@ -48,7 +48,7 @@ impl Loop<'_> {
     pub(super) fn wait_for_room(&mut self, lack: Shortage) -> Result<(), End> {
         self.job.context.stop.take_go_on();
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Waiting { until: Utc::now() + LOOK, tally, shortage: Some(lack) })?;
+        context.count(tally).tell(Fact::waiting(Utc::now() + LOOK, Some(lack), tally))?;
         let end = self.deadline();
         loop {
             if end.is_some_and(|end| Instant::now() >= end) || self.job.context.is_held_up() {
@@ -64,7 +64,7 @@ impl Loop<'_> {
 
     fn tell_resumed(&mut self) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Resumed { tally })
+        context.count(tally).tell(Fact::resumed(tally))
     }
 
     /// Waits for `pause`; `false` when something else comes first, such as a usage limit that another loop has met.

@@ -62,12 +62,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The number of the last iteration that may begin; `None` for no limit.
-    #[must_use]
-    pub fn last_iteration(&self, tally: &Tally) -> Option<u64> {
-        self.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from))
-    }
-
     /// What it may use up besides iterations.
     #[must_use]
     pub fn budget(&self) -> Budget {
@@ -92,19 +86,10 @@ impl Limits {
     pub(crate) const EXAMPLE: Self = Self {
         max_iterations: Some(10),
         max_retries: 3,
-        retry_pause: None,
-        failure_pause: None,
         on_failure: OnFailure::End,
-        failed_end: Outcome::AgentFailed,
-        last_counts: false,
-        breaker: None,
-        breaker_end: Outcome::Breaker,
-        idle: None,
-        max_duration: None,
-        max_cost_usd: None,
-        max_tokens: None,
         max_limit_wait: Duration::from_hours(6),
         free_space_floor: Floor::USUAL,
+        ..Self::UNKNOWN
     };
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{Class, Usage};
 use crate::reply::verdict::{Failure, Kind};
+use crate::text::texts::{New, Texts};
 
 /// How an attempt is booked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,12 @@ impl AttemptStatus {
             _ if failure.class == Class::Limit => Self::UsageLimit,
             _ => Self::AgentFailure,
         }
+    }
+
+    /// Whether the agent did its turn, which may have ended by standing still.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Success | Self::Still)
     }
 
     /// The word after `Status:` in the footer.
@@ -103,13 +110,27 @@ pub struct Report {
     pub skipped_lines: u64,
 }
 
-/// An account's balance around an attempt, in US dollars.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The account's balance, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineBalance"))]
 pub struct Balance {
-    /// What the attempt used up, if both balances are known.
-    pub spent: Option<f64>,
     /// What is left.
     pub left: f64,
+    /// What the attempt used up; null when one of the two balances is not known.
+    pub spent: Option<f64>,
+}
+
+impl Texts for Report {
+    fn replace_texts(&mut self, new: New<'_>) {
+        let Usage { model, session_id, background, fault, .. } = &mut self.usage;
+        self.text.replace_texts(new);
+        let sigils = std::mem::take(&mut self.sigils);
+        self.sigils = sigils.with_texts(|text| new(text).unwrap_or_else(|| text.to_owned()));
+        [model, session_id].replace_texts(new);
+        background.replace_texts(new);
+        fault.as_mut().map(|fault| &mut fault.message).replace_texts(new);
+        self.failure.as_mut().map(|failure| &mut failure.message).replace_texts(new);
+    }
 }
 
 impl Report {
@@ -135,7 +156,7 @@ impl Report {
     /// Whether the agent did its turn, and nothing speaks against what it says.
     #[must_use]
     pub fn is_success(&self) -> bool {
-        matches!(self.status, AttemptStatus::Success | AttemptStatus::Still)
+        self.status.is_success()
     }
 
     /// Whether it is one that is waited for and uses up nothing: the same work is done once more then, and none is asked for.

@@ -10,7 +10,8 @@ use super::agent::Agent;
 use super::attempt::Start;
 use super::board::Board;
 use super::context::Context;
-use super::event::{Event, Recovered};
+use super::event::Unwritten;
+use super::fact::Fact;
 use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::person::Answer;
@@ -33,7 +34,7 @@ pub struct Job<'a> {
     /// Where it starts from.
     pub tally: Tally,
     /// What the count has of an earlier process that was cut off before it could keep it; `None`: nothing.
-    pub recovered: Option<Recovered>,
+    pub recovered: Option<Fact<'static>>,
     /// The pause between two iterations.
     pub delay: Duration,
     /// The assistant's text that ends the loop.
@@ -74,7 +75,7 @@ pub fn run(job: Job<'_>) -> End {
     // The source may have found that all is done.
     let end = running.validate_end(end);
     running.tell_end(&end);
-    running.job.context.redactions.end(&end)
+    running.job.context.redactions.end(end)
 }
 
 /// A loop while it runs.
@@ -113,10 +114,10 @@ pub(super) enum Validated {
 
 impl Loop<'_> {
     fn run(&mut self) -> End {
-        let Job { context, project, limits, tally, .. } = &mut self.job;
-        let mut step = context.tell(Event::LoopStarted { project, limits, tally });
-        if let Some(recovered) = &self.job.recovered {
-            step = step.and_then(|()| self.job.context.tell(Event::Recovered(recovered)));
+        let Job { context, project, limits, tally, recovered, .. } = &mut self.job;
+        let mut step = context.count(tally).tell(Fact::loop_started(project, limits, tally));
+        if let Some(recovered) = recovered.take() {
+            step = step.and_then(|()| context.tell(recovered));
         }
         loop {
             match step {
@@ -193,7 +194,7 @@ impl Loop<'_> {
             return Ok(true);
         }
         let began = Instant::now();
-        context.tell(Event::Queued)?;
+        context.tell(Fact::Queued)?;
         loop {
             if context.is_held_up() {
                 ticket.leave();
@@ -249,7 +250,10 @@ impl Loop<'_> {
             agent.change(&change),
             std::mem::replace(&mut limits.max_iterations, limit) != limit,
         ];
-        if is_other.contains(&true) { context.tell(Event::LimitsChanged { limits, tally }) } else { Ok(()) }
+        if !is_other.contains(&true) {
+            return Ok(());
+        }
+        context.count(tally).tell(Fact::LimitsChanged { max_iterations: limits.max_iterations })
     }
 
     /// Keeps the user's notes for the next prompt. To be called before the tally is told: the state file is what it says.
@@ -344,7 +348,7 @@ impl Loop<'_> {
     fn back_off(&mut self, pause: Duration) -> Result<(), End> {
         let Job { context, tally, limits, .. } = &mut self.job;
         if self.backed_off.replace(tally.iteration) != Some(tally.iteration) {
-            context.tell(Event::BackingOff { tally, breaker: limits.breaker, pause })?;
+            context.count(tally).tell(Fact::backing_off(tally, limits.breaker, pause))?;
             if !self.pause(pause)? {
                 return Ok(());
             }
@@ -355,7 +359,8 @@ impl Loop<'_> {
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
         let (iteration, max_retries) = (self.job.tally.iteration, self.job.limits.max_retries);
         let pause = jitter::around(pause);
-        self.job.context.tell(Event::Retrying { iteration, retry, max_retries, pause })?;
+        let pause_s = pause.as_secs_f64();
+        self.job.context.tell(Fact::Retrying { iteration, max_retries, pause_s, retry })?;
         if !self.pause(pause)? {
             return Ok(());
         }
@@ -429,16 +434,11 @@ impl Loop<'_> {
     /// Tells the end.
     fn tell_end(&mut self, end: &End) {
         self.take_notes();
-        let Job { worktree, .. } = &self.job;
+        let Job { worktree, context, tally, .. } = &mut self.job;
         let work = self.first.as_ref().and_then(|first| worktree.work_since(first.head.as_deref()));
-        let event = Event::LoopEnded {
-            outcome: end.outcome,
-            detail: end.detail.as_deref(),
-            tally: &self.job.tally,
-            // Of all its processes, as what it counts and costs is.
-            duration: self.elapsed_before + self.started.elapsed(),
-            work: work.as_ref(),
-        };
-        self.job.context.tell_whoever_listens(event);
+        // Of all its processes, as what it counts and costs is.
+        let duration = self.elapsed_before + self.started.elapsed();
+        let fact = Fact::loop_ended(end.outcome, end.detail.as_deref(), tally, duration, work);
+        context.count(tally).tell_whoever_listens(fact, Unwritten::Outcome(end.outcome));
     }
 }

@@ -82,17 +82,21 @@ impl Change {
     }
 }
 
-/// How far a loop has been asked to stop. Only ever grows, until whoever asked takes it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// How urgent it is that a loop stops.
+// Only ever grows, until whoever asked takes it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Stopping"))]
+#[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// Not at all.
+    /// It goes on.
     #[default]
+    #[serde(rename = "not")]
     None,
     /// When the running attempt has ended by itself.
     AfterAttempt,
-    /// Now: the agent gets the ladder.
+    /// Now: the agent is ended.
     Now,
-    /// At once: the agent is killed and we leave.
+    /// At once: the agent is killed.
     AtOnce,
 }
 

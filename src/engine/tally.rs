@@ -11,6 +11,7 @@ use super::report::{AttemptStatus, Report, Signal};
 use super::validator::Validation;
 use crate::reply::sigil::TASK_FAILED;
 use crate::reply::usage::{Class, Usage};
+use crate::text::texts::{New, Texts};
 
 /// How many durations are kept.
 const KEPT_DURATIONS: usize = 100;
@@ -153,7 +154,23 @@ pub struct Settled {
     pub said_alone: Vec<String>,
 }
 
+impl Texts for Tally {
+    fn replace_texts(&mut self, new: New<'_>) {
+        let Self { last_error, validation_error, notes, said_alone, given, .. } = self;
+        [last_error, validation_error, &mut given.validation_error].replace_texts(new);
+        for texts in [notes, said_alone, &mut given.notes] {
+            texts.replace_texts(new);
+        }
+    }
+}
+
 impl Tally {
+    /// The number of the last iteration that may begin, where so many may; `None` for no limit.
+    #[must_use]
+    pub fn last_iteration(&self, max_iterations: Option<u64>) -> Option<u64> {
+        max_iterations.map(|limit| limit.saturating_add(self.allowance_from))
+    }
+
     /// What the loop waits for is a provider that is overloaded or out of order.
     #[must_use]
     pub fn waits_for_provider(&self) -> bool {

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use super::agent::Attempt;
 use super::board::Board;
 use super::context::Context;
-use super::event::{Event, Stamped};
+use super::event::Stamped;
+use super::fact::Fact;
 use super::inbox::Inbox;
 use super::outcome::{End, Outcome};
 use super::policy::{Limits, OnFailure};
@@ -65,8 +66,8 @@ fn a_claim_that_its_validation_refutes_is_not_believed_and_the_next_prompt_is_gi
     let spent = Rc::new(Cell::new(0.0));
     let seen = Rc::clone(&spent);
     let listen = Box::new(move |stamped: &Stamped<'_>| {
-        if let Event::LoopEnded { tally, .. } = stamped.event {
-            seen.set(tally.cost_usd.unwrap_or_default());
+        if let Fact::LoopEnded(_) = stamped.fact {
+            seen.set(stamped.tally.cost_usd.unwrap_or_default());
         }
         Ok(())
     });
@@ -147,7 +148,7 @@ fn a_validator_can_book_that_it_begins_before_that_is_told() {
     let order = RefCell::new(Vec::new());
     let inbox = Arc::new(Inbox::default());
     let listen = Box::new(|stamped: &Stamped<'_>| {
-        if let Event::Validating = stamped.event {
+        if let Fact::Validating = stamped.fact {
             order.borrow_mut().push("told");
         }
         Ok(())
@@ -170,7 +171,7 @@ fn an_agent_that_the_validator_asks_is_waited_for_as_any_other() {
         let waits = Cell::new(0);
         let inbox = Arc::new(Inbox::default());
         let listen = Box::new(|stamped: &Stamped<'_>| {
-            if let Event::Waiting { .. } = stamped.event {
+            if let Fact::Waiting { .. } = stamped.fact {
                 waits.set(waits.get() + 1);
                 // Nobody has that much time.
                 inbox.ask(Ask::Request(Request::Resume));
@@ -227,8 +228,8 @@ fn a_note_that_comes_at_the_very_end_is_in_the_last_tally() {
     });
     let last = RefCell::new(Vec::new());
     let listen = Box::new(|stamped: &Stamped<'_>| {
-        if let Event::LoopEnded { tally, .. } = stamped.event {
-            last.borrow_mut().clone_from(&tally.notes);
+        if let Fact::LoopEnded(_) = stamped.fact {
+            last.borrow_mut().clone_from(&stamped.tally.notes);
         }
         Ok(())
     });
@@ -380,9 +381,9 @@ impl Night {
     }
 
     /// Ends every wait, and fails to write once in a while.
-    fn listen(&self, event: &Event<'_>, writes: &mut u32) -> Result<(), FileError> {
+    fn listen(&self, fact: &Fact<'_>, writes: &mut u32) -> Result<(), FileError> {
         *writes = writes.saturating_sub(1);
-        if matches!(event, Event::Waiting { .. } | Event::Paused { .. }) {
+        if matches!(fact, Fact::Waiting { .. } | Fact::Paused) {
             self.inbox.ask(Ask::Request(Request::Resume));
         }
         let full = std::io::ErrorKind::StorageFull.into();
@@ -417,7 +418,7 @@ proptest! {
             board: Board::default(),
         };
         let mut left = writes;
-        let listen = Box::new(|stamped: &Stamped<'_>| Ok(night.listen(&stamped.event, &mut left)?));
+        let listen = Box::new(|stamped: &Stamped<'_>| Ok(night.listen(stamped.fact, &mut left)?));
         let source =
             TestSource(|call: Call<'_>, context: &mut Context<'_>| night.source(&call, context));
         let agent = TestAgent(|_: &Attempt<'_>, context: &mut Context<'_>| night.agent(context));

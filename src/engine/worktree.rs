@@ -2,21 +2,24 @@
 
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 use super::policy::Rooms;
 
-/// What was committed since some moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was committed while a loop ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineWork"))]
 pub struct WorkDone {
-    /// The commit that HEAD named then; `None`: there was none.
-    pub from: Option<String>,
-    /// How many were made since.
+    /// How many were made.
     pub commits: u64,
-    /// Files that differ.
-    pub files: u64,
-    /// Lines that came.
-    pub insertions: u64,
     /// Lines that went.
     pub deletions: u64,
+    /// Files that differ.
+    pub files: u64,
+    /// The commit that HEAD named before; null: there was none.
+    pub from: Option<String>,
+    /// Lines that came.
+    pub insertions: u64,
 }
 
 /// The project's files, looked at from outside.

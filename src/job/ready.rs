@@ -241,8 +241,8 @@ impl<'a> Ready<'a> {
         let (notifier, started) = (self.notifier, (self.verb.words(), self.limits.budget()));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
-        sinks.insert(0, Box::new(|stamped| Ok(recorder.borrow_mut().take(stamped)?)));
-        sinks.push(Box::new(|stamped| {
+        sinks.insert(0, Box::new(&recorder));
+        sinks.push(Box::new(|stamped: &Stamped<'_>| {
             hooks.take(stamped);
             view.take(stamped);
             if notifier.is_some_and(|notifier| notifier.take(started, stamped)) {
@@ -320,7 +320,7 @@ fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder
         view.warn(text);
     }
     // What cannot be written any more changes nothing.
-    let _ = recorder.take_afterwards(&Stamped { at: Local::now(), identity, event: news.event() });
+    let _ = recorder.take_afterwards(Local::now(), identity, &news.fact());
 }
 
 /// What is kept of earlier runs.

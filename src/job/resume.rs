@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::ready::ACCEPT_CONFIG;
-use crate::engine::event::{LoopIdentity, Recovered};
+use crate::engine::event::LoopIdentity;
+use crate::engine::fact::Fact;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::{Difference, WatchedConfig};
@@ -31,7 +32,7 @@ pub(super) struct Resumed {
     /// The count to go on from.
     pub(super) tally: Tally,
     /// What of it the state did not have.
-    pub(super) recovered: Option<Recovered>,
+    pub(super) recovered: Option<Fact<'static>>,
     /// Where it goes on, in words.
     pub(super) from: String,
     /// What is to be told of its settings.
@@ -89,7 +90,7 @@ pub(super) fn resume(
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
-    let recovered = read_on.map(|read_on| read_on.recovered).filter(|recovered| recovered.attempts > 0);
+    let recovered = read_on.and_then(ReadOn::into_fact);
     Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use super::GONE_WITHIN;
 use super::program::{self, Failed};
 use crate::engine::context::News;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::fact::Fact;
 use crate::process::launch::Launch;
-use crate::record::event_json::to_lines;
+use crate::record::event_line::line_of;
 use crate::settings::notify::HookSettings;
 use crate::threads;
 
@@ -66,18 +67,18 @@ impl Hooks {
         Self { settings: settings.clone(), queue, shared }
     }
 
-    /// Takes one event.
+    /// Takes one fact.
     pub(crate) fn take(&self, stamped: &Stamped<'_>) {
         let Some(queue) = &self.queue else { return };
-        let (hook, command) = match stamped.event {
-            Event::LoopStarted { .. } => ("on_loop_start", &self.settings.on_loop_start),
-            Event::AttemptEnded { .. } => ("on_iteration", &self.settings.on_iteration),
-            Event::LoopEnded { .. } => ("on_end", &self.settings.on_end),
+        let (hook, command) = match stamped.fact {
+            Fact::LoopStarted { .. } => ("on_loop_start", &self.settings.on_loop_start),
+            Fact::AttemptEnded(_) => ("on_iteration", &self.settings.on_iteration),
+            Fact::LoopEnded(_) => ("on_end", &self.settings.on_end),
             _ => return,
         };
         let Some(command) = command.clone() else { return };
         self.shared.waiting.fetch_add(1, Ordering::AcqRel);
-        match queue.try_send(Job { hook, command, line: to_lines(stamped) }) {
+        match queue.try_send(Job { hook, command, line: line_of(stamped) }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) if !self.shared.is_full.swap(true, Ordering::AcqRel) => {
                 self.shared.waiting.fetch_sub(1, Ordering::AcqRel);

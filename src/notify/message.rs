@@ -1,15 +1,13 @@
-//! What is told of an event: which moment it is, the event as a line for programs, and a short text for people.
+//! What is told of a fact: which moment it is, the fact as a line for programs, and a short text for people.
 
 use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::{Fact, LoopEnded, WaitReason};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::policy::Budget;
-use crate::engine::tally::Tally;
-use crate::engine::worktree::WorkDone;
-use crate::record::event_json::{to_line, to_lines};
-use crate::record::event_line::Fact;
+use crate::record::event_line::{line_of, to_line};
 use crate::settings::notify::Moment;
 use crate::text::count;
 use crate::text::hidden::revealed;
@@ -53,21 +51,23 @@ pub(crate) struct Counts {
     pub(crate) exit_code: u8,
 }
 
-/// Which moment an event is; `None` for most.
-pub(super) fn moment(event: &Event<'_>) -> Option<Moment> {
-    match event {
-        // It works on by itself.
-        Event::LoopEnded { outcome: Outcome::Detached, .. } => None,
-        Event::LoopEnded { outcome, .. } if outcome.status() == Status::Failed => Some(Moment::Failure),
-        Event::LoopEnded { .. } => Some(Moment::End),
-        Event::Waiting { .. } => Some(Moment::Waiting),
-        Event::Attention(Some(_)) | Event::Question(_) => Some(Moment::Attention),
+/// Which moment a fact is; `None` for most.
+pub(super) fn moment(stamped: &Stamped<'_>) -> Option<Moment> {
+    match stamped.fact {
+        Fact::LoopEnded(_) => match stamped.outcome()? {
+            // It works on by itself.
+            Outcome::Detached => None,
+            outcome if outcome.status() == Status::Failed => Some(Moment::Failure),
+            _ => Some(Moment::End),
+        },
+        Fact::Waiting { .. } => Some(Moment::Waiting),
+        Fact::NeedsAttention { .. } | Fact::Question { .. } => Some(Moment::Attention),
         _ => None,
     }
 }
 
 impl Message {
-    /// What is told of an event of a loop that a verb has started with a budget.
+    /// What is told of a fact of a loop that a verb has started with a budget.
     pub(super) fn of(project: &str, started: (&str, Budget), moment: Moment, stamped: &Stamped<'_>) -> Self {
         let LoopIdentity { name, run, .. } = stamped.identity;
         Self {
@@ -75,8 +75,8 @@ impl Message {
             at: stamped.at.to_utc(),
             moment,
             title: title(project),
-            text: revealed(&text(started, name, &stamped.event)).into_owned(),
-            line: to_lines(stamped),
+            text: revealed(&text(started, name, stamped)).into_owned(),
+            line: line_of(stamped),
             run: run.clone(),
         }
     }
@@ -114,7 +114,7 @@ impl Message {
             moment: Moment::End,
             title: title(project),
             text: said.to_owned(),
-            line: to_line(now, &identity, Fact::Notice { message: said.into() }),
+            line: to_line(now, &identity, &Fact::notice(said)),
             run: identity.run,
         }
     }
@@ -128,41 +128,49 @@ fn id(at: DateTime<Local>, run: &str) -> String {
     format!("{}-{run}", timestamp::exact(at.to_utc()))
 }
 
-fn text((verb, budget): (&str, Budget), name: &str, event: &Event<'_>) -> String {
+fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> String {
     let name = one_line_within(name, LONGEST);
-    match event {
-        Event::LoopEnded { outcome, detail, tally, work, .. } => {
+    match stamped.fact {
+        Fact::LoopEnded(ended) => {
+            let Some(outcome) = stamped.outcome() else { return name };
             let next = next_step(&Ending {
                 verb,
                 name: &name,
-                outcome: Some(*outcome),
-                has_rest: detail.is_some(),
-                has_work: work.is_some(),
-                spent: Some((tally, budget)),
+                outcome: Some(outcome),
+                has_rest: ended.detail.is_some(),
+                has_work: ended.work.is_some(),
+                spent: Some((stamped.tally, budget)),
                 ..Ending::default()
             });
-            let why = detail.map(str::to_owned).or_else(|| of_outcome(*outcome));
+            let why = ended.detail.as_ref().map(ToString::to_string).or_else(|| of_outcome(outcome));
             let why = why.map(|why| format!("\n{}", one_line_within(&why, LONGEST)));
             let next = next.map(|next| format!("\nnext: {next}"));
             let word = outcome.ended().word();
             let (_, sign) = sign(word);
-            let facts = facts(tally, *work);
+            let facts = facts(ended);
             format!("{sign} {name} {word}: {facts}{}{}", why.unwrap_or_default(), next.unwrap_or_default())
         }
-        Event::Waiting { shortage: Some(shortage), .. } => {
-            format!("⏸ {name} waits for room: {shortage}\nnext: ralph resume {}", shell_word(&name))
-        }
-        Event::Waiting { until, tally, shortage: None } => {
-            let what = if tally.waits_for_provider() { "its overloaded provider" } else { "its usage limit" };
+        Fact::Waiting { reason, until, .. } => {
+            if let Some(shortage) = stamped.fact.shortage() {
+                return format!(
+                    "⏸ {name} waits for room: {shortage}\nnext: ralph resume {}",
+                    shell_word(&name)
+                );
+            }
+            let what = if *reason == WaitReason::Overload.into() {
+                "its overloaded provider"
+            } else {
+                "its usage limit"
+            };
             let until = timestamp::nearby(&until.with_timezone(&Local), Local::now());
             format!("⏸ {name} waits for {what} until {until}\nnext: ralph resume {}", shell_word(&name))
         }
-        Event::Attention(screen) => {
-            let screen = one_line_within(screen.unwrap_or_default().trim(), LONGEST);
+        Fact::NeedsAttention { screen } => {
+            let screen = one_line_within(screen.trim(), LONGEST);
             format!("! {name} wants a person: {screen}\nnext: ralph attach {}", shell_word(&name))
         }
-        Event::Question(question) => {
-            format!("? {name} asks at its terminal: {}", one_line_within(question.trim(), LONGEST))
+        Fact::Question { text } => {
+            format!("? {name} asks at its terminal: {}", one_line_within(text.trim(), LONGEST))
         }
         _ => name,
     }
@@ -173,12 +181,12 @@ fn of_outcome(outcome: Outcome) -> Option<String> {
     (outcome.ended() != Ended::Done).then(|| outcome.reason().to_owned())
 }
 
-fn facts(tally: &Tally, work: Option<&WorkDone>) -> String {
-    let mut facts = vec![count::of(tally.ran(), "iteration")];
-    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
+fn facts(ended: &LoopEnded<'_>) -> String {
+    let mut facts = vec![count::of(ended.iterations, "iteration")];
+    if let Some(cost) = ended.cost_usd.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.2}"));
     }
-    if let Some(work) = work.filter(|work| work.commits > 0) {
+    if let Some(work) = ended.work.as_ref().filter(|work| work.commits > 0) {
         facts.push(count::of(work.commits, "commit"));
     }
     facts.join(", ")
@@ -189,24 +197,21 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::engine::tally::Tally;
+    use crate::engine::worktree::WorkDone;
+
+    fn stamped<T>(tally: &Tally, fact: &Fact<'_>, take: impl FnOnce(&Stamped<'_>) -> T) -> T {
+        let [run, name, mode, agent] = ["r", "fix-a", "build", "claude"].map(str::to_owned);
+        let identity = LoopIdentity { run, name, mode, agent };
+        take(&Stamped::new(Local::now(), &identity, tally, fact))
+    }
 
     fn told(outcome: Outcome, detail: Option<&str>) -> String {
         let tally = Tally { iteration: 3, cost_usd: Some(1.2), ..Tally::default() };
-        let work = WorkDone {
-            from: Some("0123456789abcdef".into()),
-            commits: 5,
-            files: 1,
-            insertions: 1,
-            deletions: 0,
-        };
-        let event = Event::LoopEnded {
-            outcome,
-            detail,
-            tally: &tally,
-            duration: Duration::from_secs(1),
-            work: Some(&work),
-        };
-        text(("build", Budget::default()), "fix-a", &event)
+        let from = Some("0123456789abcdef".into());
+        let work = WorkDone { commits: 5, deletions: 0, files: 1, from, insertions: 1 };
+        let fact = Fact::loop_ended(outcome, detail, &tally, Duration::from_secs(1), Some(work));
+        stamped(&tally, &fact, |stamped| text(("build", Budget::default()), "fix-a", stamped))
     }
 
     #[test]
@@ -224,9 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn most_events_are_no_moment() {
-        assert_eq!(moment(&Event::Paused { tally: &Tally::default() }), None);
-        assert_eq!(moment(&Event::Attention(None)), None);
-        assert_eq!(moment(&Event::Question("?")), Some(Moment::Attention));
+    fn most_facts_are_no_moment() {
+        let moment = |fact| stamped(&Tally::default(), &fact, moment);
+        assert_eq!(moment(Fact::Paused), None);
+        assert_eq!(moment(Fact::AttentionOver), None);
+        assert_eq!(moment(Fact::Question { text: "?".into() }), Some(Moment::Attention));
     }
 }

@@ -15,7 +15,8 @@ mod webhook;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::{Fact, WaitReason};
 use crate::engine::policy::Budget;
 use crate::process::launch::Launch;
 use crate::project::Project;
@@ -81,12 +82,13 @@ impl Notifier {
         Self { settings, project, secrets, shared, lanes, waits: Mutex::default() }
     }
 
-    /// Takes one event of a loop that a verb has started with a budget, and answers whether the bell is to ring.
+    /// Takes one fact of a loop that a verb has started with a budget, and answers whether the bell is to ring.
     pub(crate) fn take(&self, started: (&str, Budget), stamped: &Stamped<'_>) -> bool {
-        let Some(moment) = message::moment(&stamped.event) else { return false };
-        if let Event::Waiting { until, tally, shortage } = stamped.event {
+        let Some(moment) = message::moment(stamped) else { return false };
+        if let Fact::Waiting { reason, until, .. } = stamped.fact {
             let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waits.is_new(tally.waits_for_provider() || shortage.is_some(), stamped.at.to_utc(), until) {
+            let is_limit = *reason == WaitReason::UsageLimit.into();
+            if !waits.is_new(!is_limit, stamped.at.to_utc(), until.to_utc()) {
                 return false;
             }
         }

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use aho_corasick::AhoCorasick;
 
-use super::event_line::{EventLine, Fact};
+use super::event_line::EventLine;
 use super::event_lines::each_line;
 use super::{blocks, run_folder};
+use crate::engine::fact::Fact;
 
 /// What is known of an attempt's place in a session log.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Local, TimeZone};
 
-use crate::engine::event::Event;
+use crate::engine::fact::{AttemptEnded, Fact};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::report::Report;
 use crate::engine::tally::Tally;
 use crate::text::line::{last_lines, one_line_within};
 use crate::text::{count, duration, timestamp};
@@ -19,23 +18,23 @@ const VALIDATION: usize = 10;
 const REASON: usize = 300;
 const SINGLE: &str = "--------------------------------------------------------------------------------";
 
-/// What there is to say about the task of an iteration, in one line; `None` for any other event.
+/// What there is to say about the task of an iteration, in one line; `None` for any other fact.
 #[must_use]
-pub fn task_line(event: Event<'_>) -> Option<String> {
-    Some(match event {
-        Event::TaskStarted { task, verifies, .. } => {
-            let what = if verifies { "verifies" } else { "works on" };
-            let model = task.model.map(|model| format!(" with {model}")).unwrap_or_default();
+pub fn task_line(fact: &Fact<'_>) -> Option<String> {
+    Some(match fact {
+        Fact::TaskStarted { task, verifies, .. } => {
+            let what = if *verifies { "verifies" } else { "works on" };
+            let model = task.model.as_ref().map(|model| format!(" with {model}")).unwrap_or_default();
             format!("{what} {}{model}: {}", task.id, task.title)
         }
-        Event::Verifying { task } => format!("a fresh agent verifies {}", task.id),
-        Event::Verified { task, ok: true, .. } => format!("{} has passed its verification", task.id),
-        Event::Verified { task, ok: false, reason } => {
+        Fact::Verifying { task } => format!("a fresh agent verifies {}", task.id),
+        Fact::Verified { task, ok: true, .. } => format!("{} has passed its verification", task.id),
+        Fact::Verified { task, ok: false, reason } => {
             format!("{} has not passed its verification: {}", task.id, one_line_within(reason, REASON))
         }
-        Event::TaskEnded { task, became, reason, counts } => {
-            let id = task.id;
-            let what = match became {
+        Fact::TaskEnded { outcome, reason, task, tasks } => {
+            let id = &task.id;
+            let what = match &**outcome {
                 "done" => format!("{id} is done"),
                 "failed" => format!("{id} has failed"),
                 "retried" => format!("{id} is to be done again"),
@@ -43,7 +42,7 @@ pub fn task_line(event: Event<'_>) -> Option<String> {
             };
             let reason = one_line_within(reason, REASON);
             let why = if reason.is_empty() { reason } else { format!(": {reason}") };
-            format!("{what} ({}/{} tasks){why}", counts.done, counts.total)
+            format!("{what} ({}/{} tasks){why}", tasks.done, tasks.total)
         }
         _ => return None,
     })
@@ -67,43 +66,44 @@ pub fn header<Z: TimeZone>(iteration: u64, mode: &str, at: &DateTime<Z>) -> Stri
 
 /// The block after an attempt.
 #[must_use]
-pub fn footer(tally: &Tally, report: &Report, at: DateTime<Local>) -> String {
-    let word = if report.is_success() { "COMPLETE" } else { "ENDED" };
+pub fn footer(ended: &AttemptEnded<'_>, at: DateTime<Local>) -> String {
+    let (status, usage) = (ended.status(), &ended.usage);
+    let word = if status.is_success() { "COMPLETE" } else { "ENDED" };
     let mut text = format!(
         "{SINGLE}\nITERATION {} {word}\nEnd Time: {}\nDuration: {}\n",
-        tally.iteration,
+        ended.iteration,
         timestamp::local(&at),
-        duration::in_seconds(report.duration)
+        duration::in_seconds(ended.duration())
     );
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name}: {value}");
     };
-    if let Some(balance) = report.balance {
+    if let Some(balance) = ended.balance {
         if let Some(spent) = balance.spent {
             line("Iteration Cost", &format_args!("${spent:.2}"));
         }
         line("Balance", &format_args!("${:.2}", balance.left));
     }
-    if tally.retries > 0 {
-        line("Retries", &tally.retries);
+    if ended.retry > 0 {
+        line("Retries", &ended.retry);
     }
-    if let Some(tokens) = report.usage.input_tokens {
+    if let Some(tokens) = usage.input_tokens {
         line("Input Tokens", &tokens);
     }
-    if let Some(tokens) = report.usage.output_tokens {
+    if let Some(tokens) = usage.output_tokens {
         line("Output Tokens", &tokens);
     }
-    if let Some(cost) = report.usage.cost_usd {
+    if let Some(cost) = usage.cost_usd {
         line("Agent Cost", &format_args!("${cost:.4}"));
     }
-    if let Some(context) = report.usage.context() {
+    if let Some(context) = usage.context() {
         line("Context", &context);
     }
-    if report.skipped_lines > 0 {
-        line("Skipped Lines", &report.skipped_lines);
+    if ended.skipped_lines > 0 {
+        line("Skipped Lines", &ended.skipped_lines);
     }
-    line("Status", &report.status.word());
+    line("Status", &status.word());
     text + DOUBLE + "\n\n"
 }
 

@@ -1,20 +1,20 @@
 //! The end of a loop that has no process which would book it.
 
-use std::time::Duration;
-
 use chrono::Local;
 
-use super::event_json::to_lines;
+use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::log_of_state;
 use super::recovery::ReadOn;
 use super::run_folder;
 use super::state::State;
 use super::state_file::StateFile;
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::{LoopIdentity, Stamped, Unwritten};
+use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
 use crate::files::FileError;
 use crate::project::Project;
+use crate::text::duration;
 
 /// Books that the loop of this `state` has ended so, in its state file, its iterations log and its run, and before that the step
 /// that only its events log has. Its lock is to be held.
@@ -31,11 +31,12 @@ pub fn book(
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let at = Local::now();
     // Since then it was not at work.
-    let duration = Duration::try_from_secs_f64(state.tally.elapsed_seconds).unwrap_or_default();
+    let duration = duration::of_seconds(state.tally.elapsed_seconds);
     let mut tally = state.tally.clone();
     tally.in_attempt = false;
-    let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
-    let stamped = Stamped { at, identity: &identity, event };
+    let fact = Fact::loop_ended(outcome, None, &tally, duration, None);
+    let unwritten = Unwritten::Outcome(outcome);
+    let stamped = Stamped { unwritten, ..Stamped::new(at, &identity, &tally, &fact) };
     let mut iterations = IterationsLog::open(&project.iterations_log())?;
     // First: what a crash leaves undone from here on is done by the next one that books.
     if let Some(step) = read_on.and_then(|read_on| read_on.step.as_deref()) {
@@ -44,11 +45,11 @@ pub fn book(
     StateFile::new(&project.state(), state.clone()).take(&stamped, state.log_read)?;
     iterations.take(&stamped)?;
     if !project.is_of_branch() {
-        return run_folder::write_end(project, &state.run, &to_lines(&stamped));
+        return run_folder::write_end(project, &state.run, &line_of(&stamped));
     }
     // The run is that of all branches.
     match log_of_state::logs(project, state).filter(|logs| logs.is_dir()) {
-        Some(logs) => run_folder::write_end_beside(&logs, &to_lines(&stamped)),
+        Some(logs) => run_folder::write_end_beside(&logs, &line_of(&stamped)),
         None => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! `session-….events.jsonl`: every event of a session but the raw bytes, as versioned JSON lines.
+//! `session-….events.jsonl`: every fact of a session, as versioned JSON lines.
 
 use std::path::Path;
 
-use super::event_json::to_lines;
+use super::event_line::line_of;
 use crate::engine::event::Stamped;
 use crate::files::{FileError, RecordFile};
 
@@ -33,9 +33,9 @@ impl EventsLog {
         self.0.keep()
     }
 
-    /// Takes one event.
+    /// Takes one fact. What came together is written together.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        self.0.write(to_lines(stamped).as_bytes())?;
-        self.0.flush()
+        self.0.write(line_of(stamped).as_bytes())?;
+        if stamped.goes_on { Ok(()) } else { self.0.flush() }
     }
 }

@@ -4,7 +4,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::registry::WORKER;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
@@ -34,7 +35,7 @@ impl IterationsLog {
         self.file.keep()
     }
 
-    /// Takes one event.
+    /// Takes one fact.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.steps.line(stamped).map_or(Ok(()), |line| self.add(&line))
     }
@@ -63,7 +64,7 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&tail).into_owned())
 }
 
-/// What the log tells of the events of one loop.
+/// What the log tells of the facts of one loop.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     of: String,
@@ -82,61 +83,72 @@ impl Steps {
         why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
     }
 
-    /// The line of an event, without its end; `None` where it has none.
+    /// The line of a fact, without its end; `None` where it has none.
     pub(super) fn line(&mut self, stamped: &Stamped<'_>) -> Option<String> {
         self.is_worker = stamped.identity.mode == WORKER;
-        let line = match stamped.event {
-            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
-                self.of = limits.last_iteration(tally).map(|last| format!("/{last}")).unwrap_or_default();
-                self.limits = Some(limits.clone());
+        let tally = stamped.tally;
+        let line = match stamped.fact {
+            Fact::LoopStarted { limits, max_iterations, .. } => {
+                self.limits = limits.as_deref().map(Limits::from);
+                self.of = of(*max_iterations, tally);
                 return None;
             }
-            Event::AttemptStarted { tally, .. } => {
-                self.begins = Some(format!("[START] iteration {}{}", tally.iteration, self.of));
+            Fact::LimitsChanged { max_iterations } => {
+                self.of = of(*max_iterations, tally);
                 return None;
             }
-            Event::AgentStarted { .. } => self.begins.take()?,
-            Event::AttemptEnded { tally, report, .. } if report.status == AttemptStatus::Still => {
-                let limit = duration::in_seconds(report.exceeded.unwrap_or(report.duration));
-                format!("[TIMEOUT] iteration {} inactivity_timeout={limit}", tally.iteration)
+            Fact::AttemptStarted { iteration, .. } => {
+                self.begins = Some(format!("[START] iteration {iteration}{}", self.of));
+                return None;
             }
-            Event::AttemptEnded { tally, report, .. } => {
-                let tag = match report.status {
+            Fact::AgentStarted { .. } => self.begins.take()?,
+            Fact::AttemptEnded(ended) if ended.status() == AttemptStatus::Still => {
+                let limit = duration::in_seconds(stamped.exceeded());
+                format!("[TIMEOUT] iteration {} inactivity_timeout={limit}", ended.iteration)
+            }
+            Fact::AttemptEnded(ended) => {
+                let tag = match ended.status() {
                     AttemptStatus::Success | AttemptStatus::CompleteUnproven => "END",
                     AttemptStatus::Timeout => "TIMEOUT",
                     // Somebody has ended it, and it has not failed.
                     AttemptStatus::Interrupted if self.is_worker => "END",
                     _ => "FAIL",
                 };
-                let exit = match (report.exit_code, report.signal) {
+                let exit = match (ended.exit_code, ended.signal) {
                     (Some(code), _) => code.to_string(),
                     (None, Some(signal)) => format!("signal-{signal}"),
                     (None, None) => "unknown".to_owned(),
                 };
                 // One that we have ended is no failure, and nothing is waited for.
-                let has_failed = tag == "FAIL" && report.status != AttemptStatus::Interrupted;
+                let has_failed = tag == "FAIL" && ended.status() != AttemptStatus::Interrupted;
                 let then = self.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
-                let then = then.unwrap_or_else(|| format!("duration={}", duration::elapsed(report.duration)));
-                let why = report.failure.as_ref().map(|failure| failure.message.as_str());
-                format!("[{tag}] iteration {} exit={exit} {then}{}", tally.iteration, self.reason(why))
+                let then =
+                    then.unwrap_or_else(|| format!("duration={}", duration::elapsed(ended.duration())));
+                let why = ended.failure.as_ref().map(|failure| &*failure.message);
+                format!("[{tag}] iteration {} exit={exit} {then}{}", ended.iteration, self.reason(why))
             }
-            Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
-            Event::LoopEnded { outcome: Outcome::Detached, .. } => {
-                "[DISCONNECT] monitor disconnected (worker still running)".to_owned()
-            }
-            Event::LoopEnded { outcome, tally, .. } if self.is_worker && outcome.worker_word().is_none() => {
-                format!("[PAUSE] loop paused at iteration {}", tally.iteration)
-            }
-            Event::LoopEnded { outcome, detail, tally, .. } => {
-                let word = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
-                let why = self.reason(detail);
-                format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
-            }
+            Fact::Paused => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
+            Fact::LoopEnded(ended) => match stamped.outcome()? {
+                Outcome::Detached => "[DISCONNECT] monitor disconnected (worker still running)".to_owned(),
+                outcome if self.is_worker && outcome.worker_word().is_none() => {
+                    format!("[PAUSE] loop paused at iteration {}", tally.iteration)
+                }
+                outcome => {
+                    let word = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
+                    let why = self.reason(ended.detail.as_deref());
+                    format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
+                }
+            },
             _ => return None,
         };
         let time = timestamp::iso(stamped.at);
         Some(format!("{time} {line}"))
     }
+}
+
+/// The number of the last iteration that may begin, behind that of one.
+fn of(max_iterations: Option<u64>, tally: &Tally) -> String {
+    tally.last_iteration(max_iterations).map(|last| format!("/{last}")).unwrap_or_default()
 }
 
 /// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.

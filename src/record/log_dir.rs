@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::whole_lines::WholeLines;
-use crate::engine::context::Sink;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::context::Listener;
+use crate::engine::event::{Stamped, Stream};
+use crate::engine::fact::Fact;
+use crate::engine::outcome::End;
 use crate::files::{FileError, RecordFile, own};
 use crate::text::timestamp;
 
@@ -24,18 +26,12 @@ impl LogDir {
         }
         Ok(Self { folder: folder.to_owned(), current: None })
     }
+}
 
-    /// Listens to a loop.
-    #[must_use]
-    pub fn into_sink<'a>(mut self) -> Sink<'a> {
-        Box::new(move |stamped| Ok(self.take(stamped)?))
-    }
-
-    /// Takes one event.
-    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        match (stamped.event, &mut self.current) {
-            (Event::AttemptStarted { tally, .. }, current) => {
-                let iteration = tally.iteration;
+impl Listener for LogDir {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), End> {
+        match (stamped.fact, &mut self.current) {
+            (&Fact::AttemptStarted { iteration, .. }, current) => {
                 if current.as_ref().is_none_or(|(number, lines)| *number != iteration || lines.is_lost()) {
                     let name = format!("{iteration:03}_{}.log", timestamp::for_names(stamped.at));
                     let file = RecordFile::append(&self.folder.join(name))?;
@@ -43,15 +39,17 @@ impl LogDir {
                 }
                 Ok(())
             }
-            (Event::Output { stream, bytes }, Some((_, lines))) => {
-                lines.output(stream, bytes)?;
-                lines.flush()
-            }
-            (Event::AttemptEnded { .. } | Event::LoopEnded { .. }, Some((_, lines))) => {
+            (Fact::AttemptEnded(_) | Fact::LoopEnded(_), Some((_, lines))) => {
                 lines.end_lines()?;
-                lines.flush()
+                Ok(lines.flush()?)
             }
             _ => Ok(()),
         }
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
+        let Some((_, lines)) = &mut self.current else { return Ok(()) };
+        lines.output(stream, bytes)?;
+        Ok(lines.flush()?)
     }
 }

@@ -4,7 +4,6 @@ pub mod attempt_bytes;
 pub mod blocks;
 pub mod config_watch;
 pub mod ending;
-pub mod event_json;
 pub mod event_line;
 pub mod event_lines;
 pub mod events_log;

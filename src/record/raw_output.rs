@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::event::{Event, Stamped, Stream};
+use crate::engine::event::{Stamped, Stream};
+use crate::engine::fact::Fact;
 use crate::files::{FileError, RecordFile};
 
 /// The raw output file, emptied when an attempt begins.
@@ -19,16 +20,18 @@ impl RawOutput {
         Self { path: path.to_owned(), file: None }
     }
 
-    /// Takes one event.
+    /// Takes one fact.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        match (stamped.event, &mut self.file) {
-            (Event::AttemptStarted { .. }, _) => self.file = Some(RecordFile::truncate(&self.path)?),
-            (Event::Output { stream: Stream::Stdout, bytes }, Some(file)) => {
-                file.write(bytes)?;
-                file.flush()?;
-            }
-            _ => {}
+        if let Fact::AttemptStarted { .. } = stamped.fact {
+            self.file = Some(RecordFile::truncate(&self.path)?);
         }
         Ok(())
+    }
+
+    /// Takes bytes that the agent wrote.
+    pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
+        let Some(file) = self.file.as_mut().filter(|_| stream == Stream::Stdout) else { return Ok(()) };
+        file.write(bytes)?;
+        file.flush()
     }
 }

@@ -1,5 +1,6 @@
 //! All records of one loop: opened together, fed together, closed together.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use chrono::{DateTime, Local, Utc};
 
-use super::event_json::to_lines;
+use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
@@ -17,9 +18,10 @@ use super::run_folder::{self, RunStart};
 use super::session::Session;
 use super::state::{self, Extent, Found, Setup, State};
 use super::state_file::StateFile;
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::context::Listener;
+use crate::engine::event::{LoopIdentity, Stamped, Stream};
+use crate::engine::fact::{Asked, Fact, Word};
 use crate::engine::outcome::{End, Outcome};
-use crate::engine::stop::Ask;
 use crate::files::atomic::Durability;
 use crate::files::{FileError, own, temporary};
 use crate::process::identity::ProcessIdentity;
@@ -139,7 +141,7 @@ impl Recorder {
         Arc::clone(&self.requests)
     }
 
-    /// Takes one event. The session log comes first: it is the one a person reads.
+    /// Takes one fact. The session log comes first: it is the one a person reads. All are written, also where one cannot be.
     ///
     /// # Errors
     /// When a record cannot be written.
@@ -147,26 +149,26 @@ impl Recorder {
         // The sweep of crashes has to find this order.
         let is_reversed =
             cfg!(feature = "test-build") && std::env::var_os("TESTS_OF_RALPH_STATE_FIRST").is_some();
-        let mut results = vec![self.session.log.take(stamped)];
+        let mut taken = self.session.log.take(stamped);
         if !is_reversed {
-            results.push(self.session.events.take(stamped));
+            taken = taken.and(self.session.events.take(stamped));
         }
-        if let Event::LoopEnded { outcome, .. } = stamped.event
-            && outcome != Outcome::Detached
+        if stamped.outcome().is_some_and(|outcome| outcome != Outcome::Detached)
             && !self.project.is_of_branch()
         {
-            results.push(run_folder::write_end(&self.project, &stamped.identity.run, &to_lines(stamped)));
+            let end = run_folder::write_end(&self.project, &stamped.identity.run, &line_of(stamped));
+            taken = taken.and(end);
         }
         if !self.is_displaced {
-            results.push(self.raw.take(stamped));
-            results.push(self.iterations.take(stamped));
-            results.push(self.state.take(stamped, self.session.events.length()));
+            taken = taken.and(self.raw.take(stamped)).and(self.iterations.take(stamped));
+            taken = taken.and(self.state.take(stamped, self.session.events.length()));
         }
         if is_reversed {
-            results.push(self.session.events.take(stamped));
+            taken = taken.and(self.session.events.take(stamped));
         }
-        results.into_iter().collect::<Result<(), FileError>>()?;
-        if let Event::Asked { ask: Ask::Request(_), .. } = stamped.event
+        taken?;
+        if let Fact::Asked { what: Word::Known(what), .. } = stamped.fact
+            && !matches!(what, Asked::Interrupt | Asked::Terminate)
             && !self.is_displaced
         {
             self.requests.settle();
@@ -174,12 +176,26 @@ impl Recorder {
         Ok(())
     }
 
+    /// Takes bytes that the agent wrote.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
+        let taken = self.session.log.take_raw(stream, bytes);
+        if self.is_displaced { taken } else { taken.and(self.raw.take_raw(stream, bytes)) }
+    }
+
     /// Adds to the session log, and to nothing else, what comes after the end.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn take_afterwards(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        self.session.log.take(stamped)
+    pub fn take_afterwards(
+        &mut self,
+        at: DateTime<Local>,
+        identity: &LoopIdentity,
+        fact: &Fact<'_>,
+    ) -> Result<(), FileError> {
+        self.session.log.take(&Stamped::new(at, identity, self.state.tally(), fact))
     }
 
     /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
@@ -217,6 +233,16 @@ impl Recorder {
 
     /// Lets go of the lock.
     pub fn close(self) {}
+}
+
+impl Listener for &RefCell<Recorder> {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), End> {
+        Ok(self.borrow_mut().take(stamped)?)
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), End> {
+        Ok(self.borrow_mut().take_raw(stream, bytes)?)
+    }
 }
 
 /// Keeps loops out of a ralph dir while something else is done there, and ends and removes what a dead loop left behind.

@@ -3,18 +3,17 @@
 
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use chrono::Local;
 
-use super::event_line::{EventLine, Fact};
+use super::event_line::EventLine;
 use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
 use super::state::{self, Extent, Found, State};
-use super::{blocks, lock, log_of_state, registry, state_fold};
-use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped};
-use crate::engine::outcome::Outcome;
+use super::{blocks, lock, log_of_state, registry};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::Fact;
 use crate::files::own;
 use crate::project::Project;
 
@@ -26,25 +25,35 @@ const LONGEST: u64 = 64 << 20;
 const OF_NO_STATE: [&str; 8] =
     ["text", "text_delta", "thought", "tool", "agent_error", "agent_notice", "permission", "notice"];
 
-/// What an events log has that a state does not have.
+/// What an earlier process of a loop did and was cut off before its state had it: what an events log has that a state does not have.
 #[derive(Debug, Default)]
 pub struct ReadOn {
-    /// Attempts that have ended.
-    pub recovered: Recovered,
+    /// The run that was cut off.
+    from: String,
+    /// Attempts that had ended.
+    pub attempts: u64,
+    /// What they have cost, in US dollars, as far as agents reported it.
+    cost_usd: Option<f64>,
     /// The line of the last step in the iterations log, which may lack it as well.
     pub step: Option<String>,
 }
 
 impl ReadOn {
     fn of(state: &State) -> Self {
-        Self { recovered: Recovered { from: state.run.clone(), ..Recovered::default() }, step: None }
+        Self { from: state.run.clone(), ..Self::default() }
     }
 
     /// What the user should know of attempts that were not booked.
     #[must_use]
     pub fn line(&self) -> Option<String> {
-        let Recovered { attempts, cost_usd, .. } = self.recovered;
-        (attempts > 0).then(|| blocks::recovered_line(attempts, cost_usd))
+        (self.attempts > 0).then(|| blocks::recovered_line(self.attempts, self.cost_usd))
+    }
+
+    /// The fact that there were some.
+    #[must_use]
+    pub fn into_fact(self) -> Option<Fact<'static>> {
+        let Self { from, attempts, cost_usd, .. } = self;
+        (attempts > 0).then(|| Fact::Recovered { attempts, cost_usd, from: from.into() })
     }
 
     /// Has the state take what a line tells.
@@ -52,38 +61,25 @@ impl ReadOn {
         let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.cost_usd.unwrap_or_default());
         state.apply(line.at.to_utc(), &line.fact);
         if was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)) {
-            self.recovered.attempts += 1;
+            self.attempts += 1;
             let spent = state.tally.cost_usd.unwrap_or_default() - before;
             if spent > 0.0 {
-                *self.recovered.cost_usd.get_or_insert_default() += spent;
+                *self.cost_usd.get_or_insert_default() += spent;
             }
         }
         self.step = step(line, state).or(self.step.take());
     }
 }
 
-/// The line of the iterations log that tells of an end; `None` for any other event.
+/// The line of the iterations log that tells of an end; `None` for any other fact.
 fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
-    let report;
-    let tally = &state.tally;
-    let event = match &line.fact {
-        Fact::AttemptEnded(ended) => {
-            report = state_fold::report(ended);
-            Event::AttemptEnded { tally, report: &report, head: None, changed: None }
-        }
-        Fact::LoopEnded(ended) => Event::LoopEnded {
-            outcome: Outcome::recorded(&ended.exit_reason, Some(ended.exit_code))?,
-            detail: ended.detail.as_deref(),
-            tally,
-            duration: Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default(),
-            work: None,
-        },
-        _ => return None,
-    };
+    if !matches!(line.fact, Fact::AttemptEnded(_) | Fact::LoopEnded(_)) {
+        return None;
+    }
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let at = line.at.with_timezone(&Local);
-    Steps::default().line(&Stamped { at, identity: &identity, event })
+    Steps::default().line(&Stamped::new(at, &identity, &state.tally, &line.fact))
 }
 
 /// The state of the loop `name` in these places, as its events log has it where that has more, and what it has more. Nothing is

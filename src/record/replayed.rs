@@ -1,35 +1,28 @@
-//! The events of a loop again, as its events log has them: for the views that have shown them, and for the policy.
+//! The facts of a loop again, as its events log has them, each with the count beside it: for the views that have shown them, and
+//! for the policy.
 //!
 //! What no line tells is missing: raw bytes, and which time limit an attempt has exceeded.
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::Path;
-use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _, FixedOffset, Local};
 
-use super::event_line::{
-    Asked, EventLine, Fact, LineLimits, LineTask, LoopEnded, Stopping, WaitReason, Word,
-};
+use super::event_line::EventLine;
 use super::state::State;
-use super::state_fold;
-use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped, TaskAtWork};
+use crate::engine::event::{LoopIdentity, Stamped, Unwritten};
+use crate::engine::fact::{Fact, WaitReason, Word};
 use crate::engine::hindsight::Next;
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, Now, OnFailure, Spent};
-use crate::engine::stop::{Ask, Change, Request, Urgency};
+use crate::engine::policy::{Limits, Now, Spent};
+use crate::engine::report::Signal;
 use crate::engine::tally::{Last, Tally};
-use crate::engine::worktree::WorkDone;
-use crate::files::room::{Floor, Shortage};
 use crate::process::identity::ProcessIdentity;
-use crate::reply::show::Show;
+use crate::text::duration::of_seconds;
 use crate::text::terminal::message;
 
 /// Years that the clock of a loop may show.
 const YEARS: RangeInclusive<i32> = 1970..=9999;
-/// What `task_ended` says of a task.
-const BECAME: [&str; 5] = ["done", "failed", "retried", "blocked", "interrupted"];
 
 /// Reads a line of an events log; `None` for one that is torn, of another version, or of a time that no clock shows.
 #[must_use]
@@ -88,7 +81,7 @@ impl Replayed {
             state: State::new(&identity, process, line.at.to_utc(), "/".into()),
             identity,
             run: line.run.to_string(),
-            limits: unknown_limits(),
+            limits: Limits::UNKNOWN,
             limits_are_known: false,
             has_begun: false,
             is_announced: false,
@@ -152,11 +145,11 @@ impl Replayed {
             }
             Fact::LoopEnded(ended) => {
                 at = self.last.0;
-                Next::End(outcome(ended).filter(|outcome| !is_of_people(*outcome))?)
+                Next::End(ended.outcome().filter(|outcome| !is_of_people(*outcome))?)
             }
             _ => return None,
         };
-        let running = Duration::try_from_secs_f64(self.ran.1 + seconds(self.ran.0, at)).unwrap_or_default();
+        let running = of_seconds(self.ran.1 + seconds(self.ran.0, at));
         let [mut spent, mut otherwise] = self.others;
         if !matches!(next, Next::End(_)) {
             // Before a begin the loop may have waited for its place among the others; behind an end it may publish for long.
@@ -170,29 +163,46 @@ impl Replayed {
         Some(Taken { next, tally, now })
     }
 
-    /// Takes the next line, and shows the event that it tells of. A line of another run is passed over.
+    /// Takes the next line, and shows the fact that it tells. A line of another run is passed over.
     pub fn take(&mut self, line: &EventLine<'_>, see: &mut dyn FnMut(&Stamped<'_>)) {
         if line.run != self.run {
             return;
         }
-        // Some ends have the same word: the limits say which one it was.
-        let ended = match (&line.fact, self.taken(line)) {
-            (Fact::LoopEnded(ended), Some(taken)) => {
-                match Next::decided(&self.limits, taken.tally, taken.now) {
-                    Next::End(decided) if is_told_as(decided, ended) => Some(decided),
-                    _ => outcome(ended),
-                }
-            }
-            (Fact::LoopEnded(ended), None) => outcome(ended),
-            _ => None,
-        };
+        let outcome = self.outcome(line);
         self.state.apply(line.at.to_utc(), &line.fact);
         self.book(line);
+        let unknown;
+        let (fact, unwritten) = match (&line.fact, outcome) {
+            (Fact::LoopEnded(ended), None) => {
+                let why = &ended.exit_reason;
+                unknown = format!("the loop ended: {why}, which this version of ralph does not know");
+                (&Fact::notice(&unknown), Unwritten::Nothing)
+            }
+            (fact, outcome) => (fact, outcome.map_or(Unwritten::Nothing, Unwritten::Outcome)),
+        };
         let at = line.at.with_timezone(&Local);
-        let mut tell = |event: Event<'_>| see(&Stamped { at, identity: &self.identity, event });
-        match &line.fact {
-            Fact::LoopEnded(line) => tell_end(line, ended, &self.state.tally, &mut tell),
-            fact => self.tell(fact, &mut tell),
+        see(&Stamped { unwritten, ..Stamped::new(at, &self.identity, &self.state.tally, fact) });
+    }
+
+    /// How the loop ended, where this line tells it. Some outcomes have the same words: the limits say which one it was.
+    fn outcome(&self, line: &EventLine<'_>) -> Option<Outcome> {
+        let Fact::LoopEnded(ended) = &line.fact else { return None };
+        let recorded = ended.outcome();
+        let decided = self.taken(line).map(|taken| Next::decided(&self.limits, taken.tally, taken.now));
+        match (decided, recorded) {
+            (Some(Next::End(decided)), Some(recorded)) if decided.has_words_of(recorded) => Some(decided),
+            (_, Some(Outcome::Complete)) => Some(self.complete()),
+            _ => recorded,
+        }
+    }
+
+    /// How a loop ended that is complete: an agent has claimed it, or its source had no more work.
+    fn complete(&self) -> Outcome {
+        let State { tally, at_task, .. } = &self.state;
+        match tally.last {
+            Last::Settled(Signal::Complete) => Outcome::Complete,
+            Last::Settled(_) if at_task.is_none() => Outcome::Written,
+            _ => Outcome::AllDone,
         }
     }
 
@@ -209,7 +219,7 @@ impl Replayed {
                 self.has_begun = true;
                 self.is_announced = false;
                 self.limits_are_known = limits.is_some();
-                let limits = limits.as_deref().map_or_else(unknown_limits, limits_of);
+                let limits = limits.as_deref().map_or(Limits::UNKNOWN, Limits::from);
                 let (max_iterations, max_retries) = (*max_iterations, *max_retries);
                 self.limits = Limits { max_iterations, max_retries, ..limits };
                 self.ran = (line.at, self.state.tally.elapsed_seconds);
@@ -224,212 +234,12 @@ impl Replayed {
             _ => {}
         }
     }
-
-    fn tell(&self, fact: &Fact<'_>, tell: &mut dyn FnMut(Event<'_>)) {
-        let (tally, limits) = (&self.state.tally, &self.limits);
-        match fact {
-            Fact::LoopStarted { project, .. } => {
-                tell(Event::LoopStarted { project: Path::new(&**project), limits, tally });
-            }
-            Fact::Recovered { attempts, cost_usd, from } => tell(Event::Recovered(&Recovered {
-                from: from.to_string(),
-                attempts: *attempts,
-                cost_usd: *cost_usd,
-            })),
-            Fact::LimitsChanged { .. } => tell(Event::LimitsChanged { limits, tally }),
-            Fact::AttemptStarted { head, .. } => {
-                tell(Event::AttemptStarted { tally, head: head.as_deref() });
-            }
-            Fact::AgentStarted { command } => tell(Event::AgentStarted { command }),
-            Fact::AgentKnown { model, session_id } => {
-                let [model, session] = [model, session_id].map(|word| word.as_deref().map(message));
-                tell(Event::AgentKnown { model: model.as_deref(), session: session.as_deref() });
-            }
-            Fact::AttemptEnded(ended) => {
-                let (report, head) = (state_fold::report(ended), ended.head.as_deref());
-                tell(Event::AttemptEnded { tally, report: &report, head, changed: ended.changed });
-            }
-            Fact::Background { at_most_s, tasks } => {
-                tell(Event::Background { tasks, at_most: span(*at_most_s) });
-            }
-            Fact::Validating => tell(Event::Validating),
-            Fact::Validated { ok, output, undecided } => {
-                tell(Event::Validated { ok: *ok, undecided: *undecided, output });
-            }
-            Fact::Retrying { iteration, max_retries, pause_s, retry } => tell(Event::Retrying {
-                iteration: *iteration,
-                retry: *retry,
-                max_retries: *max_retries,
-                pause: span(*pause_s),
-            }),
-            Fact::BackingOff { max_failures, pause_s, .. } => {
-                tell(Event::BackingOff { tally, breaker: *max_failures, pause: span(*pause_s) });
-            }
-            Fact::Waiting { free_bytes, until, wanted_bytes, .. } => {
-                let shortage = free_bytes.zip(*wanted_bytes).map(|(free, wanted)| Shortage { free, wanted });
-                tell(Event::Waiting { until: until.to_utc(), shortage, tally });
-            }
-            Fact::Queued => tell(Event::Queued),
-            Fact::Paused => tell(Event::Paused { tally }),
-            Fact::Resumed { .. } => tell(Event::Resumed { tally }),
-            Fact::NeedsAttention { screen } => tell(Event::Attention(Some(screen))),
-            Fact::AttentionOver => tell(Event::Attention(None)),
-            Fact::Asked { note, stopping, what } => {
-                if let (Some(ask), Some(stopping)) = (asked(what, note.as_deref()), stopping.known()) {
-                    tell(Event::Asked { ask: &ask, urgency: urgency(*stopping) });
-                }
-            }
-            Fact::Question { text } => tell(Event::Question(text)),
-            Fact::Answered { text } => tell(Event::Answered(text.as_deref())),
-            Fact::Published { message } => tell(Event::Published(message)),
-            Fact::HookEnded { hook, ok, output } => tell(Event::HookEnded { hook, ok: *ok, output }),
-            Fact::Notice { message } => tell(Event::Notice(message)),
-            // The loop's own end is told with its outcome.
-            Fact::LoopEnded(_) | Fact::BuildEnded { .. } | Fact::Unknown => {}
-            fact => match shown(fact) {
-                Some(show) => tell(Event::Shown(&[show])),
-                None => tell_of_task(fact, tell),
-            },
-        }
-    }
-}
-
-fn tell_of_task(fact: &Fact<'_>, tell: &mut dyn FnMut(Event<'_>)) {
-    match fact {
-        Fact::TaskStarted { task, tasks, verifies } => {
-            tell(Event::TaskStarted { task: at_work(task), verifies: *verifies, counts: *tasks });
-        }
-        Fact::TaskEnded { outcome, reason, task, tasks } => {
-            // What a later release calls otherwise is shown as a task that goes back.
-            let became = BECAME.into_iter().find(|word| word == outcome).unwrap_or("blocked");
-            tell(Event::TaskEnded { task: at_work(task), became, reason, counts: *tasks });
-        }
-        Fact::Verifying { task } => tell(Event::Verifying { task: at_work(task) }),
-        Fact::Verified { ok, reason, task } => {
-            tell(Event::Verified { task: at_work(task), ok: *ok, reason });
-        }
-        _ => {}
-    }
-}
-
-fn at_work<'a>(task: &'a LineTask<'_>) -> TaskAtWork<'a> {
-    let LineTask { feature, id, model, title } = task;
-    TaskAtWork { id, title, feature: feature.as_deref(), model: model.as_deref() }
-}
-
-/// What the agent did that a person may want to see.
-fn shown(fact: &Fact<'_>) -> Option<Show> {
-    Some(match fact {
-        Fact::Text { text } => Show::Text(text.to_string()),
-        Fact::TextDelta { text } => Show::Delta(text.to_string()),
-        Fact::Thought { text } => Show::Thought(text.to_string()),
-        Fact::Tool { input, name } => Show::Tool { name: name.to_string(), input: input.to_string() },
-        Fact::AgentError { message } => Show::Error(message.to_string()),
-        Fact::AgentNotice { message } => Show::Notice(message.to_string()),
-        Fact::Permission { answer: Word::Known(leave), kind, what } => {
-            Show::Permission { leave: *leave, kind: kind.to_string(), what: what.to_string() }
-        }
-        _ => return None,
-    })
-}
-
-fn asked(what: &Word<Asked>, note: Option<&str>) -> Option<Ask> {
-    Some(match what.known()? {
-        Asked::Interrupt => Ask::Interrupt,
-        Asked::Terminate => Ask::Terminate,
-        Asked::Pause => Ask::Request(Request::Pause),
-        Asked::Resume => Ask::Request(Request::Resume),
-        Asked::Cancel => Ask::Request(Request::Cancel),
-        Asked::CancelNow => Ask::Request(Request::CancelNow),
-        Asked::Detach => Ask::Request(Request::Detach),
-        Asked::Note => Ask::Request(Request::Note(note.unwrap_or_default().to_owned())),
-        // What was changed, no line tells.
-        Asked::Change => Ask::Request(Request::Change(Change::default())),
-    })
-}
-
-fn urgency(stopping: Stopping) -> Urgency {
-    match stopping {
-        Stopping::Not => Urgency::None,
-        Stopping::AfterAttempt => Urgency::AfterAttempt,
-        Stopping::Now => Urgency::Now,
-        Stopping::AtOnce => Urgency::AtOnce,
-    }
-}
-
-fn tell_end(line: &LoopEnded<'_>, outcome: Option<Outcome>, tally: &Tally, tell: &mut dyn FnMut(Event<'_>)) {
-    let Some(outcome) = outcome else {
-        let why = format!("the loop ended: {}, which this version of ralph does not know", line.exit_reason);
-        return tell(Event::Notice(&why));
-    };
-    let work = line.work.as_ref().map(|work| WorkDone {
-        from: work.from.as_ref().map(ToString::to_string),
-        commits: work.commits,
-        files: work.files,
-        insertions: work.insertions,
-        deletions: work.deletions,
-    });
-    let (detail, duration) = (line.detail.as_deref(), span(line.duration_s));
-    tell(Event::LoopEnded { outcome, detail, tally, duration, work: work.as_ref() });
-}
-
-fn outcome(line: &LoopEnded<'_>) -> Option<Outcome> {
-    Outcome::recorded(&line.exit_reason, Some(line.exit_code))
-}
-
-fn is_told_as(outcome: Outcome, line: &LoopEnded<'_>) -> bool {
-    outcome.word() == line.exit_reason && outcome.code() == line.exit_code
 }
 
 /// Whether a loop that ends so was stopped from outside, before the policy was asked.
 fn is_of_people(outcome: Outcome) -> bool {
     use Outcome::{Cancelled, Detached, Interrupted, Terminated};
     matches!(outcome, Cancelled | Detached | Interrupted | Terminated)
-}
-
-/// Those of a loop of which no line tells more.
-fn unknown_limits() -> Limits {
-    Limits {
-        max_iterations: None,
-        max_retries: 0,
-        retry_pause: None,
-        failure_pause: None,
-        on_failure: OnFailure::Count,
-        failed_end: Outcome::AgentFailed,
-        last_counts: false,
-        breaker: None,
-        breaker_end: Outcome::Breaker,
-        idle: None,
-        max_duration: None,
-        max_cost_usd: None,
-        max_tokens: None,
-        max_limit_wait: Duration::MAX,
-        free_space_floor: Floor::NONE,
-    }
-}
-
-fn limits_of(line: &LineLimits) -> Limits {
-    let unknown = unknown_limits();
-    Limits {
-        retry_pause: line.retry_pause_s.map(span),
-        failure_pause: line.failure_pause_s.map(span),
-        on_failure: if line.stop_on_error { OnFailure::End } else { OnFailure::Count },
-        failed_end: line.failed_end.known().copied().unwrap_or(unknown.failed_end),
-        last_counts: line.last_counts,
-        breaker: line.breaker,
-        breaker_end: line.breaker_end.known().copied().unwrap_or(unknown.breaker_end),
-        idle: line.idle,
-        max_duration: line.max_duration_s.map(span),
-        max_cost_usd: line.max_cost_usd,
-        max_tokens: line.max_tokens,
-        max_limit_wait: span(line.max_limit_wait_s),
-        ..unknown
-    }
-}
-
-/// So many seconds; what is no span of time is none.
-fn span(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// From one moment to another, in seconds; none where the clock was set back.

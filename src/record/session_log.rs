@@ -2,7 +2,8 @@
 
 use super::blocks;
 use super::whole_lines::WholeLines;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Stamped, Stream};
+use crate::engine::fact::Fact;
 use crate::files::{FileError, RecordFile};
 
 /// The log of one session.
@@ -29,22 +30,27 @@ impl SessionLog {
         self.lines.keep()
     }
 
-    /// Takes one event.
+    /// Takes bytes that the agent wrote.
+    pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
+        self.lines.output(stream, bytes)?;
+        self.lines.flush()
+    }
+
+    /// Takes one fact.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        match stamped.event {
-            Event::Output { stream, bytes } => self.lines.output(stream, bytes)?,
-            Event::AttemptStarted { tally, .. } => {
-                let text = blocks::header(tally.iteration, &stamped.identity.mode, &stamped.at);
+        match stamped.fact {
+            Fact::AttemptStarted { iteration, .. } => {
+                let text = blocks::header(*iteration, &stamped.identity.mode, &stamped.at);
                 self.lines.write(&text)?;
             }
-            Event::AttemptEnded { tally, report, .. } => {
+            Fact::AttemptEnded(ended) => {
                 self.lines.end_lines()?;
-                if let Some(failure) = &report.failure {
+                if let Some(failure) = &ended.failure {
                     self.lines.write(&format!("[ralph] {}\n", failure.message))?;
                 }
-                self.lines.write(&blocks::footer(tally, report, stamped.at))?;
+                self.lines.write(&blocks::footer(ended, stamped.at))?;
             }
-            Event::Validated { ok, undecided, output } => {
+            Fact::Validated { ok, output, undecided } => {
                 let verdict = match (ok, undecided) {
                     (true, _) => "passed",
                     (false, true) => "came to no verdict",
@@ -52,41 +58,43 @@ impl SessionLog {
                 };
                 self.printed(&format!("validation {verdict}"), output)?;
             }
-            Event::HookEnded { hook, ok, output } => {
-                let verdict = if ok { "is through" } else { "has failed" };
+            Fact::HookEnded { hook, ok, output } => {
+                let verdict = if *ok { "is through" } else { "has failed" };
                 self.printed(&format!("hook {hook} {verdict}"), output)?;
             }
-            Event::Notice(message) | Event::Published(message) => {
+            Fact::Notice { message } | Fact::Published { message } => {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] {message}\n"))?;
             }
-            Event::Recovered(read) => {
+            Fact::Recovered { attempts, cost_usd, .. } => {
                 self.lines.end_lines()?;
-                let line = blocks::recovered_line(read.attempts, read.cost_usd);
+                let line = blocks::recovered_line(*attempts, *cost_usd);
                 self.lines.write(&format!("[ralph] {line}\n"))?;
             }
-            Event::Question(text) => {
+            Fact::Question { text } => {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] asks: {text}\n"))?;
             }
-            Event::Answered(text) => {
-                let answer = text.map_or("no answer".to_owned(), |text| format!("answer: {text}"));
+            Fact::Answered { text } => {
+                let answer = text.as_ref().map_or("no answer".to_owned(), |text| format!("answer: {text}"));
                 self.lines.write(&format!("[ralph] {answer}\n"))?;
             }
-            Event::TaskStarted { .. }
-            | Event::TaskEnded { .. }
-            | Event::Verifying { .. }
-            | Event::Verified { .. } => {
+            Fact::TaskStarted { .. }
+            | Fact::TaskEnded { .. }
+            | Fact::Verifying { .. }
+            | Fact::Verified { .. } => {
                 self.lines.end_lines()?;
-                let line = blocks::task_line(stamped.event).unwrap_or_default();
+                let line = blocks::task_line(stamped.fact).unwrap_or_default();
                 self.lines.write(&format!("[ralph] {line}\n"))?;
             }
-            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
+            Fact::LoopEnded(ended) => {
                 self.lines.end_lines()?;
-                if let Some(detail) = detail {
+                if let Some(detail) = &ended.detail {
                     self.lines.write(&format!("[ralph] {detail}\n"))?;
                 }
-                self.lines.write(&blocks::summary(tally, outcome, duration))?;
+                if let Some(outcome) = stamped.outcome() {
+                    self.lines.write(&blocks::summary(stamped.tally, outcome, ended.duration()))?;
+                }
             }
             _ => return Ok(()),
         }

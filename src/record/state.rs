@@ -12,7 +12,8 @@ use super::older_state;
 use super::plain_toml;
 use super::state_head::Head;
 use super::worker::{self, Worker};
-use crate::engine::event::{LoopIdentity, TaskAtWork, TaskCounts};
+use crate::engine::event::LoopIdentity;
+use crate::engine::fact::{TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::policy::Budget;
 use crate::engine::report::Signal;
@@ -96,12 +97,13 @@ impl AtTask {
         TaskCounts { done: self.tasks_done, failed: self.tasks_failed, total: self.tasks_total }
     }
 
-    pub(super) fn new(task: TaskAtWork<'_>, counts: TaskCounts) -> Self {
+    pub(super) fn new(task: &TaskAtWork<'_>, counts: TaskCounts) -> Self {
+        let TaskAtWork { feature, id, model, title } = task;
         Self {
-            task: task.id.to_owned(),
-            task_title: task.title.to_owned(),
-            task_feature: task.feature.map(str::to_owned),
-            task_model: task.model.map(str::to_owned),
+            task: id.to_string(),
+            task_title: title.to_string(),
+            task_feature: feature.as_ref().map(ToString::to_string),
+            task_model: model.as_ref().map(ToString::to_string),
             task_verifies: false,
             task_became: None,
             tasks_done: counts.done,
@@ -454,7 +456,7 @@ impl State {
     /// The number of the last iteration that may begin.
     #[must_use]
     pub fn last_iteration(&self) -> Option<u64> {
-        self.max_iterations.map(|limit| limit.saturating_add(self.tally.allowance_from))
+        self.tally.last_iteration(self.max_iterations)
     }
 
     /// How far it has come, as in `3/20`, or `3` where it has no last one.

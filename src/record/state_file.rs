@@ -8,6 +8,7 @@ use super::state::{Extent, Found, State, is_json, read};
 use super::worker;
 use crate::engine::event::Stamped;
 use crate::engine::stop::Change;
+use crate::engine::tally::Tally;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, FileId};
 
@@ -41,7 +42,13 @@ impl StateFile {
         Ok(true)
     }
 
-    /// Takes one event, which the events log has, and is so long with.
+    /// The count that it has.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.state.tally
+    }
+
+    /// Takes one fact, which the events log has, and is so long with.
     pub fn take(&mut self, stamped: &Stamped<'_>, log_length: u64) -> Result<(), FileError> {
         self.keep_edits();
         let durability = self.state.take(stamped);

@@ -1,40 +1,34 @@
 //! The state of a loop as a fold over what its events log tells: of a loop that runs, and of one that was cut off.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 
 use super::config_watch::WatchedConfig;
-use super::event_json;
-use super::event_line::{Asked, AttemptEnded, Fact, LineTask, LoopEnded, WaitReason, Word};
 use super::state::{AtTask, Pending, State};
-use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
+use crate::engine::event::{Stamped, Unwritten};
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
-use crate::engine::policy::Budget;
-use crate::engine::report::{AttemptStatus, Balance, Report, Signal};
-use crate::engine::stop::{Ask, Change, Request};
+use crate::engine::report::{AttemptStatus, Report, Signal};
+use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
-use crate::files::room::Shortage;
-use crate::reply::usage::{Class, Usage};
-use crate::reply::verdict::{Failure, Kind};
+use crate::reply::usage::Usage;
 
 impl State {
-    /// Takes one event. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
+    /// Takes one fact. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
     /// between come often and need not; `None` where nothing has changed.
     pub(super) fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
         // What no line tells.
-        match stamped.event {
-            Event::AttemptStarted { .. } => {
+        match (stamped.fact, stamped.unwritten) {
+            (Fact::AttemptStarted { .. }, _) => {
                 self.setup.config.iter_mut().for_each(WatchedConfig::attempt_begins);
             }
-            Event::Asked { ask: Ask::Request(Request::Change(change)), .. } => self.change(change),
+            (_, Unwritten::Change(change)) => self.change(change),
             _ => {}
         }
-        let durability = self.apply(stamped.at.to_utc(), &event_json::fact(&stamped.event)?)?;
+        let durability = self.apply(stamped.at.to_utc(), stamped.fact)?;
         // The engine has more of it than a line, such as an error of an agent that was asked beside the attempt.
-        if let Some(tally) = stamped.event.tally() {
-            self.tally.clone_from(tally);
+        if tells_count(stamped.fact) {
+            self.tally.clone_from(stamped.tally);
         }
         Some(durability)
     }
@@ -44,11 +38,7 @@ impl State {
         Some(match fact {
             Fact::LoopStarted { limits, max_iterations, max_retries, tally, .. } => {
                 if let Some(limits) = limits {
-                    self.budget = Budget {
-                        max_cost_usd: limits.max_cost_usd,
-                        max_tokens: limits.max_tokens,
-                        max_duration_seconds: limits.max_duration_s,
-                    };
+                    self.budget = limits.budget();
                 }
                 (self.max_iterations, self.max_retries) = (*max_iterations, *max_retries);
                 self.tally = tally.as_deref().cloned().unwrap_or_default();
@@ -100,11 +90,11 @@ impl State {
                 self.agent_session = session_id.as_ref().map(ToString::to_string);
             }
             Fact::TaskStarted { task, tasks, verifies } => {
-                self.at_task = Some(AtTask { task_verifies: *verifies, ..at_task(task, *tasks) });
+                self.at_task = Some(AtTask { task_verifies: *verifies, ..AtTask::new(task, *tasks) });
             }
             Fact::TaskEnded { outcome, task, tasks, .. } => {
                 self.at_task =
-                    Some(AtTask { task_became: Some(outcome.to_string()), ..at_task(task, *tasks) });
+                    Some(AtTask { task_became: Some(outcome.to_string()), ..AtTask::new(task, *tasks) });
             }
             Fact::Verifying { .. } | Fact::Verified { .. } => {
                 if let Some(at_task) = &mut self.at_task {
@@ -132,11 +122,9 @@ impl State {
                 self.pending = None;
                 Durability::Synced
             }
-            Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
-                let shortage = free_bytes.zip(*wanted_bytes);
-                let shortage = shortage.filter(|_| *reason == WaitReason::DiskSpace.into());
+            Fact::Waiting { reason, until, .. } => {
+                let shortage = fact.shortage().filter(|_| *reason == WaitReason::DiskSpace.into());
                 self.stands(Status::Waiting, shortage.is_none().then(|| until.to_utc()));
-                let shortage = shortage.map(|(free, wanted)| Shortage { free, wanted });
                 self.waiting_for = shortage.map(|shortage| shortage.to_string());
                 Durability::Synced
             }
@@ -197,7 +185,7 @@ impl State {
             return;
         }
         let report = report(ended);
-        self.agent_context = report.usage.context();
+        self.agent_context = ended.usage.context();
         let settled = Settled {
             signal: means(ended, report.status),
             changed: ended.changed,
@@ -236,7 +224,7 @@ impl State {
 
     fn loop_ends(&mut self, at: DateTime<Utc>, ended: &LoopEnded<'_>) {
         let LoopEnded { cost_usd, input_tokens, output_tokens, .. } = *ended;
-        let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
+        let outcome = ended.outcome();
         // Its agent works on: it is as if its process had been killed.
         if outcome == Some(Outcome::Detached) {
             return;
@@ -265,31 +253,29 @@ fn means(ended: &AttemptEnded<'_>, status: AttemptStatus) -> Signal {
     }
 }
 
-/// What an attempt left, as far as its line tells it.
-pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
-    // What a later release calls otherwise is no success.
-    let status = ended.status.known().copied().unwrap_or(AttemptStatus::AgentFailure);
-    let duration = Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default();
-    let failure = ended.failure.as_ref().map(|failure| Failure {
-        kind: failure.kind.known().copied().unwrap_or(Kind::Reported),
-        class: failure.class.known().copied().unwrap_or(Class::Other),
-        message: failure.message.to_string(),
-        reset_at: failure.reset_at,
-    });
+/// What an attempt left, as far as the count depends on it.
+fn report(ended: &AttemptEnded<'_>) -> Report {
+    let (status, duration, balance) = (ended.status(), ended.duration(), ended.balance);
+    let failure = ended.failure.clone();
     let mut usage = Usage::default();
     (usage.cost_usd, usage.input_tokens) = (ended.usage.cost_usd, ended.usage.input_tokens);
     usage.output_tokens = ended.usage.output_tokens;
-    (usage.context_tokens, usage.context_window) = (ended.usage.context_tokens, ended.usage.context_window);
     usage.called_tools = !ended.waited_for;
-    usage.model = ended.usage.model.as_ref().map(ToString::to_string);
-    let (exit_code, signal, skipped_lines) = (ended.exit_code, ended.signal, ended.skipped_lines);
-    let balance = ended.balance.map(|balance| Balance { spent: balance.spent, left: balance.left });
-    Report { exit_code, signal, failure, usage, balance, skipped_lines, ..Report::given_up(status, duration) }
+    Report { failure, usage, balance, ..Report::given_up(status, duration) }
 }
 
-fn at_task(task: &LineTask<'_>, counts: TaskCounts) -> AtTask {
-    let LineTask { feature, id, model, title } = task;
-    AtTask::new(TaskAtWork { id, title, feature: feature.as_deref(), model: model.as_deref() }, counts)
+/// Whether the engine tells its count with a fact. With any other it is older than what the state has, such as a note.
+fn tells_count(fact: &Fact<'_>) -> bool {
+    matches!(
+        fact,
+        Fact::LoopStarted { .. }
+            | Fact::AttemptStarted { .. }
+            | Fact::AttemptEnded(_)
+            | Fact::Waiting { .. }
+            | Fact::Paused
+            | Fact::Resumed { .. }
+            | Fact::LoopEnded(_)
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::event_line::{EventLine, Fact};
+use super::event_line::EventLine;
+use crate::engine::fact::Fact;
 use crate::files::own;
 
 /// One iteration that came to its end.

@@ -32,7 +32,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use jiff::Zoned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::reset;
@@ -111,15 +112,26 @@ pub struct UsageNote {
     pub message: Option<String>,
 }
 
-/// Why an attempt failed, in the agent's own words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The agent's own last error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineFault"))]
 pub struct Fault {
-    /// Kind of the error.
+    /// Its kind.
+    #[serde(deserialize_with = "known_word")]
     pub class: Class,
-    /// The agent's message; may have several lines, may be empty.
+    /// In the agent's words; may have several lines, may be empty.
     pub message: String,
-    /// When a usage limit ends, in seconds since the epoch.
+    /// When a usage limit ends, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<i64>,
+}
+
+/// Reads a word; one of a later release as the word for anything else.
+pub(super) fn known_word<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let word = String::deserialize(deserializer)?.into_deserializer();
+    Ok(T::deserialize(word).unwrap_or_else(|_: value::Error| T::default()))
 }
 
 impl Fault {

@@ -5,7 +5,7 @@ use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::decode::Counters;
-use super::usage::{Class, Fault};
+use super::usage::{Class, Fault, known_word};
 use crate::text::line::one_line_within;
 
 /// Longest quotation of an agent in a failure's message, in characters.
@@ -96,7 +96,7 @@ pub struct Evidence<'a> {
 }
 
 /// In which way an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -111,6 +111,7 @@ pub enum Kind {
     /// The user ended it.
     Interrupted,
     /// The agent itself reports an error.
+    #[default]
     Reported,
     /// A filter died, so what the agent said is not known.
     Filter,
@@ -125,15 +126,19 @@ pub enum Kind {
 }
 
 /// Why an attempt failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineFailure"))]
 pub struct Failure {
-    /// In which way.
-    pub kind: Kind,
-    /// What kind of error the agent reported; decides about a retry.
+    /// What kind of error the agent reported.
+    #[serde(deserialize_with = "known_word")]
     pub class: Class,
+    /// In which way it failed.
+    #[serde(deserialize_with = "known_word")]
+    pub kind: Kind,
     /// One line for the person who must act on it.
     pub message: String,
-    /// When a usage limit ends, in seconds since the epoch.
+    /// When a usage limit ends, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<i64>,
 }
 
@@ -161,7 +166,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
         _ => class,
     };
     let reset_at = evidence.fault.and_then(|fault| fault.reset_at);
-    Err(Failure { kind, class, message, reset_at })
+    Err(Failure { class, kind, message, reset_at })
 }
 
 /// The failure of an agent whose turn has ended with this error, although its program goes on.

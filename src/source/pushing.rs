@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::git;
@@ -46,7 +46,8 @@ pub(super) fn push_branch(
     let captured = side_command::run(&launch, bounds(PUSH_LIMIT), context)?;
     Ok(match outcome(captured, PUSH_LIMIT) {
         Ok((0, _, _)) => {
-            context.tell(Event::Published(&format!("pushed to {}/{branch}", remote.name)))?;
+            let message = format!("pushed to {}/{branch}", remote.name);
+            context.tell(Fact::Published { message: message.into() })?;
             Ok(())
         }
         Ok((_, stdout, stderr)) => Err(Unpublished::Wrong(git::remote::why_refused(&stdout, &stderr))),

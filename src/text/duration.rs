@@ -31,6 +31,12 @@ pub(crate) enum DurationError {
     TooLong(String),
 }
 
+/// So many seconds; what is no span of time is none.
+#[must_use]
+pub(crate) fn of_seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
 /// Reads a duration above zero. Fractions count to the nanosecond, further digits are dropped.
 pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     let duration = parse_or_zero(text)?;

@@ -15,5 +15,6 @@ pub(crate) mod palette;
 pub mod redact;
 pub(crate) mod secret;
 pub(crate) mod terminal;
+pub mod texts;
 pub(crate) mod timestamp;
 pub(crate) mod wrap;

@@ -18,6 +18,7 @@ use anstream::adapter::strip_str;
 
 use self::begins::Begins;
 use self::fragments::Fragments;
+use super::texts::Texts;
 
 /// A shorter value is never looked for, in bytes: it would be found where it does not stand.
 pub const SHORTEST: usize = 8;
@@ -108,6 +109,17 @@ impl Redactor {
             }
         }
         self.uncoloured(text)
+    }
+
+    /// Takes them out of all texts that something holds.
+    pub fn clean(&self, texts: &mut impl Texts) {
+        if self.is_idle() {
+            return;
+        }
+        texts.replace_texts(&|text| match self.text(text) {
+            Cow::Owned(kept) => Some(kept),
+            Cow::Borrowed(_) => None,
+        });
     }
 
     fn uncoloured<'a>(&self, text: &'a str) -> Cow<'a, str> {

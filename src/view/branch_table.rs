@@ -8,10 +8,10 @@ use chrono::Local;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::plain;
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::{BranchResult, Fact, LineBranch};
 use crate::engine::outcome::Outcome;
-use crate::record::event_json::to_line;
-use crate::record::event_line::{BranchResult, Fact, LineBranch};
+use crate::record::event_line::to_line;
 use crate::text::duration;
 use crate::text::list::some_of;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
@@ -116,20 +116,20 @@ impl BranchRow {
         }
     }
 
-    /// Takes one event of its loop.
+    /// Takes one fact of its loop.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        match stamped.event {
-            Event::LoopStarted { .. } => self.built = Built::Unfinished,
-            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
+        match (stamped.fact, stamped.outcome()) {
+            (Fact::LoopStarted { .. }, _) => self.built = Built::Unfinished,
+            (Fact::LoopEnded(ended), Some(outcome)) => {
                 self.built = Built::by(outcome);
                 self.end = Some(BranchEnd {
                     outcome,
-                    detail: detail.map(str::to_owned),
-                    iterations: tally.ran(),
-                    failed: tally.failed,
-                    failed_attempts: tally.error_count,
-                    duration,
-                    cost_usd: tally.cost_usd,
+                    detail: ended.detail.as_ref().map(ToString::to_string),
+                    iterations: ended.iterations,
+                    failed: stamped.tally.failed,
+                    failed_attempts: ended.failed,
+                    duration: ended.duration(),
+                    cost_usd: ended.cost_usd,
                 });
             }
             _ => {}
@@ -285,7 +285,7 @@ pub(crate) fn json(identity: &LoopIdentity, exit_code: u8, rows: &[BranchRow]) -
     to_line(
         Local::now(),
         identity,
-        Fact::BuildEnded { branches: rows.iter().map(BranchRow::line).collect(), exit_code },
+        &Fact::BuildEnded { branches: rows.iter().map(BranchRow::line).collect(), exit_code },
     )
 }
 

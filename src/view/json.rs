@@ -1,14 +1,28 @@
-//! `--json`: events as JSON lines on stdout, and nothing else there.
+//! `--json`: facts as JSON lines on stdout, and nothing else there.
 
 use super::console::{Console, Target};
-use crate::engine::event::{Event, Stamped};
-use crate::record::event_json::to_lines;
+use crate::engine::event::Stamped;
+use crate::record::event_line::line_of;
 
-/// Prints one event.
-pub(crate) fn take(console: &Console, stamped: &Stamped<'_>) {
-    let lines = to_lines(stamped);
-    match stamped.event {
-        Event::Shown(_) => console.show(Target::Stdout, lines),
-        _ => console.say(Target::Stdout, lines),
+/// What `--json` prints.
+#[derive(Debug, Default)]
+pub(crate) struct JsonLines {
+    /// What came together is printed together.
+    pending: String,
+}
+
+impl JsonLines {
+    /// Prints one fact.
+    pub(crate) fn take(&mut self, console: &Console, stamped: &Stamped<'_>) {
+        self.pending += &line_of(stamped);
+        if stamped.goes_on {
+            return;
+        }
+        let lines = std::mem::take(&mut self.pending);
+        if stamped.fact.is_shown() {
+            console.show(Target::Stdout, lines);
+        } else {
+            console.say(Target::Stdout, lines);
+        }
     }
 }

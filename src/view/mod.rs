@@ -32,11 +32,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
 use crate::text::terminal::message;
 use console::{Console, Target};
+use json::JsonLines;
 use plain::{Frame, Plain};
 use screen::Screen;
 use status_line::StatusLine;
@@ -58,7 +60,7 @@ pub(crate) struct View {
 
 #[derive(Debug)]
 enum Form {
-    Json,
+    Json(JsonLines),
     Plain(Box<Plain>),
 }
 
@@ -73,39 +75,40 @@ impl View {
 
     fn new(screen: &Screen, voice: Voice, frame: Frame, place: usize, status: Option<StatusLine>) -> Self {
         let form = if screen.json {
-            Form::Json
+            Form::Json(JsonLines::default())
         } else {
             Form::Plain(Box::new(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone())))
         };
         Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
     }
 
-    /// Shows one event.
+    /// Shows one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         self.show_status(stamped);
         match &mut self.form {
-            Form::Json => json::take(&self.console, stamped),
+            Form::Json(lines) => lines.take(&self.console, stamped),
             Form::Plain(plain) => plain.take(stamped),
         }
     }
 
     fn show_status(&mut self, stamped: &Stamped<'_>) {
         let Some(status) = &mut self.status else { return };
-        match stamped.event {
-            // Far too many, and nothing to see.
-            Event::Output { .. } => return,
+        // The last of what came together tells.
+        if stamped.goes_on {
+            return;
+        }
+        if let Fact::LoopStarted { .. } = stamped.fact {
             // A branch may have waited for its turn.
-            Event::LoopStarted { .. } => status.start(Instant::now()),
-            _ => {}
+            status.start(Instant::now());
         }
         status.take(stamped);
-        match stamped.event {
-            Event::Question(_) => self.is_asking = true,
-            Event::Answered(_) => self.is_asking = false,
+        match stamped.fact {
+            Fact::Question { .. } => self.is_asking = true,
+            Fact::Answered { .. } => self.is_asking = false,
             _ => {}
         }
-        self.console.total(|total| total.take(self.place, &stamped.event));
-        let goes_on = !self.is_asking && !matches!(stamped.event, Event::LoopEnded { .. });
+        self.console.total(|total| total.take(self.place, stamped));
+        let goes_on = !self.is_asking && !matches!(stamped.fact, Fact::LoopEnded(_));
         self.console.status(self.place, goes_on.then(|| status.clone()));
     }
 
@@ -131,7 +134,7 @@ impl View {
         self.console.total(|total| total.refused(self.place));
         match &mut self.form {
             Form::Plain(plain) => plain.refused(name, why),
-            Form::Json => self.warn(why),
+            Form::Json(_) => self.warn(why),
         }
     }
 

@@ -9,10 +9,9 @@ use unicode_width::UnicodeWidthStr as _;
 use super::next_step::{Ending, next_step};
 use super::report::{next::ending, text};
 use super::transcript::{Kind, attempt_ended, style_of};
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::{AttemptEnded, TaskCounts};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Budget, Limits};
-use crate::engine::report::Report;
+use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::LoopReport;
 use crate::text::line::one_line;
@@ -120,37 +119,41 @@ impl PersonLines {
         self.log = Some(log.to_owned());
     }
 
-    /// What the loop may use up.
-    pub(crate) fn limits(&mut self, limits: &Limits, tally: &Tally) {
-        self.last = limits.last_iteration(tally);
-        self.budget = limits.budget();
+    /// The number of the last iteration that may begin.
+    pub(crate) fn last_is(&mut self, last: Option<u64>) {
+        self.last = last;
+    }
+
+    /// What the loop may use up besides.
+    pub(crate) fn budget_is(&mut self, budget: Budget) {
+        self.budget = budget;
     }
 
     /// `▶ Iteration 3 of 20`
-    pub(crate) fn begin(&self, tally: &Tally) -> Row {
+    pub(crate) fn begin(&self, iteration: u64, retry: u32) -> Row {
         let of = self.last.map(|last| format!(" of {last}")).unwrap_or_default();
-        let retry = if tally.retries > 0 { format!(", retry {}", tally.retries) } else { String::new() };
-        let text = format!("Iteration {}{of}{retry}", tally.iteration);
+        let retry = if retry > 0 { format!(", retry {retry}") } else { String::new() };
+        let text = format!("Iteration {iteration}{of}{retry}");
         Row { style: STRONG, head: "▶ ".to_owned(), text }
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
     /// `fails`: the validation of it does. `told`: the failure that was told last, which is not told again.
-    pub(crate) fn end(tally: &Tally, report: &Report, fails: bool, told: &str) -> Row {
-        let (style, mark, how) = match attempt_ended(report.status) {
+    pub(crate) fn end(ended: &AttemptEnded<'_>, fails: bool, told: &str) -> Row {
+        let (style, mark, how) = match attempt_ended(ended.status()) {
             (Kind::Good, ..) if fails => (NOTE, "?", "is not valid, after"),
             (kind, mark, how) => (style_of(kind), mark, how),
         };
-        let took = duration::elapsed_tenths(report.duration);
-        let mut facts = vec![format!("Iteration {} {how} {took}", tally.iteration)];
-        let cost = report.cost_usd().filter(|cost| *cost > 0.0);
+        let took = duration::elapsed_tenths(ended.duration());
+        let mut facts = vec![format!("Iteration {} {how} {took}", ended.iteration)];
+        let cost = ended.cost_usd().filter(|cost| *cost > 0.0);
         facts.extend(cost.map(|cost| format!("${cost:.2}")));
-        if let (Some(input), Some(output)) = (report.usage.input_tokens, report.usage.output_tokens)
+        if let (Some(input), Some(output)) = (ended.usage.input_tokens, ended.usage.output_tokens)
             && (input, output) != (0, 0)
         {
             facts.push(format!("{} tokens in, {} out", count::short(input), count::short(output)));
         }
-        let why = report.failure.as_ref().map(|failure| {
+        let why = ended.failure.as_ref().map(|failure| {
             let is_told = failure.message == told;
             if is_told { ": the same again".to_owned() } else { format!(": {}", message(&failure.message)) }
         });
@@ -198,7 +201,8 @@ mod tests {
     use anstream::adapter::strip_str;
 
     use super::*;
-    use crate::engine::report::AttemptStatus;
+    use crate::engine::fact::Fact;
+    use crate::engine::report::{AttemptStatus, Report};
     use crate::record::report::Work;
     use crate::reply::usage::{Class, Usage};
     use crate::reply::verdict::{Failure, Kind};
@@ -221,24 +225,28 @@ mod tests {
     #[test]
     fn an_iteration_has_one_line_at_its_start_and_one_at_its_end() {
         let mut lines = PersonLines::new("build");
-        let mut tally = Tally { iteration: 3, ..Tally::default() };
-        assert_eq!(lines.begin(&tally).unstyled(), "▶ Iteration 3");
-        lines.limits(&Limits::EXAMPLE, &tally);
-        tally.retries = 1;
-        assert_eq!(lines.begin(&tally).unstyled(), "▶ Iteration 3 of 10, retry 1");
+        assert_eq!(lines.begin(3, 0).unstyled(), "▶ Iteration 3");
+        lines.last_is(Some(10));
+        assert_eq!(lines.begin(3, 1).unstyled(), "▶ Iteration 3 of 10, retry 1");
+        let tally = Tally { iteration: 3, ..Tally::default() };
+        let end = |report: &Report, fails, told| {
+            let fact = Fact::attempt_ended(&tally, report, None, None);
+            let Fact::AttemptEnded(ended) = fact else { panic!() };
+            PersonLines::end(&ended, fails, told).unstyled()
+        };
         let mut usage = Usage::default();
         (usage.cost_usd, usage.input_tokens, usage.output_tokens) = (Some(0.123), Some(12_345), Some(678));
         let took = Duration::from_millis(65_432);
         let good = Report { usage, ..Report::given_up(AttemptStatus::Success, took) };
         let expected = "✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 678 out";
-        assert_eq!(PersonLines::end(&tally, &good, false, "").unstyled(), expected);
+        assert_eq!(end(&good, false, ""), expected);
         let failure =
             Failure { kind: Kind::Exit, class: Class::Other, message: "it\nbroke".into(), reset_at: None };
         let bad = Report { failure: Some(failure), ..Report::given_up(AttemptStatus::AgentFailure, took) };
-        let said = |told| PersonLines::end(&tally, &bad, false, told).unstyled();
+        let said = |told| end(&bad, false, told);
         assert_eq!(said(""), "✗ Iteration 3 failed after 1m5s: it broke");
         assert_eq!(said("it\nbroke"), "✗ Iteration 3 failed after 1m5s: the same again");
-        let invalid = PersonLines::end(&tally, &good, true, "").unstyled();
+        let invalid = end(&good, true, "");
         assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s"), "{invalid}");
     }
 

@@ -2,7 +2,7 @@
 
 mod said;
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,14 +20,15 @@ use super::terminal;
 use super::voice::Voice;
 use super::waits::Waits;
 use super::worker_lines::WorkerLines;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::report::Report;
-use crate::engine::stop::{Ask, Request, Urgency};
+use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
 use crate::engine::validator::failure;
 use crate::record::blocks;
 use crate::record::report::{Live, LoopReport};
+use crate::text::duration::of_seconds;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION};
 use crate::text::terminal::message;
 use crate::text::{count, duration, timestamp};
@@ -43,6 +44,8 @@ pub(crate) struct Plain {
     mid_line: bool,
     /// The same of its thoughts.
     mid_thought: bool,
+    /// What the agent says and does that is to be written with what came with it.
+    pending: String,
     /// Errors of the agent that are not told yet: mostly its attempt fails next, and for that reason.
     held: Vec<String>,
     /// The failure that was told last.
@@ -103,6 +106,7 @@ impl Plain {
             frame,
             mid_line: false,
             mid_thought: false,
+            pending: String::new(),
             held: Vec::new(),
             told: String::new(),
             fails: false,
@@ -114,105 +118,105 @@ impl Plain {
         }
     }
 
-    /// Shows one event.
+    /// Shows one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         if let Frame::Worker(lines) = &mut self.frame
             && let Some(text) = lines.take(stamped)
         {
-            self.of_worker(stamped.event, text);
+            self.of_worker(stamped.fact, text);
             return;
         }
         if self.is_for_person() {
             self.live.take(stamped);
         }
-        match stamped.event {
-            Event::AttemptStarted { .. } => self.is_at_work = true,
-            Event::AttemptEnded { .. } => self.is_at_work = false,
-            _ => {}
-        }
-        if let Frame::Person(lines) = &mut self.frame
-            && let Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } =
-                stamped.event
-        {
-            lines.limits(limits, tally);
-        }
-        match stamped.event {
-            Event::AttemptStarted { tally, .. } => {
+        match stamped.fact {
+            Fact::LoopStarted { limits, max_iterations, .. } => {
+                self.last_is(stamped.tally.last_iteration(*max_iterations));
+                if let (Frame::Person(lines), Some(limits)) = (&mut self.frame, limits) {
+                    lines.budget_is(limits.budget());
+                }
+            }
+            Fact::LimitsChanged { max_iterations } => {
+                self.last_is(stamped.tally.last_iteration(*max_iterations));
+                self.line(NOTE, "▶", "what was changed holds from the next iteration on");
+            }
+            Fact::AttemptStarted { iteration, retry, .. } => {
+                self.is_at_work = true;
                 let text = match &mut self.frame {
-                    Frame::Person(lines) => lines.within(&[lines.begin(tally)], terminal::size().1),
-                    Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, &stamped.at),
-                    Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
+                    Frame::Person(lines) => {
+                        lines.within(&[lines.begin(*iteration, *retry)], terminal::size().1)
+                    }
+                    Frame::Blocks => blocks::header(*iteration, &stamped.identity.mode, &stamped.at),
+                    Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(*iteration),
                     Frame::Worker(_) => return,
                 };
                 self.block_unless_quiet(text);
             }
-            Event::Shown(shows) if !self.quiet => self.shown(shows),
-            Event::AttemptEnded { tally, report, .. } => {
+            Fact::AttemptEnded(ended) => {
+                self.is_at_work = false;
                 let text = match &mut self.frame {
-                    Frame::Person(_) => return self.iteration_ended(tally, report),
-                    Frame::Blocks => blocks::footer(tally, report, stamped.at),
-                    Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
+                    Frame::Person(_) => return self.iteration_ended(ended),
+                    Frame::Blocks => blocks::footer(ended, stamped.at),
+                    Frame::Lines(lines) | Frame::Branch(lines) => lines.end(ended, stamped.exceeded()),
                     Frame::Worker(_) => return,
                 };
-                self.attempt_ended(report, text);
+                self.attempt_ended(ended, text);
             }
-            Event::TaskStarted { .. }
-            | Event::TaskEnded { .. }
-            | Event::Verifying { .. }
-            | Event::Verified { ok: true, .. }
+            Fact::TaskStarted { .. }
+            | Fact::TaskEnded { .. }
+            | Fact::Verifying { .. }
+            | Fact::Verified { ok: true, .. }
                 if !self.quiet =>
             {
-                self.task(stamped.event);
+                self.task(stamped.fact);
             }
-            Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
-            Event::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
-            Event::Validated { ok: false, undecided, output } => {
-                self.line(ERROR, "✗", failure(undecided, output));
+            Fact::TaskEnded { outcome, .. } if *outcome == "failed" => self.task(stamped.fact),
+            Fact::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
+            Fact::Validated { ok: false, output, undecided } => {
+                self.line(ERROR, "✗", failure(*undecided, output));
             }
             // The line of the attempt itself tells of it.
-            Event::Retrying { pause, .. } if self.is_for_person() && pause < Duration::from_secs(1) => {}
-            Event::Retrying { pause, .. } if self.is_for_person() => {
-                self.line(NOTE, "↻", &format!("tries again in {}", duration::rough(pause)));
+            Fact::Retrying { pause_s, .. } if self.is_for_person() && *pause_s < 1.0 => {}
+            Fact::Retrying { pause_s, .. } if self.is_for_person() => {
+                let pause = duration::rough(of_seconds(*pause_s));
+                self.line(NOTE, "↻", &format!("tries again in {pause}"));
             }
-            Event::Retrying { iteration, retry, max_retries, .. } => {
+            Fact::Retrying { iteration, max_retries, retry, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Event::Waiting { until, tally, shortage } => {
-                let shortage = shortage.as_ref().map(|shortage| shortage as &dyn Display);
-                self.waits(stamped, until, shortage, tally.waits_for_provider());
+            Fact::Waiting { reason, until, .. } => {
+                self.waits(stamped, until.to_utc(), *reason == WaitReason::Overload.into());
             }
-            Event::BackingOff { pause, .. } => {
-                let text = format!("the next iteration begins in {}", duration::format(pause));
+            Fact::BackingOff { pause_s, .. } => {
+                let text = format!("the next iteration begins in {}", duration::format(of_seconds(*pause_s)));
                 self.line(NOTE, "⏸", &text);
             }
-            Event::Attention(Some(screen)) => self.attention(screen),
-            Event::Background { tasks, at_most } if !self.quiet => {
+            Fact::NeedsAttention { screen } => self.attention(screen),
+            Fact::Background { at_most_s, tasks } if !self.quiet => {
                 let text = format!(
                     "the agent waits for what it has in the background: {tasks} (at most {})",
-                    duration::format(at_most)
+                    duration::format(of_seconds(*at_most_s))
                 );
                 self.line(FAINT, "⏸", &text);
             }
-            Event::LimitsChanged { .. } => {
-                self.line(NOTE, "▶", "what was changed holds from the next iteration on");
-            }
-            Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
-            Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
+            Fact::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
+            Fact::Paused => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             // Its status line says so.
-            Event::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
-            Event::Resumed { .. } | Event::Attention(None) => self.line(NOTE, "▶", "going on"),
-            Event::Asked { ask, urgency } => self.asked(ask, urgency),
+            Fact::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
+            Fact::Resumed { .. } | Fact::AttentionOver => self.line(NOTE, "▶", "going on"),
+            Fact::Asked { stopping: Word::Known(urgency), what: Word::Known(what), .. } => {
+                self.asked(*what, *urgency);
+            }
             // Also where much is left out: it wants an answer, which is typed on the next row.
-            Event::Question(text) => self.line(QUESTION, "?", text),
-            Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
-            Event::Notice(message) => self.line(NOTE, "!", message),
-            Event::Recovered(read) => {
-                self.line(NOTE, "!", &blocks::recovered_line(read.attempts, read.cost_usd));
+            Fact::Question { text } => self.line(QUESTION, "?", text),
+            Fact::Published { message } if !self.quiet => self.line(FAINT, "↑", message),
+            Fact::Notice { message } => self.line(NOTE, "!", message),
+            Fact::Recovered { attempts, cost_usd, .. } => {
+                self.line(NOTE, "!", &blocks::recovered_line(*attempts, *cost_usd));
             }
-            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
-                self.loop_ended(outcome, detail, tally, duration);
-            }
+            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended),
+            fact if !self.quiet && fact.is_shown() => self.shown(fact, stamped.goes_on),
             _ => {}
         }
     }
@@ -241,13 +245,17 @@ impl Plain {
         }
     }
 
+    fn last_is(&mut self, last: Option<u64>) {
+        if let Frame::Person(lines) = &mut self.frame {
+            lines.last_is(last);
+        }
+    }
+
     /// The line of a worker's loop, and above it what went wrong.
-    fn of_worker(&mut self, event: Event<'_>, text: String) {
-        match event {
-            Event::AttemptEnded { report, .. } => {
-                self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
-            }
-            Event::LoopEnded { detail: Some(detail), .. } if *detail != self.told => {
+    fn of_worker(&mut self, fact: &Fact<'_>, text: String) {
+        match fact {
+            Fact::AttemptEnded(ended) => self.failed(ended.why()),
+            Fact::LoopEnded(LoopEnded { detail: Some(detail), .. }) if **detail != self.told => {
                 self.line(ERROR, "✗", detail);
             }
             _ => {}
@@ -257,25 +265,25 @@ impl Plain {
         }
     }
 
-    fn attempt_ended(&mut self, report: &Report, text: String) {
-        self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, text: String) {
+        self.failed(ended.why());
         if !self.quiet {
-            self.cost(report);
+            self.cost(ended);
         }
         self.block_unless_quiet(text);
     }
 
     /// One line with all there is to say, the error among it.
-    fn iteration_ended(&mut self, tally: &Tally, report: &Report) {
-        let failure = report.failure.as_ref().map_or("", |failure| failure.message.as_str());
+    fn iteration_ended(&mut self, ended: &AttemptEnded<'_>) {
+        let failure = ended.why();
         // What all branches wait for is told once, by its wait.
-        if self.is_branch_for_person() && report.is_waited_for() {
+        if self.is_branch_for_person() && ended.waited_for {
             self.held.clear();
             self.notice = None;
             return;
         }
         self.held_errors(failure);
-        let row = PersonLines::end(tally, report, std::mem::take(&mut self.fails), &self.told);
+        let row = PersonLines::end(ended, std::mem::take(&mut self.fails), &self.told);
         failure.clone_into(&mut self.told);
         if !self.quiet || !failure.is_empty() {
             let text = self.broken(&[row]);
@@ -283,7 +291,9 @@ impl Plain {
         }
     }
 
-    fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {
+    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>) {
+        let Some(outcome) = stamped.outcome() else { return };
+        let (tally, detail, duration) = (stamped.tally, ended.detail.as_deref(), ended.duration());
         if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
             let width = terminal::size().1;
             if lines.is_of_branch() {
@@ -339,13 +349,8 @@ impl Plain {
     }
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
-    fn waits(
-        &mut self,
-        stamped: &Stamped<'_>,
-        until: DateTime<Utc>,
-        shortage: Option<&dyn Display>,
-        is_overload: bool,
-    ) {
+    fn waits(&mut self, stamped: &Stamped<'_>, until: DateTime<Utc>, is_overload: bool) {
+        let shortage = stamped.fact.shortage();
         let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();
         self.waits_for_all = self.is_branch_for_person();
         if is_branch {
@@ -377,24 +382,26 @@ impl Plain {
         }
     }
 
-    fn task(&mut self, event: Event<'_>) {
-        let (style, mark) = match event {
-            Event::TaskEnded { became: "done", .. } => (GOOD, "✓"),
-            Event::TaskEnded { became: "failed", .. } => (ERROR, "✗"),
-            Event::TaskEnded { .. } => (NOTE, "↻"),
+    fn task(&mut self, fact: &Fact<'_>) {
+        let (style, mark) = match fact {
+            Fact::TaskEnded { outcome, .. } => match &**outcome {
+                "done" => (GOOD, "✓"),
+                "failed" => (ERROR, "✗"),
+                _ => (NOTE, "↻"),
+            },
             _ => (FAINT, "▶"),
         };
-        if let Some(line) = blocks::task_line(event) {
+        if let Some(line) = blocks::task_line(fact) {
             self.line(style, mark, &line);
         }
     }
 
-    fn asked(&mut self, ask: &Ask, urgency: Urgency) {
-        let text = match (ask, urgency) {
-            (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
-            (Ask::Request(Request::Pause), _) => "pausing after this attempt",
-            (Ask::Request(Request::Detach), _) => "its state is cleaned away: the agent works on by itself",
-            (Ask::Request(Request::Resume | Request::Change(_)), _) | (_, Urgency::None) => return,
+    fn asked(&mut self, what: Asked, urgency: Urgency) {
+        let text = match (what, urgency) {
+            (Asked::Note, _) => "a note was taken for the next prompt",
+            (Asked::Pause, _) => "pausing after this attempt",
+            (Asked::Detach, _) => "its state is cleaned away: the agent works on by itself",
+            (Asked::Resume | Asked::Change, _) | (_, Urgency::None) => return,
             (_, Urgency::AfterAttempt) if self.is_at_work => {
                 "stopping after this attempt; press Ctrl+C again to end the agent now"
             }
@@ -406,8 +413,8 @@ impl Plain {
     }
 
     /// What the attempt cost, where the agent said so.
-    fn cost(&mut self, report: &Report) {
-        let usage = &report.usage;
+    fn cost(&mut self, ended: &AttemptEnded<'_>) {
+        let usage = &ended.usage;
         let mut text = String::new();
         if let Some(model) = &usage.model {
             let _ = write!(text, "{model}  ");
@@ -415,7 +422,7 @@ impl Plain {
         if let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) {
             let _ = write!(text, "{input} tokens in, {output} out  ");
         }
-        if let Some(cost) = report.cost_usd() {
+        if let Some(cost) = ended.cost_usd() {
             let _ = write!(text, "${cost:.4}");
         }
         if !text.is_empty() {
@@ -443,6 +450,7 @@ impl Plain {
     }
 
     fn end_line(&mut self) {
+        self.voice.show(Target::Stderr, std::mem::take(&mut self.pending));
         let newline = self.missing_newline();
         if !newline.is_empty() {
             self.voice.say(Target::Stderr, newline.to_owned());

@@ -1,6 +1,9 @@
 //! What `ralph run` prints in place of the blocks: a line before and after each iteration, and a count at the end.
 
-use crate::engine::report::{AttemptStatus, Report};
+use std::time::Duration;
+
+use crate::engine::fact::AttemptEnded;
+use crate::engine::report::AttemptStatus;
 use crate::text::duration;
 
 /// The lines of one run, and the count for the last of them.
@@ -33,11 +36,11 @@ impl RunLines {
         format!("── Iteration {iteration} ──\n")
     }
 
-    /// The line after an attempt.
-    pub(crate) fn end(&mut self, report: &Report) -> String {
+    /// The line after an attempt; `limit` is the one that it exceeded, where it timed out.
+    pub(crate) fn end(&mut self, ended: &AttemptEnded<'_>, limit: Duration) -> String {
         let iteration = self.iteration;
-        let took = duration::elapsed_tenths(report.duration);
-        match report.status {
+        let took = duration::elapsed_tenths(ended.duration());
+        match ended.status() {
             AttemptStatus::Success | AttemptStatus::Still => {
                 self.ended.succeeded += 1;
                 format!("✓ Iteration {iteration} completed ({took})\n")
@@ -49,14 +52,13 @@ impl RunLines {
             AttemptStatus::UsageLimit => format!("⏸ Iteration {iteration} met a usage limit ({took})\n"),
             AttemptStatus::Timeout => {
                 self.ended.timed_out += 1;
-                let limit = report.exceeded.unwrap_or(report.duration);
                 format!("⏱ Iteration {iteration} timed out after {}\n", duration::format(limit))
             }
             AttemptStatus::Interrupted => format!("✗ Iteration {iteration} interrupted ({took})\n"),
             AttemptStatus::AgentFailure => {
                 // A provider that is waited for is no failure of the iteration.
-                self.ended.failed += u64::from(!report.is_waited_for());
-                let how = match (report.exit_code, report.signal) {
+                self.ended.failed += u64::from(!ended.waited_for);
+                let how = match (ended.exit_code, ended.signal) {
                     (Some(code), _) if code != 0 => format!(" with exit code {code}"),
                     (None, Some(signal)) => format!(" by signal {signal}"),
                     _ => String::new(),
@@ -78,27 +80,30 @@ impl RunLines {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::engine::fact::Fact;
+    use crate::engine::report::Report;
+    use crate::engine::tally::Tally;
 
-    fn report(status: AttemptStatus, exit_code: Option<i32>) -> Report {
-        let exceeded = (status == AttemptStatus::Timeout).then_some(Duration::from_secs(30));
-        Report { exit_code, exceeded, ..Report::given_up(status, Duration::from_millis(1234)) }
+    fn ended(lines: &mut RunLines, status: AttemptStatus, exit_code: Option<i32>) -> String {
+        let report = Report { exit_code, ..Report::given_up(status, Duration::from_millis(1234)) };
+        let tally = Tally::default();
+        let Fact::AttemptEnded(ended) = Fact::attempt_ended(&tally, &report, None, None) else { panic!() };
+        lines.end(&ended, Duration::from_secs(30))
     }
 
     #[test]
     fn one_line_before_and_after_each_iteration() {
         let mut lines = RunLines::default();
         assert_eq!(lines.begin(1), "── Iteration 1 ──\n");
-        assert_eq!(lines.end(&report(AttemptStatus::Success, Some(0))), "✓ Iteration 1 completed (1.2s)\n");
+        assert_eq!(ended(&mut lines, AttemptStatus::Success, Some(0)), "✓ Iteration 1 completed (1.2s)\n");
         lines.begin(2);
         assert_eq!(
-            lines.end(&report(AttemptStatus::AgentFailure, Some(3))),
+            ended(&mut lines, AttemptStatus::AgentFailure, Some(3)),
             "✗ Iteration 2 failed with exit code 3 (1.2s)\n"
         );
         lines.begin(3);
-        assert_eq!(lines.end(&report(AttemptStatus::Timeout, None)), "⏱ Iteration 3 timed out after 30s\n");
+        assert_eq!(ended(&mut lines, AttemptStatus::Timeout, None), "⏱ Iteration 3 timed out after 30s\n");
         assert_eq!(lines.summary(), "Done: 3 iterations — 1 succeeded, 1 failed, 1 timed out\n");
     }
 
@@ -106,10 +111,10 @@ mod tests {
     fn what_is_not_proven_is_not_ticked_and_a_limit_is_no_failure() {
         let mut lines = RunLines::default();
         lines.begin(1);
-        let unproven = lines.end(&report(AttemptStatus::CompleteUnproven, Some(0)));
+        let unproven = ended(&mut lines, AttemptStatus::CompleteUnproven, Some(0));
         assert_eq!(unproven, "? Iteration 1 says that all is done, which is not proven (1.2s)\n");
         lines.begin(2);
-        let limited = lines.end(&report(AttemptStatus::UsageLimit, Some(1)));
+        let limited = ended(&mut lines, AttemptStatus::UsageLimit, Some(1));
         assert_eq!(limited, "⏸ Iteration 2 met a usage limit (1.2s)\n");
         assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
     }
@@ -119,10 +124,10 @@ mod tests {
         let mut lines = RunLines::default();
         for status in [AttemptStatus::UsageLimit, AttemptStatus::AgentFailure, AttemptStatus::Success] {
             lines.begin(7);
-            lines.end(&report(status, Some(1)));
+            ended(&mut lines, status, Some(1));
         }
         lines.begin(8);
-        lines.end(&report(AttemptStatus::Interrupted, None));
+        ended(&mut lines, AttemptStatus::Interrupted, None);
         assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
     }
 }

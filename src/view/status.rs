@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::next_step::shell_word;
 use super::worker_status::{self, WorkerSight};
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
@@ -183,10 +183,11 @@ impl<'a> LoopSnapshot<'a> {
     }
 
     pub(super) fn iteration(&self, state: &State) -> String {
-        let average =
-            Self::average(state).map(|seconds| format!("avg {}/iter", duration::elapsed(span(seconds))));
-        let rest =
-            self.remaining(state).map(|seconds| format!("~{} remaining", duration::rough(span(seconds))));
+        let average = Self::average(state)
+            .map(|seconds| format!("avg {}/iter", duration::elapsed(duration::of_seconds(seconds))));
+        let rest = self
+            .remaining(state)
+            .map(|seconds| format!("~{} remaining", duration::rough(duration::of_seconds(seconds))));
         let notes: Vec<String> = average.into_iter().chain(rest).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         state.progress() + &notes
@@ -344,10 +345,6 @@ pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
 pub(super) fn shown(value: &str) -> String {
     message(&line::joined(value, " "))
-}
-
-fn span(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 #[cfg(test)]

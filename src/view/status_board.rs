@@ -95,7 +95,8 @@ mod tests {
     use chrono::Local;
 
     use super::*;
-    use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork, TaskCounts};
+    use crate::engine::event::{LoopIdentity, Stamped};
+    use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
     use crate::engine::stop::Ask;
     use crate::engine::tally::Tally;
 
@@ -105,12 +106,12 @@ mod tests {
         let mut status = StatusLine::branch(name, 9, started);
         let mut tally = Tally { iteration: 3, cost_usd: Some(0.42), ..Tally::default() };
         tally.durations.count = 1;
-        let mut take = |event| status.take(&Stamped { at: Local::now(), identity: &identity, event });
-        take(Event::AttemptStarted { tally: &tally, head: None });
+        let mut take = |fact: &Fact<'_>| status.take(&Stamped::new(Local::now(), &identity, &tally, fact));
+        take(&Fact::attempt_started(&tally, None));
         if !works {
-            take(Event::Paused { tally: &tally });
+            take(&Fact::Paused);
         }
-        take(Event::Asked { ask: &Ask::Interrupt, urgency });
+        take(&Fact::asked(&Ask::Interrupt, urgency));
         status
     }
 
@@ -188,9 +189,12 @@ mod tests {
         let now = Instant::now();
         let mut board = StatusBoard::default();
         board.set(0, Some(StatusLine::new(now)));
-        let task = TaskAtWork { id: "t-1", title: "One", feature: None, model: None };
-        let counts = TaskCounts { done: 3, failed: 1, total: 8 };
-        board.change_total(|total| total.take(0, &Event::TaskStarted { task, verifies: false, counts }));
+        let task = TaskAtWork { feature: None, id: "t-1".into(), model: None, title: "One".into() };
+        let tasks = TaskCounts { done: 3, failed: 1, total: 8 };
+        let fact = Fact::TaskStarted { task, tasks, verifies: false };
+        let [run, name, mode, agent] = ["r", "n", "build", "claude"].map(str::to_owned);
+        let (identity, tally) = (LoopIdentity { run, name, mode, agent }, Tally::default());
+        board.change_total(|total| total.take(0, &Stamped::new(Local::now(), &identity, &tally, &fact)));
         let lines = ["iteration 0 · 0s · starting · Ctrl+C: stop", "3 of 8 done · 1 failed"];
         assert_eq!(board.lines(now, 24, 80), lines);
         assert_eq!(board.lines(now, 3, 80), lines[..1]);

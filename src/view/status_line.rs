@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::{cut, pad, plain};
 use super::report::money;
-use crate::engine::event::{Event, Stamped, TaskAtWork};
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Fact, TaskAtWork, WaitReason, Word};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
-use crate::reply::show::Show;
 use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
@@ -92,60 +92,57 @@ impl StatusLine {
         self.started = now;
     }
 
-    /// Takes one event.
+    /// Takes one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        if let Event::LoopStarted { tally, .. } = stamped.event {
+        let tally = stamped.tally;
+        if let Fact::LoopStarted { .. } = stamped.fact {
             self.cost_before = tally.cost_usd.unwrap_or_default();
         }
-        match stamped.event {
-            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
-                self.last_iteration = limits.last_iteration(tally);
+        match stamped.fact {
+            Fact::LoopStarted { max_iterations, .. } | Fact::LimitsChanged { max_iterations } => {
+                self.last_iteration = tally.last_iteration(*max_iterations);
                 self.count(tally);
             }
-            Event::AttemptStarted { tally, .. } => {
+            Fact::AttemptStarted { .. } => {
                 self.count(tally);
                 self.doing = Doing::Thinking;
             }
-            Event::TaskStarted { task, verifies, counts } => {
-                self.begin_task(task, verifies, counts.total > 1);
-            }
-            Event::Verifying { task } => {
+            Fact::TaskStarted { task, tasks, verifies } => self.begin_task(task, *verifies, tasks.total > 1),
+            Fact::Verifying { task } => {
                 let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
                 self.begin_task(task, true, is_of_many);
             }
-            Event::Shown(shows) => match shows.last() {
-                Some(Show::Tool { name, input }) => {
-                    self.doing = Doing::Tool(plain(&format!("{name} {input}")));
-                }
-                Some(Show::Text(_) | Show::Delta(_) | Show::Thought(_)) => self.doing = Doing::Thinking,
-                Some(Show::Error(_) | Show::Notice(_) | Show::Permission { .. }) | None => {}
-            },
-            Event::Background { tasks, .. } => self.doing = Doing::Background(plain(tasks)),
-            Event::Validating => self.doing = Doing::Validating,
-            Event::AttemptEnded { tally, .. } => {
+            Fact::Tool { input, name } => self.doing = Doing::Tool(plain(&format!("{name} {input}"))),
+            Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } => self.doing = Doing::Thinking,
+            Fact::Background { tasks, .. } => self.doing = Doing::Background(plain(tasks)),
+            Fact::Validating => self.doing = Doing::Validating,
+            Fact::AttemptEnded(_) => {
                 self.count(tally);
                 self.doing = Doing::BetweenAttempts;
             }
-            Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
-            Event::Waiting { shortage: Some(_), .. } => self.doing = Doing::AwaitingRoom,
-            Event::Waiting { until, tally, shortage: None } => {
-                let why = if tally.waits_for_provider() { "provider overloaded" } else { "usage limit" };
-                self.doing = Doing::Waiting { why, until };
+            &Fact::Retrying { max_retries, retry, .. } => self.doing = Doing::Retrying { retry, max_retries },
+            Fact::Waiting { reason: Word::Known(WaitReason::DiskSpace), .. } => {
+                self.doing = Doing::AwaitingRoom;
             }
-            Event::Queued => self.doing = Doing::Queued,
-            Event::Paused { .. } => self.doing = Doing::Paused,
-            Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
-            Event::Asked { urgency, .. } => self.urgency = urgency,
+            Fact::Waiting { reason, until, .. } => {
+                let is_overload = *reason == WaitReason::Overload.into();
+                let why = if is_overload { "provider overloaded" } else { "usage limit" };
+                self.doing = Doing::Waiting { why, until: until.to_utc() };
+            }
+            Fact::Queued => self.doing = Doing::Queued,
+            Fact::Paused => self.doing = Doing::Paused,
+            Fact::Resumed { .. } => self.doing = Doing::BetweenAttempts,
+            Fact::Asked { stopping: Word::Known(urgency), .. } => self.urgency = *urgency,
             // Whoever has pressed Ctrl+C lets it go on.
-            Event::Answered(Some(_)) => self.urgency = Urgency::None,
+            Fact::Answered { text: Some(_) } => self.urgency = Urgency::None,
             _ => {}
         }
     }
 
-    fn begin_task(&mut self, task: TaskAtWork<'_>, verifies: bool, is_of_many: bool) {
+    fn begin_task(&mut self, task: &TaskAtWork<'_>, verifies: bool, is_of_many: bool) {
         let what = if verifies { "verifying " } else { "" };
-        let title = what.to_owned() + &plain(task.title);
-        self.task = Some(AtTask { title, model: task.model.map(plain), is_of_many });
+        let title = what.to_owned() + &plain(&task.title);
+        self.task = Some(AtTask { title, model: task.model.as_deref().map(plain), is_of_many });
         self.doing = Doing::Thinking;
     }
 
@@ -254,17 +251,18 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::engine::event::{LoopIdentity, TaskCounts};
+    use crate::engine::event::LoopIdentity;
+    use crate::engine::fact::TaskCounts;
     use crate::engine::policy::Limits;
     use crate::engine::stop::Ask;
 
-    fn line(events: &[Event<'_>]) -> impl Fn(u64, usize) -> String + use<> {
+    fn line(tally: &Tally, facts: &[Fact<'_>]) -> impl Fn(u64, usize) -> String + use<> {
         let identity =
             LoopIdentity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
         let started = Instant::now();
         let mut line = StatusLine::new(started);
-        for event in events {
-            line.take(&Stamped { at: Local::now(), identity: &identity, event: *event });
+        for fact in facts {
+            line.take(&Stamped::new(Local::now(), &identity, tally, fact));
         }
         move |seconds, width| line.text(started + Duration::from_secs(seconds), width)
     }
@@ -273,24 +271,28 @@ mod tests {
     fn tells_where_the_loop_stands() {
         let (limits, none) = (Limits::EXAMPLE, Limits { max_iterations: None, ..Limits::EXAMPLE });
         let tally = Tally::default();
-        let begun = |limits, tally| Event::LoopStarted { project: Path::new("/"), limits, tally };
-        assert_eq!(line(&[begun(&none, &tally)])(0, 100), "iteration 0 · 0s · starting · Ctrl+C: stop");
+        let begun = |limits, tally| Fact::loop_started(Path::new("/"), limits, tally);
+        assert_eq!(
+            line(&tally, &[begun(&none, &tally)])(0, 100),
+            "iteration 0 · 0s · starting · Ctrl+C: stop"
+        );
         let resumed = Tally { iteration: 12, allowance_from: 10, ..Tally::default() };
-        assert!(line(&[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
+        assert!(line(&resumed, &[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
 
         let mut tally = Tally { iteration: 1, cost_usd: Some(0.4249), ..Tally::default() };
         tally.durations.sum = 241.0;
         tally.durations.count = 1;
-        let started = Event::AttemptStarted { tally: &tally, head: None };
-        let begun = begun(&limits, &tally);
+        let started = Fact::attempt_started(&tally, None);
+        let mut facts = vec![begun(&limits, &tally), started];
         assert_eq!(
-            line(&[begun, started])(725, 100),
+            line(&tally, &facts)(725, 100),
             "iteration 1/10 · 12m5s · avg 4m1s · $0.42 · thinking · Ctrl+C: stop after this attempt"
         );
-        let shown = Show::Tool { name: "Bash".into(), input: "cargo\x1b[31m test\n\t--all\x07".into() };
-        let asked = Event::Asked { ask: &Ask::Interrupt, urgency: Urgency::AfterAttempt };
+        let input = "cargo\x1b[31m test\n\t--all\x07".into();
+        facts.push(Fact::Tool { input, name: "Bash".into() });
+        facts.push(Fact::asked(&Ask::Interrupt, Urgency::AfterAttempt));
         assert_eq!(
-            line(&[begun, started, Event::Shown(std::slice::from_ref(&shown)), asked])(5, 100),
+            line(&tally, &facts)(5, 100),
             "iteration 1/10 · 5s · avg 4m1s · $0.42 · Bash cargo test --all · Ctrl+C: end the agent now"
         );
     }
@@ -298,37 +300,35 @@ mod tests {
     #[test]
     fn a_task_is_told_with_its_model() {
         let tally = Tally { iteration: 8, cost_usd: Some(1.5), ..Tally::default() };
-        let counts = TaskCounts { done: 7, failed: 1, total: 20 };
-        let task = TaskAtWork {
-            id: "t-1a2b3c",
-            title: "Parse dates of\nall kinds that people write",
+        let tasks = TaskCounts { done: 7, failed: 1, total: 20 };
+        let task = || TaskAtWork {
             feature: None,
-            model: Some("opus"),
+            id: "t-1a2b3c".into(),
+            model: Some("opus".into()),
+            title: "Parse dates of\nall kinds that people write".into(),
         };
-        let started = Event::TaskStarted { task, verifies: false, counts };
-        let attempt = Event::AttemptStarted { tally: &tally, head: None };
+        let begun = |tasks| {
+            [Fact::TaskStarted { task: task(), tasks, verifies: false }, Fact::attempt_started(&tally, None)]
+        };
         assert_eq!(
-            line(&[started, attempt])(61, 200),
+            line(&tally, &begun(tasks))(61, 200),
             "iteration 8 · 1m1s · opus · Parse dates of all kinds that p…: thinking · Ctrl+C: \
              stop after this attempt"
         );
-        let text = line(&[started, attempt, Event::Verifying { task }])(61, 200);
+        let mut facts = begun(tasks).to_vec();
+        facts.push(Fact::Verifying { task: task() });
+        let text = line(&tally, &facts)(61, 200);
         assert!(text.contains("verifying Parse dates"), "{text}");
-        let started = Event::TaskStarted { task, verifies: false, counts: TaskCounts { total: 1, ..counts } };
-        let text = line(&[started, attempt])(61, 200);
+        let text = line(&tally, &begun(TaskCounts { total: 1, ..tasks }))(61, 200);
         assert!(text.starts_with("iteration 8 · 1m1s · $1.50 · opus · "), "no total tells its cost: {text}");
     }
 
     #[test]
     fn what_the_agent_does_is_cut_first_and_then_the_hint() {
         let tally = Tally { iteration: 3, ..Tally::default() };
-        let shown = Show::Tool {
-            name: "Bash".into(), input: "日本語のとても長いコマンドライン ".repeat(3)
-        };
-        let line = line(&[
-            Event::AttemptStarted { tally: &tally, head: None },
-            Event::Shown(std::slice::from_ref(&shown)),
-        ]);
+        let input = "日本語のとても長いコマンドライン ".repeat(3).into();
+        let shown = Fact::Tool { input, name: "Bash".into() };
+        let line = line(&tally, &[Fact::attempt_started(&tally, None), shown]);
         for width in 0..200 {
             assert!(line(0, width).width() <= width, "{width}: {}", line(0, width));
         }
@@ -341,11 +341,11 @@ mod tests {
     fn a_wait_names_its_end() {
         let tally = Tally::default();
         let until = Utc::now() + chrono::TimeDelta::days(3);
-        let text = line(&[Event::Waiting { until, shortage: None, tally: &tally }])(0, 100);
+        let text = line(&tally, &[Fact::waiting(until, None, &tally)])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
         assert!(text.contains(&format!("left, until {day} · Ctrl+C: stop")), "{text}");
         let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
-        let text = line(&[Event::Waiting { until, shortage: None, tally: &tally }])(0, 100);
+        let text = line(&tally, &[Fact::waiting(until, None, &tally)])(0, 100);
         assert!(text.contains(&format!("left, until {day}")), "{text}");
     }
 }

@@ -10,7 +10,7 @@ use super::columns::Columns;
 use super::next_step::shell_word;
 use super::report;
 use super::status::LoopSnapshot;
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::text::palette::FAINT;

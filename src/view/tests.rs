@@ -6,12 +6,11 @@ use std::time::Duration;
 use chrono::Local;
 
 use super::*;
-use crate::engine::event::LoopIdentity;
+use crate::engine::event::{LoopIdentity, Unwritten};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::tally::Tally;
-use crate::reply::show::Show;
 use crate::view::person_lines::TaskCounter;
 
 fn screen(json: bool, quiet: bool) -> Screen {
@@ -33,10 +32,14 @@ fn written(screen: &Screen) -> String {
     lines.concat()
 }
 
-fn take(view: &mut View, name: &str, event: Event<'_>) {
+fn take(view: &mut View, name: &str, tally: &Tally, fact: &Fact<'_>) {
     let identity =
         LoopIdentity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
-    view.take(&Stamped { at: Local::now(), identity: &identity, event });
+    let unwritten = match fact {
+        Fact::LoopEnded(_) => Unwritten::Outcome(Outcome::Breaker),
+        _ => Unwritten::Nothing,
+    };
+    view.take(&Stamped { unwritten, ..Stamped::new(Local::now(), &identity, tally, fact) });
 }
 
 /// One iteration of one branch, whose agent says each word by itself.
@@ -46,17 +49,16 @@ fn iteration(view: &mut View, name: &str, words: &[&str]) {
         Tally { iteration: 1, cost_usd: Some(0.5), ..Tally::default() },
     );
     let report = Report::given_up(AttemptStatus::Success, Duration::from_millis(1234));
-    take(view, name, Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally: &tally });
-    take(view, name, Event::AttemptStarted { tally: &tally, head: None });
-    let tool = Show::Tool { name: "Bash".into(), input: "cargo test".into() };
-    take(view, name, Event::Shown(&[tool]));
+    let mut take = |fact: &Fact<'_>| take(view, name, &tally, fact);
+    take(&Fact::loop_started(Path::new("/p"), &limits, &tally));
+    take(&Fact::attempt_started(&tally, None));
+    take(&Fact::Tool { input: "cargo test".into(), name: "Bash".into() });
     for word in words {
-        take(view, name, Event::Shown(&[Show::Delta((*word).to_owned())]));
+        take(&Fact::TextDelta { text: (*word).into() });
     }
-    take(view, name, Event::AttemptEnded { tally: &tally, report: &report, head: None, changed: None });
+    take(&Fact::attempt_ended(&tally, &report, None, None));
     let (outcome, duration) = (Outcome::Breaker, Duration::from_secs(61));
-    let detail = Some("claude exited\nwith 3");
-    take(view, name, Event::LoopEnded { outcome, detail, tally: &tally, duration, work: None });
+    take(&Fact::loop_ended(outcome, Some("claude exited\nwith 3"), &tally, duration, None));
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn quiet_leaves_the_end_and_what_went_wrong() {
     let screen = screen(false, true);
     let mut view = branch(&screen, 0, "fix", 3);
     iteration(&mut view, "fix", &["words"]);
-    take(&mut view, "fix", Event::Notice("something"));
+    take(&mut view, "fix", &Tally::default(), &Fact::notice("something"));
     assert_eq!(
         written(&screen),
         "\

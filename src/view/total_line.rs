@@ -7,8 +7,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::cut;
 use super::report::{ends, money};
-use crate::engine::event::{Event, TaskCounts};
-use crate::engine::outcome::Ended;
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Fact, TaskCounts, WaitReason, Word};
+use crate::engine::outcome::{Ended, Outcome};
 use crate::text::{duration, timestamp};
 
 const GAP: &str = " · ";
@@ -47,29 +48,27 @@ impl TotalLine {
         Self { loops, begun: BTreeMap::new() }
     }
 
-    /// Takes one event of the loop at a place.
-    pub(super) fn take(&mut self, place: usize, event: &Event<'_>) {
+    /// Takes one fact of the loop at a place.
+    pub(super) fn take(&mut self, place: usize, stamped: &Stamped<'_>) {
         let one = self.begun.entry(place).or_default();
-        match *event {
-            Event::LoopStarted { tally, .. } => one.before = tally.cost_usd.unwrap_or_default(),
-            Event::Waiting { shortage: Some(_), .. } => one.wait = Some(Wait::Room),
-            Event::Waiting { until, tally, .. } if tally.waits_for_provider() => {
-                one.wait = Some(Wait::Provider(until));
+        let cost = stamped.tally.cost_usd.unwrap_or_default();
+        match stamped.fact {
+            Fact::LoopStarted { .. } => one.before = cost,
+            Fact::Waiting { reason, until, .. } => {
+                one.wait = Some(match reason {
+                    Word::Known(WaitReason::DiskSpace) => Wait::Room,
+                    Word::Known(WaitReason::Overload) => Wait::Provider(until.to_utc()),
+                    _ => Wait::Limit(until.to_utc()),
+                });
             }
-            Event::Waiting { until, .. } => one.wait = Some(Wait::Limit(until)),
-            Event::TaskStarted { counts, .. } | Event::TaskEnded { counts, .. } => one.tasks = Some(counts),
-            Event::Resumed { .. } | Event::Paused { .. } => one.wait = None,
+            Fact::TaskStarted { tasks, .. } | Fact::TaskEnded { tasks, .. } => one.tasks = Some(*tasks),
+            Fact::Resumed { .. } | Fact::Paused => one.wait = None,
+            Fact::AttemptStarted { .. } | Fact::AttemptEnded(_) | Fact::LoopEnded(_) => {
+                one.cost = cost - one.before;
+                one.wait = None;
+                one.end = stamped.outcome().map(Outcome::ended).or(one.end);
+            }
             _ => {}
-        }
-        if let Event::AttemptStarted { tally, .. }
-        | Event::AttemptEnded { tally, .. }
-        | Event::LoopEnded { tally, .. } = *event
-        {
-            one.cost = tally.cost_usd.unwrap_or_default() - one.before;
-            one.wait = None;
-        }
-        if let Event::LoopEnded { outcome, .. } = *event {
-            one.end = Some(outcome.ended());
         }
     }
 
@@ -139,8 +138,8 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
-    use crate::engine::event::TaskAtWork;
-    use crate::engine::outcome::Outcome;
+    use crate::engine::event::LoopIdentity;
+    use crate::engine::fact::TaskAtWork;
     use crate::engine::policy::Limits;
     use crate::engine::report::{AttemptStatus, Report};
     use crate::engine::tally::{Last, Tally};
@@ -150,20 +149,24 @@ mod tests {
         Tally { cost_usd: Some(cost), ..Tally::default() }
     }
 
+    fn take(total: &mut TotalLine, place: usize, tally: &Tally, fact: &Fact<'_>) {
+        let [run, name, mode, agent] = ["r", "n", "build", "claude"].map(str::to_owned);
+        let identity = LoopIdentity { run, name, mode, agent };
+        total.take(place, &Stamped::new(Local::now(), &identity, tally, fact));
+    }
+
     fn begin(total: &mut TotalLine, place: usize, tally: &Tally) {
-        let limits = &Limits::EXAMPLE;
-        total.take(place, &Event::LoopStarted { project: Path::new("/"), limits, tally });
-        total.take(place, &Event::AttemptStarted { tally, head: None });
+        take(total, place, tally, &Fact::loop_started(Path::new("/"), &Limits::EXAMPLE, tally));
+        take(total, place, tally, &Fact::attempt_started(tally, None));
     }
 
     fn attempt_ended(total: &mut TotalLine, place: usize, tally: &Tally) {
         let report = &Report::given_up(AttemptStatus::Success, Duration::ZERO);
-        total.take(place, &Event::AttemptEnded { tally, report, head: None, changed: None });
+        take(total, place, tally, &Fact::attempt_ended(tally, report, None, None));
     }
 
     fn end(total: &mut TotalLine, place: usize, outcome: Outcome, tally: &Tally) {
-        let duration = Duration::from_secs(1);
-        total.take(place, &Event::LoopEnded { outcome, detail: None, tally, duration, work: None });
+        take(total, place, tally, &Fact::loop_ended(outcome, None, tally, Duration::from_secs(1), None));
     }
 
     /// Now, and what the line says then.
@@ -200,7 +203,7 @@ mod tests {
         for (place, until) in [(0, until - TimeDelta::seconds(1)), (1, until)] {
             begin(&mut total, place, &Tally::default());
             attempt_ended(&mut total, place, &limited);
-            total.take(place, &Event::Waiting { until, shortage: None, tally: &limited });
+            take(&mut total, place, &limited, &Fact::waiting(until, None, &limited));
         }
         let time = timestamp::nearby(&until, now.with_timezone(&Local));
         let whole = format!("0 of 2 done · $2.00 · limit until {time}, 12m");
@@ -210,16 +213,16 @@ mod tests {
         for width in 0..80 {
             assert!(total.text(now, width).width() <= width);
         }
-        total.take(1, &Event::Resumed { tally: &limited });
+        take(&mut total, 1, &limited, &Fact::resumed(&limited));
         assert!(said(&total).contains(" · limit until "), "the other one still waits");
-        total.take(0, &Event::AttemptStarted { tally: &limited, head: None });
+        take(&mut total, 0, &limited, &Fact::attempt_started(&limited, None));
         assert_eq!(said(&total), "0 of 2 done · $2.00");
         let overloaded = Tally { last: Last::Overloaded, ..Tally::default() };
-        total.take(0, &Event::Waiting { until, shortage: None, tally: &overloaded });
+        take(&mut total, 0, &overloaded, &Fact::waiting(until, None, &overloaded));
         assert!(said(&total).contains("provider overloaded until "), "{}", said(&total));
-        total.take(0, &Event::Resumed { tally: &overloaded });
+        take(&mut total, 0, &overloaded, &Fact::resumed(&overloaded));
         let shortage = Some(Shortage { free: 1, wanted: 2 });
-        total.take(0, &Event::Waiting { until, shortage, tally: &limited });
+        take(&mut total, 0, &limited, &Fact::waiting(until, shortage, &limited));
         end(&mut total, 1, Outcome::LimitTooFar, &limited);
         assert_eq!(said(&total), "0 of 2 done · 1 limit · $2.00 · waiting for room on the disk");
     }
@@ -227,14 +230,16 @@ mod tests {
     #[test]
     fn tasks_stand_for_their_loop() {
         let mut total = TotalLine::of(1);
-        let task = TaskAtWork { id: "t-1", title: "One", feature: None, model: None };
-        let mut counts = TaskCounts { done: 0, failed: 0, total: 8 };
+        let task = TaskAtWork { feature: None, id: "t-1".into(), model: None, title: "One".into() };
+        let tasks = TaskCounts { done: 0, failed: 0, total: 8 };
         begin(&mut total, 0, &Tally::default());
         assert!(!total.is_of_many());
-        total.take(0, &Event::TaskStarted { task, verifies: false, counts });
+        let started = Fact::TaskStarted { task: task.clone(), tasks, verifies: false };
+        take(&mut total, 0, &Tally::default(), &started);
         assert!(total.is_of_many());
-        (counts.done, counts.failed) = (3, 1);
-        total.take(0, &Event::TaskEnded { task, became: "failed", reason: "", counts });
+        let tasks = TaskCounts { done: 3, failed: 1, ..tasks };
+        let ended = Fact::TaskEnded { outcome: "failed".into(), reason: "".into(), task, tasks };
+        take(&mut total, 0, &Tally::default(), &ended);
         attempt_ended(&mut total, 0, &cost(12.4));
         assert_eq!(said(&total), "3 of 8 done · 1 failed · $12.40");
     }

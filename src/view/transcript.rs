@@ -4,14 +4,14 @@
 mod flow;
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 pub(crate) use flow::{Flow, style_of};
 
+use crate::engine::fact::{AttemptEnded, Fact, WaitReason, Word};
 use crate::engine::report::AttemptStatus;
 use crate::engine::validator::failure;
 use crate::record::blocks;
-use crate::record::event_line::{AttemptEnded, EventLine, Fact, WaitReason, Word};
+use crate::record::event_line::EventLine;
 use crate::reply::show::Leave;
 use crate::text::{count, duration, timestamp};
 
@@ -131,13 +131,9 @@ impl Transcript {
     }
 
     fn ended(&mut self, ended: &AttemptEnded<'_>) -> Entry {
-        let status = match ended.status {
-            Word::Known(status) => status,
-            Word::Other(_) => AttemptStatus::AgentFailure,
-        };
-        let (kind, mark, how) = attempt_ended(status);
-        let took = Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default();
-        let mut text = format!("Iteration {} {how} {}", ended.iteration, duration::elapsed_tenths(took));
+        let (kind, mark, how) = attempt_ended(ended.status());
+        let took = duration::elapsed_tenths(ended.duration());
+        let mut text = format!("Iteration {} {how} {took}", ended.iteration);
         // Writing to a String cannot fail.
         if let Some(cost) = ended.usage.cost_usd.filter(|cost| *cost > 0.0) {
             let _ = write!(text, " · ${cost:.2}");
@@ -151,7 +147,7 @@ impl Transcript {
             && !self.is_told(&failure.message)
         {
             let _ = write!(text, ": {}", failure.message);
-            self.told = failure.message.to_string();
+            self.told.clone_from(&failure.message);
         }
         Entry::new(kind, mark, text)
     }
@@ -199,8 +195,8 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
             Entry::new(Kind::Error, "✗", format!("{}:\n{output}", failure(false, output)))
         }
         Fact::Retrying { retry, max_retries, pause_s, .. } => {
-            let pause = Duration::try_from_secs_f64(*pause_s).unwrap_or_default();
-            let soon = format!("retry {retry} of {max_retries} in {}", duration::rough(pause));
+            let pause = duration::rough(duration::of_seconds(*pause_s));
+            let soon = format!("retry {retry} of {max_retries} in {pause}");
             Entry::new(Kind::Note, "↻", soon)
         }
         Fact::NeedsAttention { screen } => Entry::new(Kind::Note, "?", format!("needs attention: {screen}")),

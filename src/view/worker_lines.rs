@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::next_step::shell_word;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Asked, AttemptEnded, Fact, Word};
 use crate::engine::outcome::Outcome;
-use crate::engine::report::{AttemptStatus, Report};
-use crate::engine::stop::{Ask, Request, Urgency};
+use crate::engine::report::AttemptStatus;
+use crate::engine::stop::Urgency;
+use crate::text::duration::of_seconds;
+use crate::text::terminal::message;
 
 /// What is known of the loop so far.
 #[derive(Debug)]
@@ -39,56 +42,59 @@ impl WorkerLines {
         }
     }
 
-    /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
+    /// The line that a fact is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) -> Option<String> {
-        let text = match stamped.event {
-            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
-                self.last = limits.last_iteration(tally);
+        let tally = stamped.tally;
+        let text = match stamped.fact {
+            Fact::LoopStarted { max_iterations, .. } | Fact::LimitsChanged { max_iterations } => {
+                self.last = tally.last_iteration(*max_iterations);
                 String::new()
             }
-            Event::AttemptStarted { tally, .. } if self.spawns => {
-                self.first = Some(tally.iteration);
+            Fact::AttemptStarted { iteration, .. } if self.spawns => {
+                self.first = Some(*iteration);
                 String::new()
             }
-            Event::AttemptStarted { tally, .. } => {
-                self.begins = Some(tally.iteration);
+            Fact::AttemptStarted { iteration, .. } => {
+                self.begins = Some(*iteration);
                 String::new()
             }
             // One that is taken up has begun before.
-            Event::AgentStarted { .. } if !self.spawns => match self.begins.take() {
+            Fact::AgentStarted { .. } if !self.spawns => match self.begins.take() {
                 Some(iteration) => self.starting(iteration),
                 None => String::new(),
             },
-            Event::AgentKnown { session: Some(window), .. } if std::mem::take(&mut self.spawns) => {
-                let first = self.first.unwrap_or(1);
+            Fact::AgentKnown { session_id: Some(window), .. } if std::mem::take(&mut self.spawns) => {
+                let (first, window) = (self.first.unwrap_or(1), message(window));
                 let (name, of) = (&self.name, self.of());
                 let starting = self.starting(first);
                 return Some(format!(
                     "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
                 ));
             }
-            Event::AgentKnown { .. } => String::new(),
-            Event::AttemptEnded { tally, report, .. } => self.ended(tally.iteration, report),
-            Event::BackingOff { tally, breaker, pause } => {
-                let (iteration, exit) = self.failed.take().unwrap_or((tally.iteration, "unknown".to_owned()));
-                let most = breaker.map(|most| format!("/{most}")).unwrap_or_default();
+            Fact::AgentKnown { .. } => String::new(),
+            Fact::AttemptEnded(ended) => self.ended(ended, stamped.exceeded()),
+            Fact::BackingOff { failures, iteration, max_failures, pause_s } => {
+                let (iteration, exit) = self.failed.take().unwrap_or((*iteration, "unknown".to_owned()));
+                let most = max_failures.map(|most| format!("/{most}")).unwrap_or_default();
+                let pause = of_seconds(*pause_s).as_secs();
                 format!(
-                    "iteration {iteration} failed (exit: {exit}), retrying in {}s (attempt {}{most})",
-                    pause.as_secs(),
-                    tally.consecutive_errors
+                    "iteration {iteration} failed (exit: {exit}), retrying in {pause}s (attempt {failures}{most})"
                 )
             }
-            Event::Asked { ask: Ask::Request(Request::Detach), .. } => {
+            Fact::Asked { what: Word::Known(Asked::Detach), .. } => {
                 self.leaves = true;
                 return None;
             }
-            Event::LoopEnded { outcome: Outcome::Detached, .. } if self.leaves => {
-                "monitor disconnected (worker still running)".to_owned()
-            }
-            Event::Asked { ask: Ask::Terminate, urgency: Urgency::AfterAttempt } => {
-                "received SIGTERM, pausing loop (current agent will complete)".to_owned()
-            }
-            Event::LoopEnded { outcome, tally, .. } => {
+            Fact::Asked {
+                stopping: Word::Known(Urgency::AfterAttempt),
+                what: Word::Known(Asked::Terminate),
+                ..
+            } => "received SIGTERM, pausing loop (current agent will complete)".to_owned(),
+            Fact::LoopEnded(_) => {
+                let outcome = stamped.outcome()?;
+                if outcome == Outcome::Detached && self.leaves {
+                    return Some(self.line("monitor disconnected (worker still running)"));
+                }
                 let over = self.over(outcome, tally.iteration, tally.consecutive_errors);
                 match self.failed.take() {
                     Some((iteration, exit)) if !over.is_empty() => {
@@ -99,7 +105,11 @@ impl WorkerLines {
             }
             _ => return None,
         };
-        Some(if text.is_empty() { text } else { format!("[ralph] {}: {text}\n", self.name) })
+        Some(if text.is_empty() { text } else { self.line(&text) })
+    }
+
+    fn line(&self, text: &str) -> String {
+        format!("[ralph] {}: {text}\n", self.name)
     }
 
     fn of(&self) -> String {
@@ -110,20 +120,20 @@ impl WorkerLines {
         format!("starting iteration {iteration}{}", self.of())
     }
 
-    fn ended(&mut self, iteration: u64, report: &Report) -> String {
-        let exit = match (report.exit_code, report.signal) {
+    fn ended(&mut self, ended: &AttemptEnded<'_>, exceeded: Duration) -> String {
+        let iteration = ended.iteration;
+        let exit = match (ended.exit_code, ended.signal) {
             (Some(code), _) => code.to_string(),
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "unknown".to_owned(),
         };
-        match report.status {
+        match ended.status() {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
-                let took = spaced(report.duration);
+                let took = spaced(ended.duration());
                 format!("iteration {iteration} completed (exit: {exit}, duration: {took})")
             }
             AttemptStatus::Still => {
-                let limit = report.exceeded.unwrap_or(report.duration);
-                format!("inactivity timeout ({}s), restarting", limit.as_secs())
+                format!("inactivity timeout ({}s), restarting", exceeded.as_secs())
             }
             AttemptStatus::Interrupted => format!("iteration {iteration} was ended"),
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {

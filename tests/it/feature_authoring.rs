@@ -88,6 +88,8 @@ fn a_feature_comes_from_a_brief_to_tasks_that_can_be_run() {
     assert_eq!(titles(&scratch, "task list --feature export"), ["first", "second"]);
     assert_eq!(titles(&scratch, "task list --feature export --ready"), ["first"]);
     nothing_is_left(&scratch);
+    let ends = |run: &Run| run.stderr.contains("■ all is written");
+    assert!(ends(&run_) && ends(&scratch.run("replay")), "{run_:?}");
     // Once more there is nothing to do.
     let again = run(&scratch, "feature create export", &[]);
     assert_eq!((again.code, attempts(&scratch)), (Some(1), 5));

@@ -1,8 +1,10 @@
 //! `ralph replay`: a run once more, from its events alone, and what other settings would have made of it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::branch_project::{BranchProject, plan};
+use crate::run_tasks;
 use crate::scratch::{Scratch, claude_says};
 
 /// A project whose agent fails twice at its first iteration, and costs money.
@@ -38,6 +40,55 @@ fn a_run_is_shown_as_it_was_and_nothing_is_written() {
         let refused = scratch.run(wrong);
         assert!(refused.code == Some(1) && refused.stderr.starts_with("error: "), "{refused:?}");
     }
+}
+
+/// What real agents have said and done, how it ended, and which program it was.
+fn recordings() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let streams = entries(&folder).flat_map(|agent| entries(&agent).collect::<Vec<_>>());
+    let streams = streams.filter(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
+    streams.map(|path| (path.with_extension(""), folder_name(&path))).collect()
+}
+
+fn folder_name(path: &Path) -> String {
+    path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_recording_of_an_agent_is_replayed_as_it_was_shown() {
+    let recordings = recordings();
+    assert!(recordings.len() > 40, "only {} were found", recordings.len());
+    std::thread::scope(|scope| {
+        for half in recordings.chunks(recordings.len().div_ceil(2)) {
+            scope.spawn(move || half.iter().for_each(|(path, agent)| is_replayed_as_shown(path, agent)));
+        }
+    });
+}
+
+fn is_replayed_as_shown(recording: &Path, agent: &str) {
+    let scratch = Scratch::new();
+    let file = |extension: &str| recording.with_added_extension(extension);
+    let exit: serde_json::Value = serde_json::from_slice(&fs::read(file("exit.json")).unwrap()).unwrap();
+    let (stream, stderr) = (file("ndjson"), file("stderr"));
+    let complaint = if stderr.exists() { format!("cat {} >&2\n", stderr.display()) } else { String::new() };
+    let body = format!("cat > /dev/null\ncat {}\n{complaint}exit {}", stream.display(), exit["exit"]);
+    scratch.agent(agent, &body);
+    let live = scratch.run(&format!("prompt p.md 1 --max-retries 0 --max-limit-wait 1s --agent {agent}"));
+    assert!(live.stdout.contains("ITERATION 1"), "{}: {live:?}", recording.display());
+    let again = scratch.run("replay");
+    let shown = (&again.stdout, &again.stderr);
+    assert_eq!(shown, (&live.stdout, &live.stderr), "{}", recording.display());
+}
+
+#[test]
+fn work_that_is_all_done_is_replayed_as_it_was_shown() {
+    let scratch = run_tasks::tasks(run_tasks::GOOD);
+    run_tasks::add(&scratch, "first");
+    let live = scratch.run("run --all");
+    assert!(live.stderr.contains("all tasks are done"), "{live:?}");
+    let again = scratch.run("replay");
+    assert_eq!((again.stdout, again.stderr), (live.stdout, live.stderr));
 }
 
 fn listing(scratch: &Scratch) -> Vec<String> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ralph::agent::worker::held::{Given, Held};
-use ralph::engine::event::{Event, LoopIdentity, Stamped};
+use ralph::engine::event::{LoopIdentity, Stamped};
+use ralph::engine::fact::Fact;
 use ralph::engine::outcome::Outcome;
 use ralph::engine::tally::Tally;
 use ralph::files::FileId;
@@ -152,7 +153,7 @@ impl Workers {
         let mut state = self.state_of(name);
         change(&mut state);
         // Nothing but a reason to write.
-        write(&folder, state, Event::AgentKnown { model: None, session: None });
+        write(&folder, state, &Fact::AgentKnown { model: None, session_id: None });
     }
 
     fn state_of(&self, name: &str) -> State {
@@ -226,8 +227,7 @@ impl Workers {
         state.process = ProcessIdentity::of(monitor.0.id()).unwrap();
         let duration = Duration::from_secs(1);
         let tally = state.tally.clone();
-        let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
-        write(&self.folder(name), state, event);
+        write(&self.folder(name), state, &Fact::loop_ended(outcome, None, &tally, duration, None));
         fs::remove_file(request).unwrap();
         monitor.end();
     }
@@ -254,10 +254,11 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Writes a state and books an event in it.
-fn write(folder: &Path, state: State, event: Event<'_>) {
+/// Writes a state and books a fact in it.
+fn write(folder: &Path, state: State, fact: &Fact<'_>) {
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
+    let tally = state.tally.clone();
     let mut file = StateFile::new(&folder.join("state.json"), state);
-    file.take(&Stamped { at: chrono::Local::now(), identity: &identity, event }, 0).unwrap();
+    file.take(&Stamped::new(chrono::Local::now(), &identity, &tally, fact), 0).unwrap();
 }

@@ -28,7 +28,8 @@ use super::preset::{self, Preset};
 use super::{Timeouts, add_variables, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
-use crate::engine::event::{Event, Stream};
+use crate::engine::event::Stream;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::{Mailbox, Port};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
@@ -199,7 +200,7 @@ impl WorkerAgent {
         port: &Port<Message>,
     ) -> Result<(Held, Taken), End> {
         let command = shell_words(self.launch.command_line());
-        context.tell(Event::AgentStarted { command: &command })?;
+        context.tell(Fact::AgentStarted { command: (&command).into() })?;
         match before {
             Some(before) => end_pane(&self.folder, &before.mark),
             None => end_unknown(&self.folder),
@@ -221,7 +222,7 @@ impl WorkerAgent {
         let held = Held { window: window_of, iteration, mark, given: Given::No, given_at: None, started };
         held.write(&self.folder)?;
         let place = format!("{}:{}", window.name, window.name);
-        context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
+        context.tell(Fact::AgentKnown { model: None, session_id: Some((&place).into()) })?;
         let (pane, notes) = match Pane::await_start(&self.folder, COMES) {
             Ok((pane, notes)) => (pane, Some(notes)),
             // It took the wrapper along before that could begin.
@@ -335,7 +336,7 @@ impl WorkerAgent {
         let mut text = left.transcript.join("\n");
         if !text.is_empty() {
             text.push('\n');
-            context.tell(Event::Output { stream: Stream::Stdout, bytes: text.as_bytes() })?;
+            context.output(Stream::Stdout, text.as_bytes())?;
         }
         let is_done = left.is_done
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());

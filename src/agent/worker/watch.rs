@@ -16,7 +16,7 @@ use crate::agent::tools::Tools;
 use crate::agent::vital_signs::VitalSigns;
 use crate::engine::agent::Attempt;
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
@@ -124,11 +124,11 @@ impl<'a> Watch<'a> {
             let verdict = wait.look(&self.agent.screens, &screen.lines, now);
             if let Verdict::Attention { what } = &verdict {
                 if wants.as_ref() != Some(what) {
-                    context.tell(Event::Attention(Some(&self.wish(what, &screen.lines))))?;
+                    context.tell(Fact::NeedsAttention { screen: self.wish(what, &screen.lines).into() })?;
                     wants = Some(what.clone());
                 }
             } else if verdict != Verdict::NotYet && wants.take().is_some() {
-                context.tell(Event::Attention(None))?;
+                context.tell(Fact::AttentionOver)?;
                 until = now + self.agent.ready_timeout;
             }
             match verdict {
@@ -474,7 +474,7 @@ impl<'a> Watch<'a> {
         match (self.asks, asks) {
             (Some((_, before)), Some(what)) if before == what => {}
             (_, Some(what)) => {
-                context.tell(Event::Attention(Some(&self.wish(what, lines))))?;
+                context.tell(Fact::NeedsAttention { screen: self.wish(what, lines).into() })?;
                 self.asks.get_or_insert((now, what)).1 = what;
             }
             // It has just been painted anew.
@@ -485,7 +485,7 @@ impl<'a> Watch<'a> {
                 if let Some(signs) = &mut self.vital_signs {
                     signs.output();
                 }
-                context.tell(Event::Attention(None))?;
+                context.tell(Fact::AttentionOver)?;
             }
             (None, None) => {}
         }

@@ -15,7 +15,8 @@ use crate::commands::output::remark;
 use crate::commands::report;
 use crate::commands::target::count;
 use crate::engine::board::Board;
-use crate::engine::event::{Event, LoopIdentity};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::places::{Places, Ticket};
@@ -364,12 +365,14 @@ impl Building<'_> {
             ticket: Some(ticket),
             notifier: Some(&self.notifier),
             started_from: Some(self.workspace.project.ralph_dir().to_owned()),
-            sinks: vec![Box::new(|stamped| {
-                if let Event::AttemptStarted { .. } = stamped.event {
+            sinks: vec![Box::new(|stamped: &Stamped<'_>| {
+                if let Fact::AttemptStarted { .. } = stamped.fact {
                     self.keep_lock()?;
                 }
-                if let Event::AttemptEnded { head: Some(head), .. } = stamped.event {
-                    last_head = Some(head.to_owned());
+                if let Fact::AttemptEnded(ended) = stamped.fact
+                    && let Some(head) = &ended.head
+                {
+                    last_head = Some(head.to_string());
                 }
                 row.take(stamped);
                 Ok(())

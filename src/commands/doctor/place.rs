@@ -134,7 +134,7 @@ pub(super) fn check_lock(project: &Project) -> Finding {
 pub(super) fn check_records(project: &Project) -> Finding {
     let known = lookup::of_project(project, Extent::Whole);
     let behind = known.iter().find_map(|found| {
-        let attempts = found.read_on.as_ref()?.recovered.attempts;
+        let attempts = found.read_on.as_ref()?.attempts;
         (attempts > 0).then_some((found.name.as_str(), attempts))
     });
     if let Some((name, attempts)) = behind {

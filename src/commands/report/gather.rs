@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::cli::PlaceArgs;
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 use crate::files::theirs;
 use crate::git;
 use crate::job::workspace::open_with_secrets;

@@ -6,6 +6,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::fact::{Asked, Word};
+use crate::reply::usage::Class;
+use crate::reply::verdict::Kind;
 
 fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
@@ -34,6 +37,19 @@ fn event_schema_is_what_the_types_say() {
         serde_json::from_str(&committed).is_ok_and(|committed: Value| committed == schema),
         "schemas/events.schema.json is not what the types say; run `UPDATE=1 cargo test --lib event_schema`"
     );
+}
+
+#[test]
+fn every_fact_is_read_back_as_it_was_written() {
+    let schema = value(&fs::read_to_string(path("schemas/events.schema.json")).unwrap());
+    let known =
+        schema["oneOf"].as_array().unwrap().iter().map(|event| &event["properties"]["event"]["const"]);
+    let mut missing: Vec<&Value> = known.collect();
+    for line in include_str!("../../../tests/every_fact.jsonl").split_inclusive('\n') {
+        assert_eq!(EventLine::read(line).unwrap().write().unwrap(), line);
+        missing.retain(|name| **name != value(line)["event"]);
+    }
+    assert_eq!(missing, [&Value::Null; 0], "in the schema, but not among the lines");
 }
 
 #[test]
@@ -79,6 +95,12 @@ fn what_a_later_release_adds_disturbs_nobody() {
         assert_eq!((&*read.name, &read.fact), ("l", &Fact::Unknown));
         assert!(read.write().is_err(), "it would lose what it says");
     }
+    let failed =
+        include_str!("../../../tests/every_fact.jsonl").lines().find(|line| line.contains("reported"));
+    let failed = failed.unwrap().replace("\"limit\"", "\"tired\"").replace("reported", "yawned");
+    let Fact::AttemptEnded(ended) = EventLine::read(&failed).unwrap().fact else { panic!("{failed}") };
+    let failure = ended.failure.unwrap();
+    assert_eq!((failure.class, failure.kind), (Class::Other, Kind::Reported));
     let asked = line(r#""event":"asked","note":null,"stopping":"soon","what":"pause""#);
     let read = EventLine::read(&asked).unwrap();
     let stopping = Word::Other("soon".to_owned());

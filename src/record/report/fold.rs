@@ -8,13 +8,11 @@ use chrono::{DateTime, FixedOffset, Local};
 use serde::Deserialize;
 
 use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
-use crate::engine::event::Stamped;
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
-use crate::record::event_json;
-use crate::record::event_line::{
-    AttemptEnded, EventLine, Fact, LineSpent, LineTask, LoopEnded, WaitReason, Word,
-};
+use crate::record::event_line::EventLine;
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
 use crate::text::line::{last_lines, one_line};
@@ -109,7 +107,10 @@ impl Fold {
             "thought" | "agent_notice" | "permission" | "background" | "verifying" | "question"
             | "answered" | "published" | "notice" | "asked" | "retrying" | "validating" => {}
             _ => match std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok()) {
-                Some(line) => self.fact(&line),
+                Some(line) => {
+                    let EventLine { run, name, mode, agent, .. } = &line;
+                    self.fact(line.at, [run, name, mode, agent], &line.fact);
+                }
                 None => self.unreadable += 1,
             },
         }
@@ -140,7 +141,7 @@ impl Fold {
             self.last_head = Some(head.to_string());
         }
         let own = LineSpent {
-            cost_usd: cost(ended),
+            cost_usd: ended.cost_usd(),
             input_tokens: ended.usage.input_tokens.unwrap_or_default(),
             output_tokens: ended.usage.output_tokens.unwrap_or_default(),
         };
@@ -154,17 +155,18 @@ impl Fold {
         }
     }
 
-    fn fact(&mut self, line: &EventLine<'_>) {
-        self.last_at = Some(line.at);
+    /// Takes a fact of the loop of this run, name, mode and agent.
+    fn fact(&mut self, at: DateTime<FixedOffset>, [run, name, mode, agent]: [&str; 4], fact: &Fact<'_>) {
+        self.last_at = Some(at);
         let report = self.report.get_or_insert_with(|| LoopReport {
-            run: line.run.to_string(),
-            mode: line.mode.to_string(),
-            agent: line.agent.to_string(),
-            started_at: Some(line.at),
-            ..LoopReport::named(&line.name)
+            run: run.to_owned(),
+            mode: mode.to_owned(),
+            agent: agent.to_owned(),
+            started_at: Some(at),
+            ..LoopReport::named(name)
         });
-        report.end_wait(&line.fact, line.at);
-        match &line.fact {
+        report.end_wait(fact, at);
+        match fact {
             Fact::AttemptStarted { head, iteration, retry, .. } => {
                 let head = head.as_ref().map(ToString::to_string);
                 if !std::mem::replace(&mut self.has_begun, true) {
@@ -174,7 +176,7 @@ impl Fold {
                 report.begin(
                     *iteration,
                     self.task.as_ref(),
-                    AttemptReport { head_before: head, ..begun(*retry, line.at) },
+                    AttemptReport { head_before: head, ..begun(*retry, at) },
                 );
             }
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
@@ -207,15 +209,15 @@ impl Fold {
                 };
                 // How long the disk is full, nobody knows.
                 let is_known = *reason != Word::Known(WaitReason::DiskSpace);
-                report.wait(what, line.at, is_known.then_some(*until));
+                report.wait(what, at, is_known.then_some(*until));
             }
-            Fact::Paused => report.wait("paused", line.at, None),
-            Fact::Queued => report.wait("queued", line.at, None),
-            Fact::NeedsAttention { .. } => report.wait("needs_attention", line.at, None),
+            Fact::Paused => report.wait("paused", at, None),
+            Fact::Queued => report.wait("queued", at, None),
+            Fact::NeedsAttention { .. } => report.wait("needs_attention", at, None),
             Fact::LoopEnded(ended) => {
                 self.ended = true;
                 report.ended(ended, self.last_head.as_deref());
-                report.lasted_until(Some(line.at));
+                report.lasted_until(Some(at));
             }
             _ => {}
         }
@@ -247,10 +249,13 @@ impl Fold {
 pub(crate) struct Live(Fold);
 
 impl Live {
-    /// Takes one event.
+    /// Takes one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        let Some(fact) = event_json::fact(&stamped.event) else { return };
-        self.0.fact(&EventLine::new(stamped.at, stamped.identity, fact));
+        if stamped.fact.is_shown() {
+            return;
+        }
+        let LoopIdentity { run, name, mode, agent } = stamped.identity;
+        self.0.fact(stamped.at.fixed_offset(), [run, name, mode, agent], stamped.fact);
         // Only the last ones are asked for again, and a loop may go on for weeks.
         if let Some(report) = &mut self.0.report {
             let (iterations, waits) = (report.iteration_list.len(), report.waits.len());
@@ -287,11 +292,6 @@ fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
         head_after: None,
         said: None,
     }
-}
-
-/// What an attempt has cost, in US dollars.
-fn cost(ended: &AttemptEnded<'_>) -> Option<f64> {
-    ended.usage.cost_usd.or(ended.balance.and_then(|balance| balance.spent))
 }
 
 /// What an attempt came to with the agents that looked at its work: they have no attempts of their own, and only what the loop
@@ -364,9 +364,9 @@ impl LoopReport {
             Word::Known(status) => status.word().to_owned(),
             Word::Other(word) => word.clone(),
         });
-        attempt.failure = ended.failure.as_ref().map(|failure| failure.message.to_string());
+        attempt.failure = ended.failure.as_ref().map(|failure| failure.message.clone());
         attempt.duration_s = Some(ended.duration_s);
-        attempt.cost_usd = cost(ended);
+        attempt.cost_usd = ended.cost_usd();
         attempt.input_tokens = ended.usage.input_tokens;
         attempt.output_tokens = ended.usage.output_tokens;
         attempt.head_after = ended.head.as_ref().map(ToString::to_string);
@@ -377,7 +377,7 @@ impl LoopReport {
         self.task_list.iter_mut().rev().find(|task| Some(&*task.id) == id)
     }
 
-    fn meet(&mut self, task: &LineTask<'_>) -> &mut TaskReport {
+    fn meet(&mut self, task: &TaskAtWork<'_>) -> &mut TaskReport {
         let place = self.task_list.iter().rposition(|known| known.id == task.id).unwrap_or_else(|| {
             self.task_list.push(TaskReport {
                 id: task.id.to_string(),
@@ -438,7 +438,7 @@ impl LoopReport {
     }
 
     pub(super) fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
-        let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
+        let outcome = ended.outcome();
         let known = match &ended.end {
             Some(Word::Known(end)) => Some(*end),
             Some(Word::Other(_)) | None => outcome.map(Outcome::ended),
@@ -455,7 +455,7 @@ impl LoopReport {
             files: Some(work.files),
             insertions: Some(work.insertions),
             deletions: Some(work.deletions),
-            from: work.from.as_ref().map(ToString::to_string),
+            from: work.from.clone(),
             to: head.unwrap_or_default().to_owned(),
         });
         // Who ends a loop that was killed has not looked.

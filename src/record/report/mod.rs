@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use fold::Live;
 
-use super::event_line::{BranchResult, EventLine, Fact, LineBranch, Word};
+use super::event_line::EventLine;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart};
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::{BranchResult, Fact, LineBranch, TaskCounts, Word};
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;

@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use super::{BRANCHES, LoopReport};
+use crate::engine::fact::Fact;
 use crate::engine::outcome::Ended;
 use crate::project::file_name;
-use crate::record::event_line::{EventLine, Fact};
+use crate::record::event_line::EventLine;
 use crate::record::run_folder::{self, RunStart};
 
 /// What the one loop of a run is called, as far as that can be told without its events.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 
 /// A run with one loop, as its events log tells it.
 struct Run {

@@ -13,12 +13,16 @@ use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::run::run;
+use crate::engine::stop::{Ask, Request};
 use crate::engine::testing::{Call, TestAgent, TestSource, TestValidator, context, job, success};
 use crate::engine::validator::{Proof, Validation, Verdict};
 use crate::process::identity::ProcessIdentity;
+use crate::record::event_line::line_of;
 use crate::record::recovery::{ReadOn, take_lines};
 use crate::record::replayed::tests::replayed;
 use crate::reply::sigil::{PROMISE, Sigil};
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
 
 /// What an agent does in one attempt.
 #[derive(Debug, Clone)]
@@ -78,12 +82,12 @@ fn recorded(turns: Vec<Turn>, max_retries: u32) -> Recorded {
     let live = RefCell::new(begun());
     let listen = Box::new(|stamped: &Stamped<'_>| {
         let (mut recorded, mut live) = (recorded.borrow_mut(), live.borrow_mut());
-        recorded.log.extend(event_json::to_lines(stamped).bytes());
+        recorded.log.extend(line_of(stamped).bytes());
         if live.take(stamped).is_some() {
             live.log_read = recorded.log.len() as u64;
             recorded.states.push(live.clone());
         }
-        if matches!(stamped.event, Event::Waiting { .. }) {
+        if matches!(stamped.fact, Fact::Waiting { .. }) {
             // Nobody wants to wait.
             inbox.ask(Ask::Request(Request::Resume));
         }

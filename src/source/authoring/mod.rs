@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::person::Answer;
 use crate::engine::report::{AttemptStatus, Report, Signal};
@@ -134,7 +134,7 @@ impl Authoring {
             format!("{}: {}", count::of(ids.len() as u64, "task"), ids.join(" "))
         };
         drop(graph);
-        context.tell(Event::Published(&told))
+        context.tell(Fact::Published { message: told.into() })
     }
 
     /// What was written does not count: why it ends here, if it does.

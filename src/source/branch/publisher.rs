@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Facts;
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::git;
 use crate::git::identity::CommitIdentity;
@@ -124,7 +124,7 @@ impl Publisher {
         let captured = side_command::run(&launch, bounds(PULL_REQUEST_LIMIT), context)?;
         match pull_request(captured) {
             Ok(address) => {
-                context.tell(Event::Published(&format!("pull request: {address}")))?;
+                context.tell(Fact::Published { message: format!("pull request: {address}").into() })?;
                 self.made.pull_request = Some(address);
                 Ok(Ok(()))
             }

@@ -5,7 +5,7 @@ use chrono::Utc;
 use super::trace::Snapshot;
 use super::{Current, Tasks};
 use crate::engine::context::Context;
-use crate::engine::event::{Event, TaskAtWork};
+use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
@@ -141,13 +141,12 @@ impl Tasks {
             // It has got parts meanwhile, and comes again after them.
             return Ok(true);
         }
-        let (counts, feature) = (self.task_counts()?, feature.as_deref());
-        let at_work = TaskAtWork { id: &task.id, title: &task.title, feature, model: None };
-        context.tell(Event::TaskEnded {
-            task: at_work,
-            became: Became::Done.word(),
-            reason: VERIFIED_BEFORE,
-            counts,
+        let feature = feature.as_deref().map(Into::into);
+        context.tell(Fact::TaskEnded {
+            outcome: Became::Done.word().into(),
+            reason: VERIFIED_BEFORE.into(),
+            task: TaskAtWork { feature, id: (&*task.id).into(), model: None, title: (&task.title).into() },
+            tasks: self.task_counts()?,
         })?;
         Ok(true)
     }

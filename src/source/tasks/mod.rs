@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::engine::agent::How;
 use crate::engine::context::Context;
-use crate::engine::event::{Event, TaskAtWork, TaskCounts};
+use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
@@ -121,10 +121,10 @@ impl Current {
     /// What events say of it.
     fn at_work(&self) -> TaskAtWork<'_> {
         TaskAtWork {
-            id: &self.task.id,
-            title: &self.task.title,
-            feature: self.facts.feature.as_deref(),
-            model: self.model.as_deref().or(self.usual_model.as_deref()),
+            feature: self.facts.feature.as_deref().map(Into::into),
+            id: (&*self.task.id).into(),
+            model: self.model.as_deref().or(self.usual_model.as_deref()).map(Into::into),
+            title: (&self.task.title).into(),
         }
     }
 
@@ -289,8 +289,8 @@ impl Tasks {
             undecided: None,
             has_to_be_proven: false,
         };
-        let counts = self.task_counts()?;
-        context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;
+        let (task, tasks) = (current.at_work(), self.task_counts()?);
+        context.tell(Fact::TaskStarted { task, tasks, verifies: only_verifies })?;
         *self.current.borrow_mut() = Some(current);
         Ok(Work { prompt, how, about: Some(about) })
     }
@@ -436,8 +436,8 @@ impl Tasks {
         reason: &str,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let counts = self.task_counts()?;
-        context.tell(Event::TaskEnded { task: current.at_work(), became: became.word(), reason, counts })
+        let (outcome, task, tasks) = (became.word().into(), current.at_work(), self.task_counts()?);
+        context.tell(Fact::TaskEnded { outcome, reason: reason.into(), task, tasks })
     }
 }
 

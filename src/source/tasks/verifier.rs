@@ -7,7 +7,7 @@ use super::booking::NO_VERDICT;
 use super::trace::Snapshot;
 use super::{Current, Graph};
 use crate::engine::context::Context;
-use crate::engine::event::Event;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
 use crate::engine::validator::{FilesValidator, NOT_VERIFIED, Proof, Validation, Validator, Verdict};
@@ -82,7 +82,7 @@ impl Verifier {
             model: current.model.clone(),
             verdict: Sigils::verification,
         };
-        context.tell(Event::Verifying { task })?;
+        context.tell(Fact::Verifying { task: task.clone() })?;
         *has_asked = true;
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
             Inspected::Found(Err(reason)) => Err(reason),
@@ -109,7 +109,7 @@ impl Verifier {
             self.keep_verified()?;
         }
         let reason = found.as_ref().err().map_or("", String::as_str);
-        context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
+        context.tell(Fact::Verified { ok: found.is_ok(), reason: reason.into(), task })?;
         Ok(self.found(found))
     }
 

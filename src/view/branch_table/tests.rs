@@ -1,6 +1,8 @@
 use super::*;
+use crate::engine::event::Unwritten;
+use crate::engine::fact::Word;
 use crate::engine::tally::Tally;
-use crate::record::event_line::{EventLine, Word};
+use crate::record::event_line::EventLine;
 
 fn identity() -> LoopIdentity {
     LoopIdentity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
@@ -9,14 +11,9 @@ fn identity() -> LoopIdentity {
 fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
     let identity = identity();
     let mut row = BranchRow::new(name);
-    let event = Event::LoopEnded {
-        outcome,
-        detail: Some("d"),
-        tally,
-        duration: Duration::from_secs(725),
-        work: None,
-    };
-    row.take(&Stamped { at: Local::now(), identity: &identity, event });
+    let fact = Fact::loop_ended(outcome, Some("d"), tally, Duration::from_secs(725), None);
+    let unwritten = Unwritten::Outcome(outcome);
+    row.take(&Stamped { unwritten, ..Stamped::new(Local::now(), &identity, tally, &fact) });
     row
 }
 

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Plain;
-use crate::reply::show::{Leave, Show};
+use crate::engine::fact::{Fact, Word};
+use crate::reply::show::Leave;
 use crate::text::palette::{ERROR, FAINT, NOTE, STRONG};
 use crate::text::terminal::clean;
 use crate::view::cells;
@@ -40,61 +41,58 @@ impl Plain {
         }
     }
 
-    pub(super) fn shown(&mut self, shows: &[Show]) {
-        // What came together is written together.
-        let mut pending = String::new();
-        for show in shows {
-            if !matches!(show, Show::Error(_)) && self.notice.is_some() {
-                self.voice.show(Target::Stderr, std::mem::take(&mut pending));
-                self.held_notice();
-            }
-            if !self.held.is_empty() && !matches!(show, Show::Error(_)) {
+    /// Shows one thing that the agent has said or done. What came together is written together.
+    pub(super) fn shown(&mut self, fact: &Fact<'_>, goes_on: bool) {
+        if !matches!(fact, Fact::AgentError { .. }) {
+            self.held_notice();
+            if !self.held.is_empty() {
                 // The agent went on after them.
-                self.voice.show(Target::Stderr, std::mem::take(&mut pending));
                 self.failed("");
             }
-            self.show(show, &mut pending);
         }
-        self.voice.show(Target::Stderr, pending);
+        self.show(fact);
+        if !goes_on {
+            self.voice.show(Target::Stderr, std::mem::take(&mut self.pending));
+        }
     }
 
-    /// Shows one thing; what may be left out goes to the end of `pending`.
-    fn show(&mut self, show: &Show, pending: &mut String) {
-        match show {
-            Show::Delta(text) => {
+    /// Shows one thing; what may be left out goes to the end of what is pending.
+    fn show(&mut self, fact: &Fact<'_>) {
+        match fact {
+            Fact::TextDelta { text } => {
                 if std::mem::take(&mut self.mid_thought) {
-                    pending.push('\n');
+                    self.pending.push('\n');
                 }
                 self.mid_line = !text.ends_with('\n');
-                *pending += &clean(text);
+                self.pending += &clean(text);
             }
-            Show::Thought(text) => {
+            Fact::Thought { text } => {
                 if std::mem::take(&mut self.mid_line) {
-                    pending.push('\n');
+                    self.pending.push('\n');
                 }
                 self.mid_thought = !text.ends_with('\n');
-                *pending += &cells::faint_lines(&clean(text));
+                self.pending += &cells::faint_lines(&clean(text));
             }
-            Show::Text(text) => {
-                *pending += self.missing_newline();
-                *pending += &clean(text);
+            Fact::Text { text } => {
+                let newline = self.missing_newline();
+                self.pending += newline;
+                self.pending += &clean(text);
                 if !text.ends_with('\n') {
-                    pending.push('\n');
+                    self.pending.push('\n');
                 }
             }
-            Show::Tool { name, input } => {
-                *pending += self.missing_newline();
+            Fact::Tool { input, name } => {
+                let newline = self.missing_newline();
+                self.pending += newline;
                 let (name, input) = (clean(name), clean(input));
-                let _ = writeln!(pending, "{STRONG}▸ {name}{STRONG:#} {FAINT}{input}{FAINT:#}");
+                let _ = writeln!(self.pending, "{STRONG}▸ {name}{STRONG:#} {FAINT}{input}{FAINT:#}");
             }
-            Show::Error(said) => self.held.push(said.clone()),
-            Show::Notice(said) if self.is_branch_for_person() => self.notice = Some(said.clone()),
-            Show::Notice(said) => {
-                self.voice.show(Target::Stderr, std::mem::take(pending));
-                self.line(NOTE, "↻", said);
+            Fact::AgentError { message } => self.held.push(message.to_string()),
+            Fact::AgentNotice { message } if self.is_branch_for_person() => {
+                self.notice = Some(message.to_string());
             }
-            Show::Permission { leave, what, .. } => {
-                self.voice.show(Target::Stderr, std::mem::take(pending));
+            Fact::AgentNotice { message } => self.line(NOTE, "↻", message),
+            Fact::Permission { answer: Word::Known(leave), what, .. } => {
                 let (style, mark, said) = match leave {
                     Leave::Allowed => (FAINT, "✓", "allowed"),
                     Leave::Refused => (NOTE, "✗", "refused, it may only look"),
@@ -102,6 +100,7 @@ impl Plain {
                 };
                 self.line(style, mark, &format!("{said}: {what}"));
             }
+            _ => {}
         }
     }
 }

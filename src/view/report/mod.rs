@@ -11,7 +11,7 @@ use std::time::Duration;
 use anstyle::Style;
 use chrono::Local;
 
-use crate::engine::event::TaskCounts;
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
@@ -116,7 +116,7 @@ pub(in crate::view) fn money(cost: Option<f64>) -> Option<String> {
 }
 
 fn span(seconds: f64) -> String {
-    duration::rough(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+    duration::rough(duration::of_seconds(seconds))
 }
 
 /// What all lines come to: `3 loops: 2 done, 1 failed · +502 −20 · 5 commits · 1h54m · $4.62`. `None` for a single loop, which

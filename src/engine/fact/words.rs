@@ -85,21 +85,6 @@ pub enum Asked {
     Change,
 }
 
-/// How urgent it is that a loop stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Stopping {
-    /// It goes on.
-    Not,
-    /// When the running attempt has ended by itself.
-    AfterAttempt,
-    /// Now: the agent is ended.
-    Now,
-    /// At once: the agent is killed.
-    AtOnce,
-}
-
 /// The outcome of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
