@@ -340,7 +340,10 @@ fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
         assert!(listed.lines().any(is_known), "{content:?}: {listed}");
         let ralph = tmux.ralph("run w").spawn().unwrap();
         wait_for("a monitor", || {
-            tmux.run("status w --json").stdout.contains("\"status\":\"running\"").then_some(())
+            let is_written =
+                serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&state).ok()?).is_ok();
+            let is_running = || tmux.run("status w --json").stdout.contains("\"status\":\"running\"");
+            (is_written && is_running()).then_some(())
         });
         // The rest of what the worker was set up with is there again as well.
         let anew = tmux.state();
@@ -367,7 +370,7 @@ fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
 
 #[test]
 fn a_worker_whose_pane_is_not_known_any_more_goes_on() {
-    for content in ["", "{\"window\": {\"ser", "\0\0\0\0\0\0"] {
+    for content in ["", "{\"window\": {\"server", "\0\0\0\0\0\0"] {
         let tmux = Tmux::new();
         let plays = "spin 1000,exit 0,exit 0";
         let mut ralph = tmux.start(plays, "-n 2");

@@ -239,6 +239,7 @@ fn the_help_of_every_loop_tells_what_holds_there() {
                 "iterations{} [default: {iterations}]",
                 match verb {
                     Verb::LoopBuild => " of each branch",
+                    Verb::Run => "; 0: no limit",
                     _ => "",
                 }
             ),
