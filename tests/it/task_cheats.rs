@@ -266,7 +266,8 @@ fn what_another_program_writes_all_the_time_makes_nothing_done_unseen() {
     });
     let is_verified = (1..=attempts(&scratch))
         .any(|number| prompt(&scratch, number).starts_with(&format!("# Verify the task {hard}")));
-    assert!(is_verified || ended.code == Some(4), "{ended:?}");
+    // The other program may also take the claim away.
+    assert!(is_verified || ended.code.is_some_and(|code| code != 0), "{ended:?}");
     assert!(ended.stderr.contains(&format!("{hard} hard was called done in the graph")), "{ended:?}");
 }
 
