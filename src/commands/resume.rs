@@ -19,6 +19,7 @@ use crate::engine::stop::{Change, Request};
 use crate::job::ready::ACCEPT_CONFIG;
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};
+use crate::record::run_folder::RunStart;
 use crate::record::state::{Pending, State};
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
@@ -72,7 +73,8 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
         ([(found, state)], _) => {
-            let iterations = limit.map(|limit| of_allowance(limit, state));
+            let iterations =
+                limit.map(|limit| of_allowance(limit, state)).or_else(|| given_meanwhile(found, state));
             start_again(found, state, More { iterations, ..more })
         }
         ([_, _, ..], _) => {
@@ -116,6 +118,12 @@ fn of_another(found: &Loop) -> String {
 /// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
 fn has_reached_its_limit(state: &State) -> bool {
     state.outcome().is_some_and(Outcome::wants_more_iterations)
+}
+
+/// The limit that a loop was given while it ran, which its command line does not have; `None`: it is that of the start.
+fn given_meanwhile(found: &Loop, state: &State) -> Option<u64> {
+    let start = RunStart::read(&found.project.run(&state.run))?;
+    state.max_iterations.filter(|_| start.identity.is_some() && start.max_iterations != state.max_iterations)
 }
 
 /// The number of the last iteration, as one that is counted from where a loop that goes on has begun.

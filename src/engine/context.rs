@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::Local;
+use chrono::{Local, SubsecRound as _};
 
 use super::event::{LoopIdentity, Stamped, Stream, Unwritten};
 use super::fact::Fact;
@@ -399,7 +399,8 @@ impl<'a> Context<'a> {
         to_all: bool,
     ) -> Result<(), End> {
         let Self { identity, sinks, counted, .. } = self;
-        let at = Local::now();
+        // As precise as a line of the log: a replay shows the same.
+        let at = Local::now().trunc_subsecs(3);
         let mut facts = facts.into_iter().peekable();
         while let Some(fact) = &facts.next() {
             let stamped = Stamped {

@@ -107,10 +107,15 @@ fn config_warnings(
     let name = &state.name;
     let mut warnings = Vec::new();
     if !lookup::is_own(project, state) {
-        warnings.push(format!(
+        let what = format!(
             "the records of loop '{name}': {}: whether its settings are those that it began with is not known",
             lookup::NOT_OWN
-        ));
+        );
+        // Those of a clone or a copy are of no loop that was started here: what is known here was written anew by others.
+        if lookup::is_known(project, name) && !accepts {
+            bail!("{what}: look at them, and go on with {ACCEPT_CONFIG}, or start without --resume");
+        }
+        warnings.push(what);
     }
     let mut differing = Vec::new();
     for config in &state.setup.config {

@@ -221,6 +221,40 @@ fn what_an_agent_marks_as_done_before_ralph_is_killed_is_planned_again() {
 }
 
 #[test]
+fn what_an_agent_ticks_before_ralph_is_killed_in_a_branch_that_has_not_begun_is_open() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    let main_plan = project.scratch.path("IMPLEMENTATION_PLAN.md");
+    project.agent(&format!(
+        "sed -i '/^## Branch: two/,$s/\\[ \\]/[x]/' '{}'; touch \"$HOME/marked\"; exec sleep 600",
+        main_plan.display()
+    ));
+    let ralph = Started::new(&project.scratch, "loop build --jobs 1");
+    let marked = project.scratch.outside().join("home/marked");
+    wait_for("the agent", || marked.exists().then_some(()));
+    drop(ralph); // kill -9
+    project.agent("work; end");
+    let run = project.scratch.run("loop build --jobs 1");
+    assert_eq!((run.code, project.commits("two")), (Some(0), vec!["Do 1 of two".to_owned()]), "{run:?}");
+}
+
+#[test]
+fn what_a_killed_build_has_done_stays_done_when_its_loop_is_forgotten() {
+    let project = two_waits_for_one("", ":");
+    project.agent("[ $RALPH_BRANCH = one ] || { touch \"$HOME/begun\"; exec sleep 600; }; work; end");
+    let ralph = Started::new(&project.scratch, "loop build");
+    let begun = project.scratch.outside().join("home/begun");
+    wait_for("the second branch", || begun.exists().then_some(()));
+    drop(ralph); // kill -9
+    assert!(project.plan().contains("Goal: Have one\nBase: master\nStatus: done"), "{}", project.plan());
+    let run = project.scratch.run("clean one");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    project.agent("work; end");
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(0) && !run.stderr.contains("marked as done"), "{run:?}");
+    assert_eq!((project.calls("one"), project.calls("two")), (1, 2), "in both runs");
+}
+
+#[test]
 fn what_an_agent_ticks_in_a_branch_that_waits_is_open_when_that_begins() {
     let project = two_waits_for_one("/^## Branch: two/,$s/\\[ \\]/[x]/", ":");
     let run = project.scratch.run("loop build");

@@ -56,7 +56,8 @@ fn who_rewrites_what_a_loop_began_with_has_made_the_records_of_another() {
     assert!(run.code == Some(1) && run.stderr.contains("not written by you on this machine"), "{run:?}");
     assert_eq!(attempts(&scratch), 1);
     let run = scratch.run("prompt p.md 1 --resume");
-    assert!(run.stderr.contains("is not known"), "{run:?}");
+    assert!(run.code == Some(1) && run.stderr.contains("go on with --accept-config"), "{run:?}");
+    assert_eq!(attempts(&scratch), 1);
 }
 
 #[test]

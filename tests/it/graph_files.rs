@@ -177,6 +177,21 @@ fn a_graph_with_another_schema_starts_no_run() {
     }
 }
 
+#[test]
+fn an_index_that_disagrees_with_its_table_is_damage() {
+    let scratch = tasks(GOOD);
+    for name in ["a", "b", "c"] {
+        add(&scratch, name);
+    }
+    let swap = "PRAGMA writable_schema = ON; INSERT INTO dependencies VALUES (1, 3); \
+                UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'tasks_parent') \
+                WHERE name = 'dependencies_blocked'";
+    Connection::open(scratch.path(".ralph/progress.db")).unwrap().execute_batch(swap).unwrap();
+    let run = scratch.run("run --all");
+    assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{run:?}");
+    assert!(run.stderr.contains("progress.db is torn ("), "{run:?}");
+}
+
 /// Makes of the bytes of a database what is left there.
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 

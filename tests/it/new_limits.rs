@@ -59,6 +59,19 @@ fn a_loop_at_work_goes_by_the_new_limit() {
 }
 
 #[test]
+fn a_new_limit_survives_a_kill() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let ralph = Started::new(&scratch, "prompt limited.md 2");
+    wait_for_attempt(&scratch, 1);
+    said(&scratch.run("resume prompt --max-iterations 3"));
+    drop(ralph); // kill -9
+    go(&scratch, 1..=3);
+    let run = scratch.run("resume prompt");
+    assert!(run.stdout.contains("Total Iterations: 3\n"), "{run:?}");
+}
+
+#[test]
 fn a_loop_that_holds_goes_on_with_it_and_one_with_less_than_it_has_run_ends() {
     let scratch = Scratch::new();
     patient(&scratch);

@@ -122,10 +122,11 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         notifier: notifier(project, settings),
         branches: &branches,
         lost: planned::lost(project, &branches),
+        kept_plan: Mutex::new(kept_plan),
         done_at: Mutex::default(),
     };
     let code = building.run();
-    drop((housekeeping, kept_plan));
+    drop(housekeeping);
     Ok(code)
 }
 
@@ -167,6 +168,8 @@ struct Building<'a> {
     branches: &'a [Planned],
     /// What is to be told of branches that have no section any more, by their names.
     lost: Vec<(String, String)>,
+    /// The plan as it was in the beginning.
+    kept_plan: Mutex<Option<KeptPlan>>,
     /// The commits at which branches were done, by their names.
     done_at: Mutex<Vec<(String, String)>>,
 }
@@ -213,7 +216,14 @@ impl Building<'_> {
         let has_not_begun = |row: &&BranchRow| row.built != Built::Done && row.end.is_none();
         let names: HashSet<&str> = rows.iter().filter(has_not_begun).map(|row| row.name.as_str()).collect();
         match self.plan.take_claims_back(&|name| names.contains(name)) {
-            Ok(notice) => notice.iter().for_each(|notice| self.screen.warn(notice)),
+            Ok(notice) => {
+                if let Some(notice) = notice {
+                    self.screen.warn(&notice);
+                }
+                if let Some(kept) = self.kept_plan.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    kept.remove();
+                }
+            }
             Err(why) => self.screen.warn(&why),
         }
     }

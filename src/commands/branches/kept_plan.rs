@@ -9,6 +9,7 @@ use anyhow::{Context as _, Error};
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 use crate::project::Project;
+use crate::project::file_name::encoded;
 use crate::record::lookup::Loop;
 use crate::record::run_folder::RunStart;
 use crate::source::branch::main_plan::MainPlan;
@@ -36,8 +37,9 @@ impl KeptPlan {
     }
 }
 
-impl Drop for KeptPlan {
-    fn drop(&mut self) {
+impl KeptPlan {
+    /// What was marked as done is opened again: the next start need not do that.
+    pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.0);
         // Where nothing has run.
         let _ = self.0.parent().map(fs::remove_dir);
@@ -57,7 +59,14 @@ pub(super) fn take_claims_of_killed_back(project: &Project) -> anyhow::Result<Ve
             continue;
         }
         let plan = MainPlan::since(project.branch_plan(), String::from_utf8_lossy(&before).into_owned());
-        notices.extend(of_none_with_records(project, &plan).map_err(Error::msg)?);
+        // What the run has worked on may be forgotten since; its logs stay.
+        let was_forgotten = |name: &str| {
+            Loop::at(project.of_branch(name, None), name).is_none() && folder.join(encoded(name)).is_dir()
+        };
+        notices.extend(
+            plan.take_claims_back(&|name| !was_forgotten(name) && !has_records(project, name))
+                .map_err(Error::msg)?,
+        );
         let _ = fs::remove_file(folder.join(FILE));
     }
     Ok(notices)
@@ -68,6 +77,11 @@ pub(super) fn take_claims_of_killed_back(project: &Project) -> anyhow::Result<Ve
 /// # Errors
 /// When the plan cannot be written.
 pub(super) fn of_none_with_records(project: &Project, plan: &MainPlan) -> Result<Option<String>, String> {
-    let has_records = |name: &str| Loop::at(project.of_branch(name, None), name).is_some();
-    plan.take_claims_back(&|name| !has_records(name))
+    plan.take_claims_back(&|name| !has_records(project, name))
+}
+
+/// Whether ralph has begun to work on a branch, as far as its records say.
+fn has_records(project: &Project, name: &str) -> bool {
+    let has_begun = |found: Loop| found.state.map_or(true, |state| state.tally.iteration > 0);
+    Loop::at(project.of_branch(name, None), name).is_some_and(has_begun)
 }

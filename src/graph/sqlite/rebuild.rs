@@ -79,6 +79,8 @@ struct Rebuild<'a> {
     parts: Parts,
     /// A task is a part of one that is not there, or a dependency names one.
     is_dangling: bool,
+    /// Two ways to read the dependencies do not agree.
+    is_torn: bool,
 }
 
 /// A begin or an end of a task: its place times two, one more for the end.
@@ -98,7 +100,8 @@ pub(super) fn is_up_to_date(graph: &Connection, name: Name<'_>) -> Fallible<bool
 impl<'a> Rebuild<'a> {
     fn of(graph: &'a Connection, name: Name<'a>) -> Fallible<Self> {
         let (seqs, found) = (Vec::new(), Vec::new());
-        let mut all = Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false };
+        let mut all =
+            Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false, is_torn: false };
         all.load()?;
         all.walk()?;
         all.require_levels()?;
@@ -176,6 +179,11 @@ impl<'a> Rebuild<'a> {
                 self.end(place, &mut open)?;
             }
         }
+        if self.is_torn {
+            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            let why = "an index lacks rows of its table".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(why)).into());
+        }
         if passed < u64::from(count) * 2 {
             return Err(self.circle()?.into());
         }
@@ -185,8 +193,11 @@ impl<'a> Rebuild<'a> {
     /// One point less is in the way of this one.
     fn pass(&mut self, point: Point, open: &mut Vec<Point>) {
         let waits = &mut self.found[(point / 2) as usize].waits[(point % 2) as usize];
-        *waits -= 1;
-        if *waits == 0 {
+        match waits.checked_sub(1) {
+            Some(left) => *waits = left,
+            None => self.is_torn = true,
+        }
+        if *waits == 0 && !self.is_torn {
             open.push(point);
         }
     }
