@@ -94,7 +94,7 @@ pub(super) struct Watch {
     traces: Traces,
 }
 
-/// Who hears what the agent does; nobody once a record could not be written.
+/// The listeners to what the agent does; none once a record could not be written.
 struct Listeners<'c, 'l>(Option<&'c mut Context<'l>>);
 
 impl Listeners<'_, '_> {

@@ -17,6 +17,7 @@ use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
 use crate::job::ready::ACCEPT_CONFIG;
+use crate::job::resume::RESUME;
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};
 use crate::record::run_folder::RunStart;
@@ -25,8 +26,7 @@ use crate::text::redact::Redactor;
 use crate::text::{count, redact};
 use crate::view::next_step::shell_word;
 
-const RESUME: &str = "--resume";
-/// What begins so is put behind it, and gives a limit that the rest of the command line does not.
+/// What begins so is put behind [`RESUME`], and gives a limit that the rest of the command line does not.
 const RESUME_MORE: &str = "--resume-";
 
 /// What a loop may use up from here on, where that is another than before.

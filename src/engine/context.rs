@@ -319,7 +319,7 @@ impl<'a> Context<'a> {
         renewed
     }
 
-    /// Books the count, which is told with each fact from here on.
+    /// Books the count, which each listener gets with the facts from here on.
     pub(super) fn count(&mut self, tally: &Tally) -> &mut Self {
         self.counted.clone_from(tally);
         self.redactions.clean(&mut self.counted);

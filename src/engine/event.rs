@@ -39,7 +39,7 @@ pub struct Stamped<'a> {
     pub at: DateTime<Local>,
     /// Which loop.
     pub identity: &'a LoopIdentity,
-    /// The count when it was last told: at the begin and the end of the loop, of an attempt and of a wait.
+    /// The count as it was booked last: at the begin and the end of the loop, of an attempt and of a wait.
     pub tally: &'a Tally,
     /// The fact.
     pub fact: &'a Fact<'a>,
@@ -58,7 +58,7 @@ pub enum Unwritten<'a> {
     Outcome(Outcome),
     /// The limit that an attempt ran or kept silent beyond.
     Exceeded(Duration),
-    /// What the loop is to go by from now on.
+    /// The change of its limits, or of how its worker is watched.
     Change(&'a Change),
 }
 

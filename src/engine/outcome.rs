@@ -79,7 +79,7 @@ table! {
         /// As many iterations as allowed have run.
         MaxIterations = row(0, "max iterations reached", "max_iterations", Stopped, Ended::Limit)
             .wants_more_iterations().if_unproven(Outcome::Unproven);
-        /// The same, and the last one failed.
+        /// As many iterations as allowed have run, and the last one failed.
         LastFailed = row(4, "max iterations reached, the last one failed", "max_iterations", Failed, Ended::Failed)
             .wants_more_iterations();
         /// As much money or as many tokens as allowed are used up.
@@ -116,7 +116,7 @@ table! {
         StoppedOnError = row(4, "an iteration failed", "stop_on_error", Failed, Ended::Failed);
         /// Too many iterations in a row failed.
         Breaker = row(4, "too many failures in a row", "failed", Failed, Ended::Failed);
-        /// The same of a worker.
+        /// Too many iterations of a worker in a row failed.
         WorkerFailed = row(1, "too many failures in a row of a worker", "failed", Failed, Ended::Failed);
         /// The agent's program cannot be started any more.
         AgentMissing = row(4, "agent cannot be started", "agent_missing", Failed, Ended::Error).goes_on();
@@ -160,7 +160,7 @@ pub enum Status {
 }
 
 table! {
-    /// The end of a loop in one word, the same wherever it is told.
+    /// The end of a loop in one word, as every view shows it.
     Ended -> &'static str {
         /// All work is done, as far as anybody looks whether it is.
         Done = "done";

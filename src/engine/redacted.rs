@@ -44,7 +44,7 @@ impl Redactions {
         self.redactor.clean(texts);
     }
 
-    /// Bytes of an agent. What may be the beginning of a secret is told when more is known.
+    /// Bytes of an agent. What may be the beginning of a secret is handed out when more is known.
     pub(super) fn output<'a>(&mut self, stream: Stream, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         match stream {
             Stream::Stdout => self.stdout.push(bytes),
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// What is heard of what is told, less the secret.
+    /// What listeners get of these facts, without the secret.
     fn heard(tell: impl FnOnce(&mut Context<'_>) -> Result<(), End>) -> Vec<String> {
         let heard = Heard::default();
         let context = testing::context(&Arc::new(Inbox::default()), vec![Box::new(heard.clone())]);

@@ -83,7 +83,7 @@ impl Change {
 }
 
 /// How urgent it is that a loop stops.
-// Only ever grows, until whoever asked takes it back.
+// Only ever grows, until the caller takes it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Stopping"))]
 #[serde(rename_all = "snake_case")]

@@ -222,7 +222,7 @@ pub trait Store {
     /// Opens again, to be verified, what is called done and was booked by nobody, and answers that, and what else another program
     /// has written. `run` is the one that books through this store.
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError>;
-    /// Whether nobody else has written since [`Store::reopen_unbooked`] looked: what was read since then is what that has found sound.
+    /// Whether no other process has written since [`Store::reopen_unbooked`] looked: what was read since then is what that has found sound.
     fn is_as_looked_at(&self) -> Result<bool, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were. Marks as unverified stay.
     fn recover(&mut self) -> Result<usize, GraphError>;

@@ -16,6 +16,9 @@ use crate::record::lookup;
 use crate::record::recovery::ReadOn;
 use crate::record::state::{Found, Setup, State};
 
+/// The flag that says so.
+pub(crate) const RESUME: &str = "--resume";
+
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resume {
@@ -113,7 +116,7 @@ fn config_warnings(
         );
         // Those of a clone or a copy are of no loop that was started here: what is known here was written anew by others.
         if lookup::is_known(project, name) && !accepts {
-            bail!("{what}: look at them, and go on with {ACCEPT_CONFIG}, or start without --resume");
+            bail!("{what}: look at them, and go on with {ACCEPT_CONFIG}, or start without {RESUME}");
         }
         warnings.push(what);
     }

@@ -75,8 +75,10 @@ pub(crate) struct BranchRow {
     pub built: Built,
     /// What its loop came to; `None` while it has not ended.
     pub end: Option<BranchEnd>,
-    /// How many commits it is ahead of its base, where somebody looked.
+    /// How many commits it is ahead of its base, where that was counted.
     pub commits: Option<u64>,
+    /// The commit that its last attempt has left.
+    pub head: Option<String>,
     /// Where its pull request is.
     pub pull_request: Option<String>,
     /// What was not done, and why; one line each.
@@ -111,6 +113,7 @@ impl BranchRow {
             built: Built::NotStarted,
             end: None,
             commits: None,
+            head: None,
             pull_request: None,
             notes: Vec::new(),
         }
@@ -120,6 +123,7 @@ impl BranchRow {
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match (stamped.fact, stamped.outcome()) {
             (Fact::LoopStarted { .. }, _) => self.built = Built::Unfinished,
+            (Fact::AttemptEnded(ended), _) => self.head = ended.head.as_ref().map(ToString::to_string),
             (Fact::LoopEnded(ended), Some(outcome)) => {
                 self.built = Built::by(outcome);
                 self.end = Some(BranchEnd {

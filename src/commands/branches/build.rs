@@ -123,7 +123,6 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         branches: &branches,
         lost: planned::lost(project, &branches),
         kept_plan: Mutex::new(kept_plan),
-        done_at: Mutex::default(),
     };
     let code = building.run();
     drop(housekeeping);
@@ -170,8 +169,6 @@ struct Building<'a> {
     lost: Vec<(String, String)>,
     /// The plan as it was in the beginning.
     kept_plan: Mutex<Option<KeptPlan>>,
-    /// The commits at which branches were done, by their names.
-    done_at: Mutex<Vec<(String, String)>>,
 }
 
 impl Building<'_> {
@@ -230,12 +227,15 @@ impl Building<'_> {
 
     /// Notes where the commits of a branch are others than when it was done: agents of other branches may have been there.
     fn note_changed_since_done(&self, rows: &mut [BranchRow]) {
-        let done_at = self.done_at.lock().unwrap_or_else(PoisonError::into_inner);
-        for (name, commit) in done_at.iter().filter(|(name, commit)| self.tip(name).as_ref() != Some(commit))
-        {
+        for row in rows.iter_mut().filter(|row| row.built == Built::Done) {
+            let Some(commit) =
+                row.head.as_ref().filter(|commit| self.tip(&row.name).as_ref() != Some(commit))
+            else {
+                continue;
+            };
             let note =
                 format!("has changed since it was done at {commit:.9}: look at that before you merge it");
-            rows.iter_mut().filter(|row| row.name == *name).for_each(|row| row.notes.push(note.clone()));
+            row.notes.push(note);
         }
     }
 
@@ -364,7 +364,6 @@ impl Building<'_> {
         let mut source = self.source(branch, &tree, &run);
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
-        let mut last_head = None;
         let ready = Ready {
             project: &tree.project,
             name: section.name.clone(),
@@ -378,11 +377,6 @@ impl Building<'_> {
             sinks: vec![Box::new(|stamped: &Stamped<'_>| {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
                     self.keep_lock()?;
-                }
-                if let Fact::AttemptEnded(ended) = stamped.fact
-                    && let Some(head) = &ended.head
-                {
-                    last_head = Some(head.to_string());
                 }
                 row.take(stamped);
                 Ok(())
@@ -399,8 +393,6 @@ impl Building<'_> {
         row.notes.extend(notes.iter().map(|note| secrets.text(note).into_owned()));
         if is_done {
             row.built = Built::Done;
-            let mut done_at = self.done_at.lock().unwrap_or_else(PoisonError::into_inner);
-            done_at.extend(last_head.map(|commit| (section.name.clone(), commit)));
         }
         // Said again below the table: where it was said first may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));

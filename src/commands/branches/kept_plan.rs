@@ -9,7 +9,6 @@ use anyhow::{Context as _, Error};
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 use crate::project::Project;
-use crate::project::file_name::encoded;
 use crate::record::lookup::Loop;
 use crate::record::run_folder::RunStart;
 use crate::source::branch::main_plan::MainPlan;
@@ -35,9 +34,7 @@ impl KeptPlan {
             .with_context(|| format!("cannot keep the plan in {}", folder.display()))?;
         Ok(kept)
     }
-}
 
-impl KeptPlan {
     /// What was marked as done is opened again: the next start need not do that.
     pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.0);
@@ -55,33 +52,28 @@ pub(super) fn take_claims_of_killed_back(project: &Project) -> anyhow::Result<Ve
     let mut notices = Vec::new();
     for folder in own::entries(&project.runs()).unwrap_or_default() {
         let Ok(before) = own::read(&folder.join(FILE), theirs::MAX_TEXT) else { continue };
-        if RunStart::read(&folder).is_none_or(|start| start.process.is_alive()) {
-            continue;
-        }
+        let Some(start) = RunStart::read(&folder).filter(|start| !start.process.is_alive()) else { continue };
         let plan = MainPlan::since(project.branch_plan(), String::from_utf8_lossy(&before).into_owned());
-        // What the run has worked on may be forgotten since; its logs stay.
-        let was_forgotten = |name: &str| {
-            Loop::at(project.of_branch(name, None), name).is_none() && folder.join(encoded(name)).is_dir()
-        };
-        notices.extend(
-            plan.take_claims_back(&|name| !was_forgotten(name) && !has_records(project, name))
-                .map_err(Error::msg)?,
-        );
+        notices.extend(take_claims_back(project, &plan, Some(&start.run)).map_err(Error::msg)?);
         let _ = fs::remove_file(folder.join(FILE));
     }
     Ok(notices)
 }
 
-/// Opens again what was marked as done in sections whose branch has no records; where ralph has some, those decide when it is built.
+/// Opens again what was marked as done in sections whose branch has not begun. Of the others ralph's records decide when they are
+/// built. `run` is the run that worked on the plan, where that is over.
 ///
 /// # Errors
 /// When the plan cannot be written.
-pub(super) fn of_none_with_records(project: &Project, plan: &MainPlan) -> Result<Option<String>, String> {
-    plan.take_claims_back(&|name| !has_records(project, name))
-}
-
-/// Whether ralph has begun to work on a branch, as far as its records say.
-fn has_records(project: &Project, name: &str) -> bool {
-    let has_begun = |found: Loop| found.state.map_or(true, |state| state.tally.iteration > 0);
-    Loop::at(project.of_branch(name, None), name).is_some_and(has_begun)
+pub(super) fn take_claims_back(
+    project: &Project,
+    plan: &MainPlan,
+    run: Option<&str>,
+) -> Result<Option<String>, String> {
+    let has_begun = |name: &str| match Loop::at(project.of_branch(name, None), name) {
+        Some(found) => found.state.map_or(true, |state| state.tally.iteration > 0),
+        // A loop that was forgotten since has left its logs.
+        None => run.is_some_and(|run| project.of_branch(name, Some(run)).logs().is_dir()),
+    };
+    plan.take_claims_back(&|name| !has_begun(name))
 }

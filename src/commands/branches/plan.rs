@@ -43,16 +43,15 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     let before = PlanBefore::of(project);
     let run = run_id();
-    let mark = run.clone();
     let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
     env.push(("RALPH_PLAN_FORM".into(), "branches".into()));
     let agent = preflight.factory(&workspace, project, env, &run)?;
-    let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run), source);
+    let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run.clone()), source);
     let then = ready.validator.take();
     ready.validator = Some(Box::new(PlanCheck { project, settings, before: &before, then }));
     let ready = Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready };
-    let kept = before.keep(&mark)?;
+    let kept = before.keep(&run)?;
     let ended = ready.run(flags, Frame::Blocks);
     // Attempts that failed or were cut off are not validated.
     if let Some(notice) = before.take_claims_back().map_err(Error::msg)? {

@@ -42,7 +42,7 @@ impl<'a> PlanBefore<'a> {
     /// # Errors
     /// When the plan cannot be written.
     pub(super) fn take_claims_back(&self) -> Result<Option<String>, String> {
-        kept_plan::of_none_with_records(self.project, &self.plan)
+        kept_plan::take_claims_back(self.project, &self.plan, None)
     }
 }
 

@@ -79,8 +79,6 @@ struct Rebuild<'a> {
     parts: Parts,
     /// A task is a part of one that is not there, or a dependency names one.
     is_dangling: bool,
-    /// Two ways to read the dependencies do not agree.
-    is_torn: bool,
 }
 
 /// A begin or an end of a task: its place times two, one more for the end.
@@ -100,8 +98,7 @@ pub(super) fn is_up_to_date(graph: &Connection, name: Name<'_>) -> Fallible<bool
 impl<'a> Rebuild<'a> {
     fn of(graph: &'a Connection, name: Name<'a>) -> Fallible<Self> {
         let (seqs, found) = (Vec::new(), Vec::new());
-        let mut all =
-            Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false, is_torn: false };
+        let mut all = Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false };
         all.load()?;
         all.walk()?;
         all.require_levels()?;
@@ -174,15 +171,10 @@ impl<'a> Rebuild<'a> {
             passed += 1;
             let place = (point / 2) as usize;
             if point.is_multiple_of(2) {
-                self.begin(place, &mut open);
+                self.begin(place, &mut open)?;
             } else {
                 self.end(place, &mut open)?;
             }
-        }
-        if self.is_torn {
-            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-            let why = "an index lacks rows of its table".to_owned();
-            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(why)).into());
         }
         if passed < u64::from(count) * 2 {
             return Err(self.circle()?.into());
@@ -190,26 +182,29 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// One point less is in the way of this one.
-    fn pass(&mut self, point: Point, open: &mut Vec<Point>) {
+    /// One point less is in the way of this one. Refused where more were than the table of dependencies has.
+    fn pass(&mut self, point: Point, open: &mut Vec<Point>) -> Fallible<()> {
         let waits = &mut self.found[(point / 2) as usize].waits[(point % 2) as usize];
-        match waits.checked_sub(1) {
-            Some(left) => *waits = left,
-            None => self.is_torn = true,
-        }
-        if *waits == 0 && !self.is_torn {
+        let Some(left) = waits.checked_sub(1) else {
+            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            let why = "an index lacks rows of its table".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(why)).into());
+        };
+        *waits = left;
+        if left == 0 {
             open.push(point);
         }
+        Ok(())
     }
 
-    fn begin(&mut self, place: usize, open: &mut Vec<Point>) {
+    fn begin(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
         let task = self.found[place];
         let parent_held = self.found.get(task.parent as usize).is_some_and(|parent| parent.held);
         self.found[place].held = transitions::is_held(task.open_blockers.into(), parent_held);
         for at in self.parts.range(place) {
-            self.pass(self.parts.members[at] * 2, open);
+            self.pass(self.parts.members[at] * 2, open)?;
         }
-        self.pass(u32::try_from(place).unwrap_or(NONE) * 2 + 1, open);
+        self.pass(u32::try_from(place).unwrap_or(NONE) * 2 + 1, open)
     }
 
     fn end(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
@@ -223,12 +218,12 @@ impl<'a> Rebuild<'a> {
         {
             let Some(blocked) = self.place(seq) else { continue };
             self.found[blocked as usize].open_blockers += u32::from(status != Status::Done);
-            self.pass(blocked * 2, open);
+            self.pass(blocked * 2, open)?;
         }
         if let Some(parent) = self.found.get_mut(task.parent as usize) {
             parent.done_children += u32::from(status == Status::Done);
             parent.failed_children += u32::from(status == Status::Failed);
-            self.pass(task.parent * 2 + 1, open);
+            self.pass(task.parent * 2 + 1, open)?;
         }
         Ok(())
     }
@@ -339,7 +334,7 @@ impl<'a> Rebuild<'a> {
     }
 
     fn is_kept(&self) -> Fallible<bool> {
-        // Of lists in no order, with sums that nobody outside can predict.
+        // Of lists in no order, with sums that no other program can predict.
         let hash = RandomState::new();
         let (mut is_kept, mut expected, mut listed) = (!self.is_dangling, 0_u64, 0_u64);
         self.kept(|place, kept, priority, feature| {

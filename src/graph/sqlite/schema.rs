@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::Connection;
 
@@ -13,9 +14,7 @@ use crate::graph::error::GraphError;
 /// Refuses a database in which a table, a view or an index has another definition than ours, or in which our tables have more indexes.
 /// What else is there is another program's own.
 pub(super) fn require(graph: &Connection, path: &Path) -> Fallible<()> {
-    let ours = Connection::open_in_memory()?;
-    ours.execute_batch(TABLES)?;
-    let (ours, found) = (definitions(&ours)?, definitions(graph)?);
+    let (ours, found) = (ours()?, definitions(graph)?);
     let differs = |name: &String| {
         let of_ours = |definition: &Definition| ours.contains_key(&definition.table);
         found.get(name) != ours.get(name) && (ours.contains_key(name) || found.get(name).is_some_and(of_ours))
@@ -36,8 +35,23 @@ struct Definition {
     sql: String,
 }
 
-/// All definitions, by name. No trigger of the file is run; how the full-text search keeps its words is its own.
-fn definitions(graph: &Connection) -> Fallible<BTreeMap<String, Definition>> {
+/// Definitions by name.
+type Definitions = BTreeMap<String, Definition>;
+
+/// Those of our tables. They are made once: a graph is checked each time another process has written.
+fn ours() -> Fallible<&'static Definitions> {
+    static OURS: OnceLock<Definitions> = OnceLock::new();
+    if let Some(ours) = OURS.get() {
+        return Ok(ours);
+    }
+    let empty = Connection::open_in_memory()?;
+    empty.execute_batch(TABLES)?;
+    let ours = definitions(&empty)?;
+    Ok(OURS.get_or_init(|| ours))
+}
+
+/// All definitions in a database. No trigger of the file is run; how the full-text search keeps its words is its own.
+fn definitions(graph: &Connection) -> Fallible<Definitions> {
     let query = "SELECT name, tbl_name, sql FROM sqlite_schema
         WHERE sql IS NOT NULL AND type <> 'trigger' AND name NOT LIKE 'journal\\_words\\_%' ESCAPE '\\'";
     let mut statement = graph.prepare_cached(query)?;

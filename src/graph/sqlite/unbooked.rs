@@ -51,7 +51,7 @@ pub(super) struct Doubts {
     /// How many tasks there are less than there should be; below zero: more.
     missing: i64,
     is_uncounted: bool,
-    /// Nobody knows how often tasks were opened again.
+    /// How often tasks were opened again is not known.
     is_reopened_unseen: bool,
     /// The graph was not sealed by this key until now.
     is_unsealed: bool,

@@ -2,6 +2,7 @@
 
 mod booking;
 mod briefing;
+mod doubts;
 mod ends;
 mod model;
 mod trace;
@@ -23,11 +24,8 @@ use crate::engine::tally::{Given, Tally};
 use crate::git::guard;
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Status, Store, Task};
 use crate::memory::journal::Became;
-use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::{Ground, TakenBack, Watched};
-use crate::text::count;
-use crate::text::list::some_of;
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
@@ -347,85 +345,6 @@ impl Tasks {
             Ok(_) | Err(GraphError::UnknownTask { .. }) => None,
             Err(error) => return Err(error.into()),
         })
-    }
-
-    /// What is called done, and nobody has booked, is verified first: an agent that can write files can write the graph's. What
-    /// cannot be put right is told, and keeps this run from ending well.
-    fn reopen_unbooked(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        let found = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
-        let names = |tasks: &[Task]| -> Vec<String> {
-            tasks.iter().map(|Task { id, title, .. }| format!("{id} {}", quoted_line(title, 80))).collect()
-        };
-        for what in names(&found.reopened) {
-            context.notice(&format!(
-                "{what} was called done in the graph, and neither a run nor a person has booked that: it is open again, and \
-                 unverified"
-            ))?;
-        }
-        if found.believed > 0 {
-            let tasks = count::of(found.believed, "task");
-            context.notice(&format!(
-                "the graph was not sealed with this user's key until now: {tasks} taken as done by its log and its journal"
-            ))?;
-        }
-        if found.is_recomputed {
-            context.notice(
-                "another program than ralph has changed states of tasks, or what is ready, in the graph: all of that is computed anew",
-            )?;
-        }
-        let mut doubts: Vec<String> = Vec::new();
-        doubts.extend(names(&found.contested).into_iter().map(|what| {
-            format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
-        }));
-        if !found.rewritten.is_empty() {
-            let tasks = some_of(names(&found.rewritten), SOME);
-            doubts.push(format!(
-                "another program than ralph has changed the words of {tasks}, its priority, or what it is a part of or waits for"
-            ));
-        }
-        if found.missing > 0 {
-            let tasks = count::of(found.missing, "task");
-            doubts.push(format!("another program than ralph has removed {tasks} from the graph"));
-        }
-        if found.is_uncounted {
-            doubts.push(
-                "another program than ralph has changed how many tasks the graph should have".to_owned(),
-            );
-        }
-        for doubt in doubts {
-            context
-                .notice(&format!("{doubt}: compare the tasks with what you asked for ('ralph task list')"))?;
-            self.doubts.push(doubt);
-        }
-        Ok(())
-    }
-
-    /// What the graph says about the target, as nobody but ralph has written it: an agent of another run may write while this one ends.
-    fn sound_end(&mut self, context: &mut Context<'_>) -> Result<End, End> {
-        for _ in 0..LOOKS {
-            self.reopen_unbooked(context)?;
-            let end = self.end();
-            if self.graph.borrow().is_as_looked_at()? {
-                return end;
-            }
-        }
-        self.doubts.push("other programs write into the graph all the time".to_owned());
-        self.end()
-    }
-
-    /// An end with 0 would say that what was asked for is done: nobody knows what that was.
-    fn doubted(&self, end: End) -> End {
-        match (self.doubts.first(), end.outcome.if_unproven()) {
-            (Some(first), Some(unproven)) => {
-                let more = self.doubts.len() - 1;
-                let more = if more > 0 { format!(" (and {more} more like that)") } else { String::new() };
-                End::because(
-                    unproven,
-                    format!("{first}{more}: compare the tasks with what you asked for, and run again"),
-                )
-            }
-            _ => end,
-        }
     }
 
     /// Tells what became of a task, once that is booked.

@@ -1,0 +1,113 @@
+//! What goes wrong inside of an operation, and what people are advised to do about it.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::files::room::Room;
+use crate::graph::error::GraphError;
+
+/// What goes wrong inside of an operation.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It is refused.
+    Graph(GraphError),
+    /// The database fails.
+    Sql(rusqlite::Error),
+    /// A file beside it.
+    File(io::Error),
+}
+
+/// What to do about a full disk.
+const FREE_SPACE: &str = "free some space on that disk";
+/// How much has to be free for the files beside a database, in bytes.
+const BESIDE: u64 = 128 << 10;
+
+/// Whether the disk that holds `path` has no room for the files beside a database.
+fn is_full(path: &Path) -> bool {
+    path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
+}
+
+pub(super) type Fallible<T> = Result<T, Fault>;
+
+impl From<GraphError> for Fault {
+    fn from(error: GraphError) -> Self {
+        Self::Graph(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Fault {
+    /// The error that people see, who want to know which file it is about.
+    pub(super) fn at(self, path: &Path) -> GraphError {
+        let error = match self {
+            Self::Graph(error) => return error,
+            Self::File(error) => {
+                let advice = match error.kind() {
+                    ErrorKind::IsADirectory | ErrorKind::InvalidInput => {
+                        let (what, advice) = (error.to_string(), "move away what is there");
+                        return GraphError::Damaged { path: path.to_owned(), what, advice };
+                    }
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FREE_SPACE,
+                    _ => "move away what is there, or fix the permissions of its folder",
+                };
+                return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
+            }
+            Self::Sql(error) => error,
+        };
+        let (path, reason, code) = match error {
+            // Else the statement stands in the message, and the code is missing.
+            rusqlite::Error::SqlInputError { error, msg, .. } => (path.to_owned(), msg, Some(error.code)),
+            error => (path.to_owned(), error.to_string(), error.sqlite_error_code()),
+        };
+        let advice = match code {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "another program has locked it: end that, and try again"
+            }
+            Some(ErrorCode::DiskFull) => FREE_SPACE,
+            // On a full disk the files beside a database cannot be made, of which SQLite says no more than that.
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen)
+                if is_full(&path) =>
+            {
+                FREE_SPACE
+            }
+            Some(ErrorCode::SystemIoFailure) => "the disk may be full: free some space, or check it",
+            Some(ErrorCode::NotADatabase) => {
+                let (what, advice) = ("is no database".to_owned(), "move it away");
+                return GraphError::Foreign { path, what, advice };
+            }
+            Some(ErrorCode::DatabaseCorrupt) => {
+                let advice =
+                    "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
+                return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
+            }
+            // Our own statements are right: the tables are not those that we have made.
+            Some(ErrorCode::Unknown) => {
+                let what = format!("another program has changed its schema ({reason})");
+                return GraphError::damaged(&path, &what);
+            }
+            // They are right for all that we write: a row is another one, or missing.
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) | None => {
+                let what = format!("another program has written what no ralph writes ({reason})");
+                return GraphError::damaged(&path, &what);
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                "fix the permissions of the file and its folder"
+            }
+            _ => "check that file and its disk",
+        };
+        GraphError::Storage { path, reason, advice }
+    }
+}
