@@ -54,6 +54,9 @@ pub struct DoctorArgs {
     /// Where things are.
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// Wait no longer than this for each answer [default: 10s, and 20s for a session over ACP]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    pub timeout: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

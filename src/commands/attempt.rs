@@ -188,10 +188,10 @@ fn call_place() -> Place {
     }
 }
 
-/// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a build for
-/// tests has this.
+/// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a debug
+/// build, as tests run it, has this.
 fn top() -> Option<u32> {
-    if cfg!(feature = "test-build") { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
+    if cfg!(debug_assertions) { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
 }
 
 /// How a run came to its end.

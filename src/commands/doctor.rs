@@ -9,6 +9,7 @@ mod session;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ use crate::notify::DESKTOP_PROGRAM;
 use crate::project::Project;
 use crate::settings::notify::Target;
 use crate::settings::{GitSettings, Origin, Settings};
+use crate::text::duration;
 use crate::text::palette;
 use crate::text::terminal::message;
 
@@ -98,6 +100,8 @@ pub struct DoctorOptions {
     pub specs_dir: PathBuf,
     /// Where programs are looked for: the value of `PATH`.
     pub search_path: OsString,
+    /// How long each program may take to answer; `None`: as long as its kind usually needs.
+    pub timeout: Option<Duration>,
     /// Print JSON instead of lines for people.
     pub json: bool,
 }
@@ -171,6 +175,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         git: settings.git.clone(),
         specs_dir: settings.specs_dir.clone().into(),
         search_path: search_path(&settings),
+        timeout: args.timeout.as_deref().map(duration::parse).transpose()?,
         json: args.json,
     };
     let filters = choice.ok().map(|choice| match choice.compile(&settings, &project) {

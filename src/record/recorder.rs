@@ -147,8 +147,7 @@ impl Recorder {
     /// When a record cannot be written.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         // The sweep of crashes has to find this order.
-        let is_reversed =
-            cfg!(feature = "test-build") && std::env::var_os("TESTS_OF_RALPH_STATE_FIRST").is_some();
+        let is_reversed = cfg!(debug_assertions) && std::env::var_os("TESTS_OF_RALPH_STATE_FIRST").is_some();
         let mut taken = self.session.log.take(stamped);
         if !is_reversed {
             taken = taken.and(self.session.events.take(stamped));

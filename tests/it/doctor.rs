@@ -237,7 +237,7 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
             "mute session/new",
             "",
             "session",
-            ["fail", "no session within 20s: 'session/new' was not answered", "→ run"],
+            ["fail", "no session within 3s: 'session/new' was not answered", "→ run"],
         ),
         (&ours, "status none", "", "login", ["fail", "the agent says that no user is logged in", "→ log in"]),
         (&ours, "status account", "", "login", ["ok", "the agent says: account", ""]),
@@ -245,12 +245,15 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
         ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
         ("sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
         // It prints for ever, and nothing of the protocol.
-        ("yes", "", "", "session", ["fail", "no session within 20s: 'initialize' was not answered", "→ run"]),
+        ("yes", "", "", "session", ["fail", "no session within 3s: 'initialize' was not answered", "→ run"]),
     ];
     side_by_side(&cases, |(agent, play, key, check, words)| {
         let scratch = scratch();
         let mut command = doctor(&scratch, "");
         command.arg("--agent").arg(format!("acp:{agent}"));
+        if words.iter().any(|words| words.contains("within 3s")) {
+            command.args(["--timeout", "3s"]);
+        }
         says(command.env("RALPH_SCRIPT_PLAY", play).env("CODEX_API_KEY", key), check, words);
         scratch.assert_nothing_left();
     });
@@ -260,9 +263,9 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
 fn nobody_waits_for_an_agent_that_does_not_answer() {
     let scratch = scratch();
     scratch.agent("claude", "[ \"$*\" = 'auth status' ] && exec sleep 600\nexit 0");
-    let run = Scratch::finish(&mut doctor(&scratch, ""));
+    let run = Scratch::finish(doctor(&scratch, "").args(["--timeout", "3s"]));
     let said = finding(&run, "login");
-    assert!(said.starts_with("warn: cannot be told") && said.contains("no answer within 10s"), "{said}");
+    assert!(said.starts_with("warn: cannot be told") && said.contains("no answer within 3s"), "{said}");
     assert!(run.elapsed < Duration::from_secs(40), "{run:?}");
 }
 
@@ -271,9 +274,9 @@ fn nobody_waits_for_an_agent_that_does_not_answer() {
 fn an_agent_that_does_not_tell_its_version_is_asked_nothing_else() {
     let scratch = scratch();
     scratch.agent("claude", "exec sleep 600");
-    let run = Scratch::finish(&mut doctor(&scratch, ""));
+    let run = Scratch::finish(doctor(&scratch, "").args(["--timeout", "3s"]));
     let said = finding(&run, "agent");
-    assert!(said.starts_with("warn: ") && said.contains("no version (no answer within 10s)"), "{said}");
+    assert!(said.starts_with("warn: ") && said.contains("no version (no answer within 3s)"), "{said}");
     assert_eq!((finding(&run, "flags"), finding(&run, "login")), (String::new(), String::new()));
     assert!(run.elapsed < Duration::from_secs(20), "{run:?}");
 }

@@ -91,20 +91,20 @@ fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOption
         let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
         return (Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix), false);
     };
-    match version_of(path, project) {
+    match version_of(path, project, options) {
         Ok(version) => (Finding::ok("agent", format!("{agent}, {version}, {}", path.display())), true),
         Err(why) => {
             let fix = format!("run '{program} --version' by hand to see whether it works");
             let finding =
                 Finding::warn("agent", format!("{agent}, {}: no version ({why})", path.display()), fix);
-            (finding, !matches!(why, Unanswered::InTime))
+            (finding, !matches!(why, Unanswered::InTime(_)))
         }
     }
 }
 
 /// The first line that a program answers to `--version`.
-fn version_of(program: &Path, project: &Project) -> Result<String, Unanswered> {
-    let output = ask(program, &["--version"], project)?;
+fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, Unanswered> {
+    let output = ask(program, &["--version"], project, options)?;
     if !output.status.success() {
         return Err(Unanswered::Because(output.status.to_string()));
     }
@@ -125,7 +125,7 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
     let args: Vec<&str> = subcommand.into_iter().chain(["--help"]).collect();
     let words = args.join(" ");
     let by_hand = format!("run '{} {words}' by hand to see what it knows", preset.cli);
-    let output = match ask(program, &args, project) {
+    let output = match ask(program, &args, project, options) {
         Ok(output) => output,
         Err(reason) => return Some(Finding::warn("flags", format!("cannot be told: {reason}"), by_hand)),
     };
@@ -203,7 +203,7 @@ fn check_login(found: Option<&Path>, project: &Project, options: &DoctorOptions)
         LoginCheck::Counts(args) => (args, counted_login),
     };
     let call = format!("{} {}", options.preset.cli, args.join(" "));
-    Some(match ask(found?, args, project) {
+    Some(match ask(found?, args, project, options) {
         Ok(output) => match (judged(&output, &call, options), &options.started_by) {
             (said, Some(place)) if said.status != Health::Ok && !options.env.is_empty() => {
                 untold(&format!("'{call}' was asked without the variables of {place}"), options)

@@ -115,7 +115,7 @@ fn check_gh(project: &Project, options: &DoctorOptions) -> Finding {
             format!("install it from https://cli.github.com, {off}"),
         );
     };
-    match ask(&path, &["auth", "status"], project) {
+    match ask(&path, &["auth", "status"], project, options) {
         Ok(output) if output.status.success() => Finding::ok("gh", "logged in"),
         Ok(output) => {
             let said = [output.stdout, output.stderr].concat();

@@ -13,14 +13,14 @@ use crate::process::short::output_within;
 use crate::project::Project;
 use crate::text::duration;
 
-/// How long a program may think about its answer.
+/// How long a program may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a program has not answered.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    /// It took too long.
-    InTime,
+    /// It took longer than this.
+    InTime(Duration),
     /// It has answered nothing that can be used, and why.
     Because(String),
 }
@@ -28,7 +28,7 @@ pub(super) enum Unanswered {
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InTime => write!(f, "no answer within {}", duration::format(LIMIT)),
+            Self::InTime(limit) => write!(f, "no answer within {}", duration::format(*limit)),
             Self::Because(why) => f.write_str(why),
         }
     }
@@ -56,15 +56,17 @@ pub(super) fn ask<S: AsRef<OsStr>>(
     program: &Path,
     args: &[S],
     project: &Project,
+    options: &DoctorOptions,
 ) -> Result<Output, Unanswered> {
+    let limit = options.timeout.unwrap_or(LIMIT);
     if is_of_project(program, project) {
         return Err(Unanswered::Because(not_started(program)));
     }
     let mut command = Command::new(program);
     command.args(args).current_dir(project.root());
-    output_within(&mut command, LIMIT).map_err(|error| {
+    output_within(&mut command, limit).map_err(|error| {
         if error.kind() == io::ErrorKind::TimedOut {
-            Unanswered::InTime
+            Unanswered::InTime(limit)
         } else {
             Unanswered::Because(error.to_string())
         }

@@ -33,7 +33,7 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
         ..Launch::default()
     };
     let began = Instant::now();
-    match introduce(&launch, LIMIT) {
+    match introduce(&launch, options.timeout.unwrap_or(LIMIT)) {
         Ok(introduction) => introduced(&introduction, began.elapsed(), path, options),
         Err(why) => vec![
             Finding::ok("agent", format!("{}, {}", options.agent, path.display())),

@@ -28,6 +28,7 @@ fn scratch() -> Scratch {
         git: GitSettings::default(),
         specs_dir: "specs".into(),
         search_path: guard.path().join("bin").into(),
+        timeout: None,
         json: false,
     };
     Scratch { guard, options }
