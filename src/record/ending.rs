@@ -48,7 +48,7 @@ pub fn book(
     if state.tally.in_attempt || read_on.is_some_and(|read_on| read_on.was_in_attempt) {
         ended.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends);
     }
-    let key = SealKey::of_own(project, state);
+    let key = SealKey::of_own(project, state.seal.as_deref());
     StateFile::new(&project.state(), ended).sealed_with(key).take(&stamped, state.log_read)?;
     iterations.take(&stamped)?;
     if !project.is_of_branch() {

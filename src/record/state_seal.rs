@@ -4,7 +4,6 @@
 //! File and seal are one write: no crash leaves a state of ours without its seal. The state of a worker, which its user may
 //! change by hand, has none; it lies with the registry, outside of the project.
 
-use super::state::State;
 use crate::files::{FileError, key};
 use crate::project::Project;
 use crate::text::digest::{hmac_sha256, sha256};
@@ -42,10 +41,10 @@ impl SealKey {
         Ok(user.map(|user| Self(hmac_sha256(&user, b"states of loops"))))
     }
 
-    /// The same to write a state again that was read in these places; `None` for one that was not sealed: a seal would make ours what
-    /// another program has written.
-    pub(super) fn of_own(places: &Project, state: &State) -> Option<Self> {
-        is_sealed(places, state).then(|| Self::of(places).ok().flatten()).flatten()
+    /// The same to write a state again that was read in these places with this seal; `None` for one that was not sealed: a seal would
+    /// make ours what another program has written.
+    pub(super) fn of_own(places: &Project, seal: Option<&Seal>) -> Option<Self> {
+        is_sealed(places, seal).then(|| Self::of(places).ok().flatten()).flatten()
     }
 
     /// The file with this content.
@@ -70,13 +69,13 @@ impl Seal {
     }
 }
 
-/// Whether a state in these places was read as a ralph of this user has written it. Without a place for a key that is not known, and
+/// Whether a state that was read in these places with this seal is as a ralph of this user has written it. Without a place for a key that is not known, and
 /// every state passes: the loop has reported that no key protects it.
 #[must_use]
-pub fn is_sealed(places: &Project, state: &State) -> bool {
+pub fn is_sealed(places: &Project, seal: Option<&Seal>) -> bool {
     places.is_of_worker()
         || match SealKey::of(places) {
-            Ok(Some(key)) => state.seal.as_ref().is_some_and(|seal| seal.is_by(&key)),
+            Ok(Some(key)) => seal.is_some_and(|seal| seal.is_by(&key)),
             Ok(None) => true,
             Err(_) => false,
         }

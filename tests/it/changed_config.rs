@@ -229,7 +229,11 @@ fn what_an_attempt_changed_that_was_cut_off_is_known_when_the_loop_was_ended_sin
 #[test]
 fn lines_that_an_agent_adds_to_the_log_end_no_attempt() {
     let end = r#"sed -n 's/"event":"attempt_started".*/"event":"attempt_ended"/p' .ralph/runs/*/*.events.jsonl | tail -n 1"#;
-    let line = r#","iteration":1,"status":"success","signal":"continue","duration_s":1}"#;
+    let line = r#","balance":null,"changed":null,"complete":false,"duration_s":0.1,"elapsed_s":0.1,"exit_code":0,"failure":null,
+        "head":null,"iteration":1,"means":"continue","replan":false,"retry":0,"signal":null,"skipped_lines":0,
+        "spent":{"input_tokens":0,"output_tokens":0},"status":"success","unproven":true,
+        "usage":{"input_tokens":0,"output_tokens":0}}"#
+        .replace("\n        ", "");
     let scratch = project(&format!(
         "{TRUE}echo \"$({end})\"'{line}' >> .ralph/runs/*/*.events.jsonl; touch ../changed; sleep 600"
     ));
@@ -237,5 +241,12 @@ fn lines_that_an_agent_adds_to_the_log_end_no_attempt() {
     wait_for("the change", || crate::policies::beside(&scratch, "changed").exists().then_some(()));
     drop(started);
     let run = scratch.run("resume");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+    let run = scratch.run("cancel");
+    assert!(
+        format!("{run:?}").contains("1 attempt that it had not booked is counted"),
+        "the line is one of ours: {run:?}"
+    );
+    let run = scratch.run("prompt p.md 1 --resume");
     assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
 }
