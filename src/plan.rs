@@ -16,7 +16,7 @@ mod scan;
 
 use std::collections::HashMap;
 
-pub use edit::{Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
+pub use edit::{Cleared, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
 use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.

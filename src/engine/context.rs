@@ -15,6 +15,7 @@ use super::stop::{Ask, Request, Stop, Urgency};
 use super::tally::Tally;
 use crate::reply::show::Show;
 use crate::text::redact::Redactor;
+use crate::text::texts::Texts;
 
 /// Listens to a loop. A view never fails; a record that cannot be written ends the loop.
 pub trait Listener {
@@ -324,6 +325,11 @@ impl<'a> Context<'a> {
         self.counted.clone_from(tally);
         self.redactions.clean(&mut self.counted);
         self
+    }
+
+    /// Takes the secrets out of texts that are kept elsewhere than where facts are told.
+    pub fn clean(&self, texts: &mut impl Texts) {
+        self.redactions.clean(texts);
     }
 
     /// Tells all listeners a fact.

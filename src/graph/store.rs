@@ -130,7 +130,9 @@ pub enum Ended {
 pub struct Unbooked {
     /// Called done, and booked by nobody: open again, and unverified.
     pub reopened: Vec<Task>,
-    /// Such ones that this store has opened again before: they stay done.
+    /// Called failed, and given up by nobody: open again.
+    pub given_up: Vec<Task>,
+    /// Such ones that this store has opened again before: they stay done, or failed.
     pub contested: Vec<Task>,
     /// Their words, their priorities, or what they are parts of or wait for, are not what ralph has written.
     pub rewritten: Vec<Task>,
@@ -142,6 +144,16 @@ pub struct Unbooked {
     pub is_recomputed: bool,
     /// How many tasks are done as the log and the journal say, in a graph that this key had not sealed.
     pub believed: u64,
+}
+
+impl Unbooked {
+    /// With what was in doubt before as well.
+    pub(super) fn and(mut self, before: Self) -> Self {
+        self.rewritten.extend(before.rewritten);
+        self.missing += before.missing;
+        self.is_uncounted |= before.is_uncounted;
+        self
+    }
 }
 
 /// How often a task may be tried again where it does not say so itself.
@@ -222,6 +234,11 @@ pub trait Store {
     /// Opens again, to be verified, what is called done and was booked by nobody, and answers that, and what else another program
     /// has written. `run` is the one that books through this store.
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError>;
+    /// What [`Store::reopen_unbooked`] has answered and cannot be put right was reported, and the run that did so has ended. Until
+    /// then every other store answers it, too.
+    fn settle_doubts(&mut self) -> Result<(), GraphError>;
+    /// Gives back a task that is claimed by this run, which has no claim on it that holds; answers whether it is.
+    fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError>;
     /// Whether no other process has written since [`Store::reopen_unbooked`] looked: what was read since then is what that has found sound.
     fn is_as_looked_at(&self) -> Result<bool, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were. Marks as unverified stay.

@@ -15,6 +15,7 @@ use crate::record::config_watch::{Difference, WatchedConfig};
 use crate::record::lookup;
 use crate::record::recovery::ReadOn;
 use crate::record::state::{Found, Setup, State};
+use crate::record::state_seal::is_sealed;
 
 /// The flag that says so.
 pub(crate) const RESUME: &str = "--resume";
@@ -84,7 +85,16 @@ pub(super) fn resume(
         (Some(state), None, _) => state,
         _ => return Ok(None),
     };
-    let warnings = config_warnings(&state, setup, project, accepts_config)?;
+    let names = [&*state.name, &*identity.name];
+    if !lookup::is_own(project, &state)
+        && names.iter().any(|name| lookup::is_known(project, name))
+        && !accepts_config
+    {
+        // Those of a clone or a copy are of no loop that was started here: what is known here was written anew by others.
+        bail!("{}: look at them, and go on with {ACCEPT_CONFIG}, or start without {RESUME}", not_own(&state));
+    }
+    let trust = Trust::of(&state, read_on.as_ref(), project);
+    let warnings = config_warnings(&state, setup, project, trust, accepts_config)?;
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = match (interrupted, tally.last) {
@@ -97,66 +107,108 @@ pub(super) fn resume(
     Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 
+/// How far the state of a loop can be believed about what its attempts have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// What it says holds; its latest attempt has come to its end.
+    Whole,
+    /// What it says holds; its latest attempt may have changed everything that is not as it was at its begin.
+    InAttempt,
+    /// Another program has written it, or it was lost: an attempt may have changed anything.
+    Nothing,
+}
+
+impl Trust {
+    fn of(state: &State, read_on: Option<&ReadOn>, project: &Project) -> Self {
+        // Of a clone or a copy nothing is known here at all, which is told.
+        if lookup::is_own(project, state) && !is_sealed(project, state.seal.as_deref()) {
+            Self::Nothing
+        } else if state.tally.in_attempt || read_on.is_some_and(|read_on| read_on.was_in_attempt) {
+            Self::InAttempt
+        } else {
+            Self::Whole
+        }
+    }
+
+    fn difference(self, config: &WatchedConfig) -> Option<Difference> {
+        match self {
+            Self::Nothing => config.difference_in_doubt(),
+            Self::InAttempt | Self::Whole => config.difference(self == Self::InAttempt),
+        }
+    }
+}
+
 /// What is to be told of settings that differ from what the loop began with.
 ///
 /// # Errors
-/// When a file was changed inside an attempt, and the user does not accept that.
+/// When one was or may have been changed inside an attempt, and the user does not accept that.
 fn config_warnings(
     state: &State,
     setup: &Setup,
     project: &Project,
+    trust: Trust,
     accepts: bool,
 ) -> anyhow::Result<Vec<String>> {
     let name = &state.name;
     let mut warnings = Vec::new();
     if !lookup::is_own(project, state) {
-        let what = format!(
-            "the records of loop '{name}': {}: whether its settings are those that it began with is not known",
-            lookup::NOT_OWN
-        );
-        // Those of a clone or a copy are of no loop that was started here: what is known here was written anew by others.
-        if lookup::is_known(project, name) && !accepts {
-            bail!("{what}: look at them, and go on with {ACCEPT_CONFIG}, or start without {RESUME}");
-        }
-        warnings.push(what);
+        warnings.push(not_own(state));
     }
     let mut differing = Vec::new();
+    let mut inside = Vec::new();
     for config in &state.setup.config {
-        let Some(difference) = config.difference(state.tally.in_attempt) else { continue };
-        let what = named(config, project);
-        if difference == Difference::Inside && !accepts {
-            bail!(
-                "{what} was changed inside an attempt of loop '{name}': look at it, and go on with {ACCEPT_CONFIG}, or take the change back"
-            );
-        }
-        differing.push(what);
+        let Some(difference) = trust.difference(config) else { continue };
+        let into = if difference == Difference::Inside { &mut inside } else { &mut differing };
+        into.push(named(config, project));
     }
-    // What flags and variables say, no agent can have changed.
+    // What flags and variables say, no agent can have changed; but where nothing is known, not even that is.
     let is_other = |began: &Option<String>, now: &Option<String>| {
         began.as_ref().zip(now.as_ref()).is_some_and(|(began, now)| began != now)
     };
+    let into = if trust == Trust::Nothing { &mut inside } else { &mut differing };
     if is_other(&state.setup.validation_digest, &setup.validation_digest) {
-        differing.push("the validation command".to_owned());
+        into.push("the validation command".to_owned());
     }
     if is_other(&state.setup.agent_digest, &setup.agent_digest) {
-        differing.push("the agent's command line".to_owned());
+        into.push("the agent's command line".to_owned());
+    }
+    if let Some(what) = inside.first().filter(|_| !accepts) {
+        let go_on = format!("look at it, and go on with {ACCEPT_CONFIG}, or take the change back");
+        if trust == Trust::Nothing {
+            let state = project.relative(&project.state()).display().to_string();
+            bail!(
+                "{what} is not as it was when loop '{name}' began, and {state} is not as ralph has written it, so that an agent may \
+                 have changed both: {go_on}"
+            );
+        }
+        bail!("{what} was changed inside an attempt of loop '{name}': {go_on}");
     }
     let told =
         |what: String| format!("{what} is not as it was when loop '{name}' began: it counts as it is now");
-    warnings.extend(differing.into_iter().map(told));
+    warnings.extend(inside.into_iter().chain(differing).map(told));
     Ok(warnings)
+}
+
+/// What is to be told of a state that [`lookup::is_own`] does not know.
+fn not_own(state: &State) -> String {
+    format!(
+        "the records of loop '{}': {}: whether its settings are those that it began with is not known",
+        state.name,
+        lookup::NOT_OWN
+    )
 }
 
 /// A warning for a loop that starts afresh: which settings were changed inside an attempt of the last loop. They count now.
 pub(super) fn changed_inside(before: &io::Result<Before>, project: &Project) -> Option<String> {
-    let Ok((Found::State(state), _)) = before else { return None };
-    let is_inside =
-        |config: &&WatchedConfig| config.difference(state.tally.in_attempt) == Some(Difference::Inside);
+    let Ok((Found::State(state), read_on)) = before else { return None };
+    let trust = Trust::of(state, read_on.as_ref(), project);
+    let is_inside = |config: &&WatchedConfig| trust.difference(config) == Some(Difference::Inside);
     let changed: Vec<String> =
         state.setup.config.iter().filter(is_inside).map(|config| named(config, project)).collect();
+    let was = if trust == Trust::Nothing { "may have been" } else { "was" };
     (!changed.is_empty()).then(|| {
         format!(
-            "{} was changed inside an attempt of the last loop '{}', and counts from now on: check what it says",
+            "{} {was} changed inside an attempt of the last loop '{}', and counts from now on: check what it says",
             changed.join(" and "),
             state.name
         )

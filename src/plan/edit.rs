@@ -113,28 +113,39 @@ pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result
     Ok(apply(text, edits))
 }
 
-/// `text` without what it claims to be done and `before` does not, in those sections whose name `is_meant`; and the names of
-/// those that claim something. `Status: done` becomes the word for what is planned, and ticks are taken away. In a section that
-/// was done `before`, ticks mean nothing.
+/// A plan without what agents have written into it that is not theirs to say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// The text of the plan.
+    pub text: String,
+    /// The branches whose sections claimed that something is done.
+    pub claimed: Vec<String>,
+    /// The branches whose sections had a line twice that may be there once.
+    pub doubled: Vec<String>,
+}
+
+/// `text` without what it claims to be done and `before` does not, in those sections whose name `is_meant`: `Status: done` becomes the
+/// word for what is planned, and ticks are taken away. In a section that was done `before`, ticks mean nothing. In all sections,
+/// without the lines that make a label stand there more often than `before`.
 #[must_use]
-pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool) -> (String, Vec<String>) {
+pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool) -> Cleared {
     let (outline, before) = (Outline::new(text), Outline::new(before));
     let open = format!("{}: {}", Label::Status.word(), OPEN[0]);
-    let (mut edits, mut names) = (Vec::new(), Vec::new());
-    for block in outline.sections.iter().filter(|block| is_meant(&block.name)) {
+    let (mut edits, mut cleared) = (Vec::new(), Cleared::default());
+    for block in &outline.sections {
         let old = before.sections.iter().find(|old| old.name == block.name);
-        if old.is_some_and(|old| old.fields.iter().any(says_done)) {
+        let surplus = surplus(block, old);
+        if !surplus.is_empty() {
+            cleared.doubled.push(block.name.clone());
+        }
+        edits.extend(surplus.iter().map(|field| (lines_of(field, text), String::new())));
+        if !is_meant(&block.name) || old.is_some_and(|old| old.fields.iter().any(says_done)) {
             continue;
         }
         let mut ticked: Vec<&str> = old.map(ticked).into_iter().flatten().collect();
         let claims = edits.len();
-        edits.extend(
-            block
-                .fields
-                .iter()
-                .filter(|field| says_done(field))
-                .map(|field| (field.bytes.clone(), open.clone())),
-        );
+        let kept = block.fields.iter().filter(|field| !surplus.iter().any(|other| other.line == field.line));
+        edits.extend(kept.filter(|field| says_done(field)).map(|field| (field.bytes.clone(), open.clone())));
         for task in block.tasks.iter().filter(|task| task.ticked) {
             match ticked.iter().position(|known| *known == task.text) {
                 Some(known) => drop(ticked.remove(known)),
@@ -142,10 +153,33 @@ pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool)
             }
         }
         if edits.len() > claims {
-            names.push(block.name.clone());
+            cleared.claimed.push(block.name.clone());
         }
     }
-    (apply(text, edits), names)
+    Cleared { text: apply(text, edits), ..cleared }
+}
+
+/// The fields of a section by which a label stands there more often than it may and than it did in the `old` one. Those with what
+/// the old one said stay.
+fn surplus<'b>(block: &'b Block, old: Option<&Block>) -> Vec<&'b Field> {
+    let mut surplus = Vec::new();
+    for label in Label::ALL {
+        let fields = |block: &'b Block| block.fields.iter().filter(move |field| field.label == label);
+        let old: Vec<&Field> =
+            old.iter().flat_map(|old| &old.fields).filter(|field| field.label == label).collect();
+        let is_old = |field: &&Field| old.iter().any(|old| old.value == field.value);
+        let (mut kept, new): (Vec<&Field>, Vec<&Field>) = fields(block).partition(is_old);
+        kept.extend(new);
+        surplus.extend(kept.into_iter().skip(old.len().max(1)));
+    }
+    surplus
+}
+
+/// The bytes of the lines of a field.
+fn lines_of(field: &Field, text: &str) -> Range<usize> {
+    let start = text[..field.bytes.start].rfind('\n').map_or(0, |before| before + 1);
+    let end = text[field.bytes.end..].find('\n').map_or(text.len(), |end| field.bytes.end + end + 1);
+    start..end
 }
 
 /// The texts of the ticked tasks of a section.

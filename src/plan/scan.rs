@@ -59,7 +59,7 @@ pub(super) enum Label {
 }
 
 impl Label {
-    const ALL: [Self; 4] = [Self::Goal, Self::Base, Self::Status, Self::PullRequest];
+    pub(super) const ALL: [Self; 4] = [Self::Goal, Self::Base, Self::Status, Self::PullRequest];
 
     pub(super) fn word(self) -> &'static str {
         match self {

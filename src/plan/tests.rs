@@ -285,11 +285,40 @@ fn what_is_claimed_to_be_done_since_is_open_again() {
     };
     let claimed = text("Status: done\nStatus: done\n", ["x", "x", "x", "X"]);
     let before = text("", [" ", "x", " ", "x"]);
-    let open = (text("Status: planned\nStatus: planned\n", ["x", "x", "x", " "]), vec!["b".to_owned()]);
-    assert_eq!(without_claims(&claimed, &before, &|_| true), open);
-    assert_eq!(without_claims(&open.0, &before, &|_| true), (open.0.clone(), Vec::new()));
-    assert_eq!(without_claims(&claimed, &before, &|name| name == "a"), (claimed.clone(), Vec::new()));
-    assert_eq!(without_claims(&claimed, "", &|_| true).1, ["a", "b"]);
+    let b = || vec!["b".to_owned()];
+    let open = text("Status: planned\n", ["x", "x", "x", " "]);
+    let cleared = Cleared { text: open.clone(), claimed: b(), doubled: b() };
+    assert_eq!(without_claims(&claimed, &before, &|_| true), cleared);
+    assert_eq!(without_claims(&open, &before, &|_| true), Cleared { text: open, ..Cleared::default() });
+    let once = text("Status: done\n", ["x", "x", "x", "X"]);
+    let cleared = Cleared { text: once, doubled: b(), ..Cleared::default() };
+    assert_eq!(without_claims(&claimed, &before, &|name| name == "a"), cleared);
+    assert_eq!(without_claims(&claimed, "", &|_| true).claimed, ["a", "b"]);
+}
+
+#[test]
+fn labels_that_were_added_since_are_taken_out_and_those_of_before_stay() {
+    let section =
+        |fields: &str| format!("## Branch: a\n{fields}\n- [ ] t\n\n## Branch: b\nGoal: g\n- [ ] t\n");
+    for (before, now, then) in [
+        (
+            "Goal: g\nStatus: planned\n",
+            "Status: done\nGoal: g\nStatus: planned\n",
+            "Goal: g\nStatus: planned\n",
+        ),
+        ("Goal: g\nStatus: done\n", "Status: done\nGoal: g\n- Status: done\n", "Status: done\nGoal: g\n"),
+        (
+            "- Goal: g\r\n- Base: m\r\n",
+            "- Goal: x\r\n- Goal: g\r\n- Base: m\r\n- Base: n\r\n",
+            "- Goal: g\r\n- Base: m\r\n",
+        ),
+        // A person had that there, who is told of it when the plan is read.
+        ("Goal: g\nGoal: h\n", "Goal: g\nGoal: h\n", "Goal: g\nGoal: h\n"),
+    ] {
+        let cleared = without_claims(&section(now), &section(before), &|_| true);
+        assert_eq!(cleared.text, section(then), "{now}");
+        assert_eq!(cleared.claimed, [""; 0]);
+    }
 }
 
 #[test]

@@ -78,6 +78,12 @@ impl WatchedConfig {
         (now != self.began).then_some(difference)
     }
 
+    /// The same where nobody knows what attempts have changed.
+    #[must_use]
+    pub fn difference_in_doubt(&self) -> Option<Difference> {
+        (self.digest() != self.began).then_some(Difference::Inside)
+    }
+
     /// Empty for what is no file that can be read: a stream is read once, by those whom it is for.
     fn digest(&self) -> String {
         let is_file = self.path.metadata().is_ok_and(|found| found.is_file());

@@ -2,6 +2,7 @@
 
 use chrono::Local;
 
+use super::config_watch::WatchedConfig;
 use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::log_of_state;
@@ -9,6 +10,7 @@ use super::recovery::ReadOn;
 use super::run_folder;
 use super::state::State;
 use super::state_file::StateFile;
+use super::state_seal::SealKey;
 use crate::engine::event::{LoopIdentity, Stamped, Unwritten};
 use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
@@ -42,7 +44,12 @@ pub fn book(
     if let Some(step) = read_on.and_then(|read_on| read_on.step.as_deref()) {
         iterations.add_missing(step)?;
     }
-    StateFile::new(&project.state(), state.clone()).take(&stamped, state.log_read)?;
+    let mut ended = state.clone();
+    if state.tally.in_attempt || read_on.is_some_and(|read_on| read_on.was_in_attempt) {
+        ended.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends);
+    }
+    let key = SealKey::of_own(project, state.seal.as_deref());
+    StateFile::new(&project.state(), ended).sealed_with(key).take(&stamped, state.log_read)?;
     iterations.take(&stamped)?;
     if !project.is_of_branch() {
         return run_folder::write_end(project, &state.run, &line_of(&stamped));

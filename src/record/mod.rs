@@ -32,6 +32,7 @@ pub mod state;
 pub mod state_file;
 mod state_fold;
 mod state_head;
+pub mod state_seal;
 pub mod tail;
 pub mod trust;
 mod whole_lines;

@@ -18,6 +18,7 @@ use super::run_folder::{self, RunStart};
 use super::session::Session;
 use super::state::{self, Extent, Found, Setup, State};
 use super::state_file::StateFile;
+use super::state_seal::SealKey;
 use crate::engine::context::Listener;
 use crate::engine::event::{LoopIdentity, Stamped, Stream};
 use crate::engine::fact::{Asked, Fact, Word};
@@ -86,17 +87,18 @@ impl Recorder {
         let state = State { session_log, records, setup, argv, ..State::begun(identity, process) };
         // Until now the last run is the newest one: what it has left can still be resumed.
         warnings.extend(register(&project, &state));
-        let signer = Signer::of(&project).unwrap_or_else(|error| {
+        let keys = Signer::of(&project).and_then(|signer| Ok((signer, SealKey::of(&project)?)));
+        let (signer, seal_key) = keys.unwrap_or_else(|error| {
             warnings.push(format!(
-                "requests to this loop need no signature, so that an agent could write one itself: {error}"
+                "requests to this loop and its state have no signature, so that an agent could write them itself: {error}"
             ));
-            None
+            (None, None)
         });
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
             iterations,
-            state: StateFile::new(&project.state(), state),
+            state: StateFile::new(&project.state(), state).sealed_with(seal_key),
             requests: Arc::new(Requests::new(project.requests(), &identity.run, signer)),
             warnings,
             project,

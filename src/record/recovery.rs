@@ -30,6 +30,8 @@ const OF_NO_STATE: [&str; 8] =
 pub struct ReadOn {
     /// The run that was cut off.
     from: String,
+    /// An attempt was under way as the state has it, whatever the log says: an agent can add to that.
+    pub was_in_attempt: bool,
     /// Attempts that had ended.
     pub attempts: u64,
     /// What they have cost, in US dollars, as far as agents reported it.
@@ -40,7 +42,7 @@ pub struct ReadOn {
 
 impl ReadOn {
     fn of(state: &State) -> Self {
-        Self { from: state.run.clone(), ..Self::default() }
+        Self { from: state.run.clone(), was_in_attempt: state.tally.in_attempt, ..Self::default() }
     }
 
     /// What the user should know of attempts that were not booked.

@@ -11,6 +11,7 @@ use super::config_watch::WatchedConfig;
 use super::older_state;
 use super::plain_toml;
 use super::state_head::Head;
+use super::state_seal::Seal;
 use super::worker::{self, Worker};
 use crate::engine::event::LoopIdentity;
 use crate::engine::fact::{TaskAtWork, TaskCounts};
@@ -214,6 +215,9 @@ pub struct State {
     /// Whether its run holds the lock at this moment: see [`super::lookup::Loop::at`].
     #[serde(skip)]
     pub is_held: bool,
+    /// The seal of the file that the whole of it was read from, see [`super::state_seal`].
+    #[serde(skip)]
+    pub seal: Option<Box<Seal>>,
     /// What happened so far.
     #[serde(flatten)]
     pub tally: Tally,
@@ -286,7 +290,10 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
     let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
     match state.map_or_else(|| toml::from_str::<State>(text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),
-        Ok(state) => Found::State(Box::new(state)),
+        Ok(state) => {
+            let seal = Seal::of(text).filter(|_| extent == Extent::Whole);
+            Found::State(Box::new(State { seal: seal.map(Box::new), ..state }))
+        }
         Err(_) if text.trim().is_empty() => Found::Damaged("it is empty".to_owned()),
         Err(error) => match (toml::from_str::<Versioned>(text), older_state::read(text)) {
             (Ok(Versioned { version }), _) if version > VERSION => newer(version),
@@ -370,6 +377,7 @@ impl State {
             cwd,
             is_held: false,
             process,
+            seal: None,
             tally: Tally::default(),
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::state::{Extent, Found, State, is_json, read};
+use super::state_seal::SealKey;
 use super::worker;
 use crate::engine::event::Stamped;
 use crate::engine::stop::Change;
@@ -17,6 +18,7 @@ use crate::files::{FileError, FileId};
 pub struct StateFile {
     path: PathBuf,
     state: State,
+    key: Option<SealKey>,
     /// The file that was last written; `None` before the first time.
     written: Option<FileId>,
 }
@@ -25,7 +27,12 @@ impl StateFile {
     /// Nothing is written before the loop starts.
     #[must_use]
     pub fn new(path: &Path, state: State) -> Self {
-        Self { path: path.to_owned(), state, written: None }
+        Self { path: path.to_owned(), state, key: None, written: None }
+    }
+
+    /// The same; each file is sealed with the key, if there is one.
+    pub(super) fn sealed_with(self, key: Option<SealKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// When the loop began, in place of when this process did.
@@ -76,7 +83,11 @@ impl StateFile {
         let text = if is_json(&self.path) {
             worker::write(&self.state).map_err(std::io::Error::from)
         } else {
-            toml::to_string(&self.state).map_err(std::io::Error::other)
+            let sealed = |text: String| match &self.key {
+                Some(key) => key.seal(&text),
+                None => text,
+            };
+            toml::to_string(&self.state).map(sealed).map_err(std::io::Error::other)
         };
         let text = text.map_err(|reason| FileError { path: self.path.clone(), reason })?;
         self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);

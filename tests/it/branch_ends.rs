@@ -290,3 +290,37 @@ fn a_branch_that_is_not_done_and_has_no_section_any_more_is_told() {
     let run = project.scratch.run("loop build");
     assert!(run.code == Some(0) && run.stdout.contains("All branches are done"), "{run:?}");
 }
+
+#[test]
+fn lines_that_agents_add_to_every_section_stop_no_later_build() {
+    for is_killed in [false, true] {
+        let text = plan(&[("one", 1), ("two", 1)]).replace("\nBase:", "\nStatus: planned\nBase:");
+        let project = BranchProject::without_remote(&text);
+        let main_plan = project.scratch.path("IMPLEMENTATION_PLAN.md");
+        let then = if is_killed { "touch \"$HOME/marked\"; exec sleep 600" } else { ":" };
+        let marks = format!("sed -i 's/^Goal: .*/&\\nStatus: done/' '{}'", main_plan.display());
+        project.agent(&format!("{marks}; {then}; work; end"));
+        if is_killed {
+            let ralph = Started::new(&project.scratch, "loop build --jobs 1");
+            let marked = project.scratch.outside().join("home/marked");
+            wait_for("the agent", || marked.exists().then_some(()));
+            drop(ralph); // kill -9
+            project.agent("work; end");
+        }
+        let run = project.scratch.run("loop build --jobs 1");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let told = "had a Goal, Base, Status or PR more than when the run began";
+        assert!(run.stderr.contains(told), "{run:?}");
+        for branch in ["one", "two"] {
+            assert_eq!(project.commits(branch).last().unwrap(), &format!("Do 1 of {branch}"), "{run:?}");
+        }
+        assert_eq!(project.plan().matches("Status:").count(), 2, "{}", project.plan());
+        let run = project.scratch.run("loop build --jobs 1");
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    // What a person has written is checked.
+    let text = plan(&[("one", 1)]).replace("\nBase:", "\nStatus: planned\nStatus: planned\nBase:");
+    let project = BranchProject::without_remote(&text);
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(1) && run.stderr.contains("branch 'one' has a second 'Status:'"), "{run:?}");
+}

@@ -18,6 +18,15 @@ fn at_limit(body: &str) -> Scratch {
     scratch
 }
 
+/// A loop that was killed in its first attempt, which had changed the validation.
+fn cut_off() -> Scratch {
+    let scratch = project(&format!("{TRUE}touch ../changed; sleep 600"));
+    let started = Started::new(&scratch, "prompt p.md 2");
+    wait_for("the change", || crate::policies::beside(&scratch, "changed").exists().then_some(()));
+    drop(started);
+    scratch
+}
+
 #[test]
 fn what_an_agent_has_changed_is_not_taken_up_unseen() {
     let scratch = at_limit(TRUE);
@@ -141,10 +150,7 @@ fn what_a_person_has_changed_is_told() {
 
 #[test]
 fn an_attempt_that_was_cut_off_may_have_changed_it() {
-    let scratch = project(&format!("{TRUE}touch ../changed; sleep 600"));
-    let started = Started::new(&scratch, "prompt p.md 2");
-    wait_for("the change", || crate::policies::beside(&scratch, "changed").exists().then_some(()));
-    drop(started);
+    let scratch = cut_off();
     let run = scratch.run("resume");
     assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
 }
@@ -159,4 +165,88 @@ fn a_loop_that_starts_afresh_reports_once_what_an_agent_has_changed_before() {
         assert_end(&scratch, &run, 0, "complete", "stopped");
         assert_eq!(run.stderr.matches(COUNTS).count(), expected, "{run:?}");
     }
+}
+
+#[test]
+fn a_state_that_an_agent_has_written_says_nothing_about_what_it_changed() {
+    let forged = [
+        ("changed_inside = true", "changed_inside = false"),
+        ("in_attempt = true", "in_attempt = false"),
+        ("version = 1", "version = 1\n# as it was"),
+    ];
+    for (from, to) in forged {
+        let scratch = if from.starts_with("in_attempt") { cut_off() } else { at_limit(TRUE) };
+        let text = scratch.read(".ralph/state.toml");
+        assert!(text.contains(from), "{text}");
+        scratch.write(".ralph/state.toml", text.replace(from, to));
+        for args in ["resume prompt --max-iterations 2", "prompt p.md 1 --resume"] {
+            let run = scratch.run(args);
+            let refused = "ralph.toml is not as it was when loop 'prompt' began, and .ralph/state.toml is not as ralph has written";
+            assert!(run.code == Some(1) && run.stderr.contains(refused), "{to}: {run:?}");
+            assert_eq!(attempts(&scratch), 1);
+        }
+        // Nor does a loop that books only the end of a dead one make it true.
+        let _ = scratch.run("cancel");
+        let run = scratch.run("prompt p.md 1 --resume");
+        assert!(run.code == Some(1) && run.stderr.contains("--accept-config"), "{to}: {run:?}");
+        agent(&scratch, "complete");
+        let run = scratch.run("prompt p.md 1 --resume --accept-config");
+        assert!(run.code == Some(0) && run.stderr.contains(TOLD), "{to}: {run:?}");
+    }
+}
+
+#[test]
+fn a_state_that_was_lost_says_nothing_about_what_an_agent_changed() {
+    let scratch = at_limit(TRUE);
+    std::fs::remove_file(scratch.path(".ralph/state.toml")).unwrap();
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(1) && run.stderr.contains("go on with --accept-config"), "{run:?}");
+    assert_eq!(attempts(&scratch), 1);
+    // Where nothing has changed, nothing is asked.
+    scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(4) && attempts(&scratch) == 2, "{run:?}");
+}
+
+#[test]
+fn a_loop_under_another_name_in_the_state_is_not_that_of_a_clone() {
+    let scratch = at_limit(TRUE);
+    let text = scratch.read(".ralph/state.toml").replace("changed_inside = true", "changed_inside = false");
+    scratch.write(".ralph/state.toml", text.replace("name = \"prompt\"", "name = \"other\""));
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(1) && run.stderr.contains("go on with --accept-config"), "{run:?}");
+    assert_eq!(attempts(&scratch), 1);
+}
+
+#[test]
+fn what_an_attempt_changed_that_was_cut_off_is_known_when_the_loop_was_ended_since() {
+    let scratch = cut_off();
+    assert_eq!(scratch.run("cancel").code, Some(0));
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+}
+
+#[test]
+fn lines_that_an_agent_adds_to_the_log_end_no_attempt() {
+    let end = r#"sed -n 's/"event":"attempt_started".*/"event":"attempt_ended"/p' .ralph/runs/*/*.events.jsonl | tail -n 1"#;
+    let line = r#","balance":null,"changed":null,"complete":false,"duration_s":0.1,"elapsed_s":0.1,"exit_code":0,"failure":null,
+        "head":null,"iteration":1,"means":"continue","replan":false,"retry":0,"signal":null,"skipped_lines":0,
+        "spent":{"input_tokens":0,"output_tokens":0},"status":"success","unproven":true,
+        "usage":{"input_tokens":0,"output_tokens":0}}"#
+        .replace("\n        ", "");
+    let scratch = project(&format!(
+        "{TRUE}echo \"$({end})\"'{line}' >> .ralph/runs/*/*.events.jsonl; touch ../changed; sleep 600"
+    ));
+    let started = Started::new(&scratch, "prompt p.md 2");
+    wait_for("the change", || crate::policies::beside(&scratch, "changed").exists().then_some(()));
+    drop(started);
+    let run = scratch.run("resume");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+    let run = scratch.run("cancel");
+    assert!(
+        format!("{run:?}").contains("1 attempt that it had not booked is counted"),
+        "the line is one of ours: {run:?}"
+    );
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
 }

@@ -521,6 +521,6 @@ fn a_key_that_cannot_be_used_is_reported_and_requests_are_taken_without_it() {
     go(&scratch, 1);
     let ended = ralph.finish();
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"), "{ended:?}");
-    assert!(ended.stderr.contains("requests to this loop need no signature"), "{ended:?}");
+    assert!(ended.stderr.contains("requests to this loop and its state have no signature"), "{ended:?}");
     assert!(ended.stderr.contains("user.key: it is not the key that ralph has made"), "{ended:?}");
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::branch_project::{BranchProject, plan};
+use crate::run_tasks;
 use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, finish};
 use crate::workers::Tmux;
 
@@ -379,4 +380,18 @@ fn nor_has_the_state_of_a_worker_and_it_goes_on_with_them() {
     let args = fs::read_to_string(tmux.scratch.home().join("args")).unwrap();
     let whole = format!("--header {TOKEN} {GIVEN}\n");
     assert!(!args.is_empty() && args == whole.repeat(args.lines().count()), "{args}");
+}
+
+#[test]
+fn a_file_that_an_agent_names_after_a_secret_is_kept_without_it() {
+    let scratch = run_tasks::tasks(
+        "if [ $verifies = 1 ]; then pass; else touch \"x-$API_TOKEN\"; git add .; git commit -qm x; done_; fi",
+    );
+    run_tasks::add(&scratch, "task");
+    let ended = Scratch::finish(scratch.ralph("run --all").env("API_TOKEN", TOKEN));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let journal = scratch.run("journal").stdout + &scratch.run("journal --json").stdout;
+    assert!(journal.contains("x-[redacted:API_TOKEN]") && !journal.contains(TOKEN), "{journal}");
+    let found = Command::new("grep").args(["-rlaF", TOKEN]).arg(scratch.path(".ralph")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }

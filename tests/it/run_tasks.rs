@@ -10,7 +10,7 @@ use crate::policies::{agent, assert_end, attempts, beside, project, prompt, sign
 use crate::scratch::{Run, Scratch, finish, wait_for};
 
 /// What a task's agent can do: its `$id`, whether it only `$verifies`, and what it says. A commit is one file.
-const WORDS: &str = r#"
+pub(crate) const WORDS: &str = r#"
 id=$(sed -n 's/^## Your task: //p' ../prompt-$n)
 verifies=$(grep -c '^# Verify the task' ../prompt-$n)
 work() { echo $n > work-$id; git add work-$id; git commit -qm "$id"; }

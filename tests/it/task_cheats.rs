@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::policies::{attempts, beside, prompt};
-use crate::run_tasks::{GOOD, add, ends, log, status, tasks};
-use crate::scratch::{Run, Scratch};
+use crate::policies::{agent, attempts, beside, prompt};
+use crate::run_tasks::{GOOD, WORDS, add, ends, log, status, tasks};
+use crate::scratch::{Run, Scratch, Started, wait_for};
 
 fn run(scratch: &Scratch, args: &str) -> Run {
     let mut run = scratch.ralph(args);
@@ -375,4 +375,68 @@ fn a_shell_that_an_agent_puts_on_the_path_runs_no_validation() {
     let ended = crate::policies::run(&scratch, "run --all", &["--validate", "false"]);
     ends(&scratch, &ended, 4, "tasks_failed");
     assert!(beside(&scratch, "bin/sh").exists());
+}
+
+#[test]
+fn what_a_killed_run_has_reported_of_other_words_keeps_the_next_one_from_ending_well() {
+    for (forged, told) in [
+        (
+            "delete from dependencies; update tasks set title = 'trivial' where title = 'hard'",
+            "has changed the words of",
+        ),
+        (
+            "delete from dependencies; delete from tasks where title = 'hard'",
+            "has removed 1 task from the graph",
+        ),
+    ] {
+        let killed = "touch ../told; sleep 600";
+        let scratch =
+            tasks(&format!("[ $n != 1 ] || {}; [ $n = 1 ] || {{ {killed}; }}; {GOOD}", sql(forged)));
+        let own = add(&scratch, "own");
+        add(&scratch, &format!("hard --after {own}"));
+        add(&scratch, "other");
+        // The second agent is put to its task when the first one's writing was reported.
+        let started = Started::new(&scratch, "run --all --no-verify");
+        wait_for("the second agent", || beside(&scratch, "told").exists().then_some(()));
+        drop(started); // kill -9
+        agent(&scratch, &format!("{WORDS}\n{GOOD}"));
+        let ended = run(&scratch, "run --all --no-verify");
+        ends(&scratch, &ended, 4, "unproven");
+        assert!(ended.stderr.contains(told), "{forged}: {ended:?}");
+        // It has ended: it is told once.
+        let ended = run(&scratch, "run --all --no-verify");
+        ends(&scratch, &ended, 0, "complete");
+        assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_an_agent_writes_into_the_database_is_told_and_the_task_is_worked_on() {
+    let forge = sql(
+        "update tasks set work = 3, status = 4, ready = 0 where title = 'hard'; delete from ready where task = 2",
+    );
+    let scratch = tasks(&format!("[ $n != 1 ] || {forge}; {GOOD}"));
+    add(&scratch, "own");
+    let hard = add(&scratch, "hard");
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    assert!(ended.stderr.contains(&format!("{hard} hard was called failed in the graph")), "{ended:?}");
+    let worked = (1..=attempts(&scratch))
+        .any(|number| prompt(&scratch, number).contains(&format!("## Your task: {hard}")));
+    assert!(worked && status(&scratch, &hard) == "done", "{ended:?}");
+}
+
+#[test]
+fn a_claim_that_an_agent_changes_in_the_database_is_told_and_the_task_comes_again() {
+    let forge = sql("update tasks set fence = fence + 1 where status = 1");
+    let scratch = tasks(&format!("[ $n != 1 ] || {forge}; {GOOD}"));
+    let own = add(&scratch, "own");
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    let told = format!("another program than ralph has changed the claim of {own} own in the graph");
+    assert_eq!(ended.stderr.matches(&told).count(), 1, "{ended:?}");
+    assert_eq!(
+        log(&scratch, &own).first().unwrap(),
+        "released: another program than ralph has changed its claim"
+    );
 }

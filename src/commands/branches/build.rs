@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 
-use super::kept_plan::{KeptPlan, take_claims_of_killed_back};
+use super::kept_plan::{self, KeptPlan, take_claims_of_killed_back};
 use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
@@ -76,8 +76,10 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
-    // What is wrong with the plan is told before anything is asked of git.
-    planned::read(project, settings)?;
+    // What is wrong with the plan is told before anything is asked of git; what agents of a killed run did to it is put right first.
+    if !kept_plan::is_there(project) {
+        planned::read(project, settings)?;
+    }
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), Plan::None, BTreeMap::default(), REPLAN_BRANCHES)
         .read()

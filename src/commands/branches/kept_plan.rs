@@ -43,6 +43,13 @@ impl KeptPlan {
     }
 }
 
+/// Whether a run is under way or was killed, whose agents may have changed the plan.
+#[must_use]
+pub(super) fn is_there(project: &Project) -> bool {
+    let folders = own::entries(&project.runs()).unwrap_or_default();
+    folders.iter().any(|folder| folder.join(FILE).exists())
+}
+
 /// Opens again what has been marked as done in the plan since runs began that were killed, as these would have done at their end.
 /// Answers a notice for each.
 ///

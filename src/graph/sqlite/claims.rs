@@ -110,6 +110,15 @@ pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<
     give_back(graph, seq, &log)
 }
 
+pub(super) fn release_changed(graph: &Connection, id: &str, run: &str) -> Fallible<bool> {
+    let query = "SELECT seq FROM tasks WHERE id = ?1 AND status = 1 AND run = ?2";
+    let seq = graph.prepare_cached(query)?.query_row([id, run], |row| row.get(0)).optional()?;
+    if let Some(seq) = seq {
+        give_back(graph, seq, "released: another program than ralph has changed its claim")?;
+    }
+    Ok(seq.is_some())
+}
+
 pub(super) fn mark_unverified(graph: &Connection, claim: &Claim, commit: Option<&str>) -> Fallible<()> {
     let seq = held(graph, claim)?;
     let update = "UPDATE tasks SET unverified = 1, done_at_commit = ?2 WHERE seq = ?1";

@@ -244,6 +244,10 @@ impl Store for SqliteStore {
         self.write(|graph| claims::release(graph, claim, why))
     }
 
+    fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError> {
+        self.write(|graph| claims::release_changed(graph, id, run))
+    }
+
     fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError> {
         self.write(|graph| claims::mark_unverified(graph, claim, commit))
     }
@@ -319,28 +323,40 @@ impl Store for SqliteStore {
             }
             unbooked::doubts(graph, &path, (run, &booked), seals, is_first)
         };
+        let told = seals.as_ref().map(|seals| seals.told.clone()).unwrap_or_default();
+        let known =
+            |graph: &Connection| -> Fallible<_> { Ok((seals::identity(graph)?, seals::debt(graph)?)) };
         let sound = self.read(|graph| {
             let doubts = look(graph, seals.as_ref())?;
-            Ok(if doubts.is_empty() { Some(seals::identity(graph)?) } else { None })
+            Ok(if doubts.is_empty() { Some((doubts.untold(graph, &told)?, known(graph)?)) } else { None })
         })?;
-        let (found, seen) = match sound {
-            Some(seen) => (Unbooked::default(), seen),
+        let (found, (seen, debt)) = match sound {
+            Some(sound) => sound,
             None => self.write(|graph| {
                 // Another run may have put it right meanwhile.
                 let doubts = look(graph, seals.as_ref())?;
+                let untold = doubts.untold(graph, &told)?;
                 let found = unbooked::put_right(graph, &doubts, seals.is_some())?;
                 if let Some(seals) = &mut seals {
                     seals.reopened.extend(doubts.reopened());
                 }
-                Ok((found, seals::identity(graph)?))
+                Ok((found.and(untold), known(graph)?))
             })?,
         };
         if let Some(seals) = &mut seals {
-            seals.seen = seen;
+            (seals.seen, seals.told) = (seen, debt);
         }
         self.seals = seals;
         self.looked_at = Some(version);
         Ok(found)
+    }
+
+    fn settle_doubts(&mut self) -> Result<(), GraphError> {
+        let told = self.seals.as_mut().map(|seals| std::mem::take(&mut seals.told)).unwrap_or_default();
+        if told == seals::Debt::default() {
+            return Ok(());
+        }
+        self.write(|graph| seals::settle(graph, &told))
     }
 
     fn is_as_looked_at(&self) -> Result<bool, GraphError> {

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use super::files::Files;
 use super::schema::TABLES;
 use super::seals::{self, Seals};
-use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older};
+use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older, schema};
 use crate::files::own;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
@@ -25,7 +25,7 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// The version of the schema, in the header as well. A database with another one is refused.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
@@ -247,6 +247,15 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
         if user_version > VERSION {
             let what = format!("was written by a newer ralph (version {user_version}, known is {VERSION})");
             return Err(foreign(what, "use that ralph").into());
+        }
+        // With our tables it is not older: another program has set its version back.
+        if user_version < VERSION && schema::require(&connection, path).is_err() {
+            let what = format!(
+                "was written by an earlier ralph, and is not taken over (version {user_version} of the schema, known is {VERSION})"
+            );
+            let advice = "export its tasks with that ralph ('ralph task export'), move it away with its -wal and -shm files, and \
+                          import them";
+            return Err(foreign(what, advice).into());
         }
         return require_version(&connection, path).map(|()| Origin::Ours);
     }

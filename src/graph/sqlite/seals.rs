@@ -16,20 +16,20 @@ use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
 /// The seal that a row of `tasks` should have: of the graph, of what the task is and when it is worked on (its words, what it is a
-/// part of and waits for, its priority; with its own number, by which others name it, and the name of its feature, by which people
+/// part of and waits for, its priority, whether that is in doubt; with its own number, by which others name it, and the name of its feature, by which people
 /// do), and of its state.
 pub(super) const SEAL: &str =
-    "seal(10, (SELECT graph FROM sealed), id, seq, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
+    "seal(11, (SELECT graph FROM sealed), id, seq, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
     (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0, priority,
-    (SELECT group_concat(blocker ORDER BY blocker) FROM dependencies WHERE blocked = tasks.seq),
+    (SELECT group_concat(blocker ORDER BY blocker) FROM dependencies WHERE blocked = tasks.seq), doubted,
     work, done_by, unverified, done_at_commit, (SELECT times FROM reopened WHERE task = tasks.seq))";
 /// The seal that the row of `sealed` should have.
-pub(super) const SEAL_OF_NUMBER: &str = "seal(2, graph, changes, tasks, ids, reopenings)";
+pub(super) const SEAL_OF_NUMBER: &str = "seal(2, graph, changes, tasks, ids, reopenings, missing, uncounted)";
 /// How many of the values that are sealed say whose state it is: the graph, and the task or the change.
 const SUBJECT: usize = 2;
 /// The columns of a task that its seal covers.
-const COLUMNS: [&str; 8] =
-    ["title", "parent", "feature", "priority", "work", "done_by", "unverified", "done_at_commit"];
+const COLUMNS: [&str; 9] =
+    ["title", "parent", "feature", "priority", "work", "done_by", "unverified", "done_at_commit", "doubted"];
 
 /// What a store with a key knows of seals.
 #[derive(Debug, Clone)]
@@ -39,11 +39,13 @@ pub(super) struct Seals {
     pub(super) seen: Option<Identity>,
     /// What was opened again through this store.
     pub(super) reopened: HashSet<i64>,
+    /// What this store has answered, and no run has settled yet.
+    pub(super) told: Debt,
 }
 
 impl Seals {
     pub(super) fn of(key: Key) -> Self {
-        Self { key: Arc::new(key), seen: None, reopened: HashSet::new() }
+        Self { key: Arc::new(key), seen: None, reopened: HashSet::new(), told: Debt::default() }
     }
 
     /// Refuses another graph than the one that was seen, or an older state of it.
@@ -167,7 +169,7 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     if (tasks, ids, reopenings) != (0, 0, 0) {
         let seal = format!(
             "UPDATE sealed SET tasks = tasks + ?1, ids = ids + ?2, reopenings = reopenings + ?3, changes = changes + 1,
-            seal = seal(2, graph, changes + 1, tasks + ?1, ids + ?2, reopenings + ?3) WHERE seal IS {SEAL_OF_NUMBER}"
+            seal = seal(2, graph, changes + 1, tasks + ?1, ids + ?2, reopenings + ?3, missing, uncounted) WHERE seal IS {SEAL_OF_NUMBER}"
         );
         graph.prepare_cached(&seal)?.execute([tasks, ids, reopenings])?;
     }
@@ -216,6 +218,55 @@ pub(super) fn seal_anew(graph: &Connection) -> Fallible<()> {
         INSERT INTO touched (task, is_sound) SELECT seq, 1 FROM tasks WHERE true ON CONFLICT (task) DO UPDATE SET is_sound = 1;",
     )?;
     seal_number(graph)
+}
+
+/// What another program has changed in a graph and cannot be put right, until a run has ended that has reported it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Debt {
+    /// The tasks of which that is.
+    pub(super) tasks: HashSet<i64>,
+    /// How many tasks were removed.
+    pub(super) missing: i64,
+    /// How many there should be is not known.
+    pub(super) is_uncounted: bool,
+}
+
+/// What the graph says that is in doubt.
+pub(super) fn debt(graph: &Connection) -> Fallible<Debt> {
+    let mut statement = graph.prepare_cached("SELECT seq FROM tasks WHERE doubted <> 0")?;
+    let tasks = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let (missing, is_uncounted) = debt_of_number(graph)?;
+    Ok(Debt { tasks, missing, is_uncounted })
+}
+
+/// How many tasks were removed, and whether nobody knows how many there should be.
+pub(super) fn debt_of_number(graph: &Connection) -> Fallible<(i64, bool)> {
+    let mut query = graph.prepare_cached("SELECT missing, uncounted FROM sealed")?;
+    let debt = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(debt.optional()?.unwrap_or_default())
+}
+
+/// Keeps in the graph that so many more tasks were removed, or that nobody knows how many there should be, and seals their number.
+pub(super) fn owe(graph: &Connection, missing: i64, is_uncounted: bool) -> Fallible<()> {
+    let update = "UPDATE sealed SET missing = missing + ?1, uncounted = uncounted OR ?2";
+    graph.prepare_cached(update)?.execute((missing, is_uncounted))?;
+    seal_number(graph)
+}
+
+/// Takes out of the graph what was in doubt and is reported.
+pub(super) fn settle(graph: &Connection, told: &Debt) -> Fallible<()> {
+    let mut update = graph.prepare_cached("UPDATE tasks SET doubted = 0 WHERE seq = ?1 AND doubted <> 0")?;
+    for seq in &told.tasks {
+        update.execute([seq])?;
+    }
+    let settle = format!(
+        "UPDATE sealed SET missing = max(missing - ?1, 0), uncounted = uncounted AND NOT ?2, changes = changes + 1
+        WHERE seal IS {SEAL_OF_NUMBER}"
+    );
+    if graph.prepare_cached(&settle)?.execute((told.missing, told.is_uncounted))? > 0 {
+        graph.prepare_cached(&format!("UPDATE sealed SET seal = {SEAL_OF_NUMBER}"))?.execute([])?;
+    }
+    Ok(())
 }
 
 /// Which graph it is, and how far it has come.

@@ -12,7 +12,7 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction};
 
 use super::rebuild::{is_up_to_date, rebuild};
-use super::seals::{self, SEAL, Seals, Tally};
+use super::seals::{self, Debt, SEAL, Seals, Tally};
 use super::task_log::write_log;
 use super::{Fallible, Fault, number, queries};
 use crate::graph::error::GraphError;
@@ -36,12 +36,17 @@ const DANGLING: &str = "DELETE FROM dependencies WHERE blocker NOT IN (SELECT se
 const REWRITTEN: &str =
     "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
 
+/// What `work` says of a task that has failed.
+const FAILED: i64 = 3;
+
 /// What is wrong in a graph.
 #[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own, and found by itself")]
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     /// Called done, and nobody has booked them.
     unbooked: Vec<i64>,
+    /// Called failed, and nobody has given them up.
+    given_up: Vec<i64>,
     /// Such ones that were opened again before, and that another key has sealed: two runs would do that for ever.
     contested: Vec<i64>,
     /// Their words, priorities, or what they are parts of or wait for, are not those that were sealed.
@@ -59,6 +64,8 @@ pub(super) struct Doubts {
     believed: u64,
     /// States, counts or lists are not what follows from the graph.
     is_out_of_date: bool,
+    /// What was in doubt before, and is sealed as such.
+    debt: Debt,
 }
 
 impl Doubts {
@@ -66,6 +73,7 @@ impl Doubts {
         // What is believed is nothing to put right.
         let Self {
             unbooked,
+            given_up,
             contested,
             rewritten,
             stale,
@@ -75,8 +83,9 @@ impl Doubts {
             is_unsealed,
             is_out_of_date,
             believed: _,
+            debt: _,
         } = self;
-        let tasks = [unbooked, contested, rewritten, stale];
+        let tasks = [unbooked, given_up, contested, rewritten, stale];
         let is_else =
             *is_uncounted || *is_reopened_unseen || *is_unsealed || *is_out_of_date || *missing != 0;
         !is_else && tasks.iter().all(|tasks| tasks.is_empty())
@@ -84,7 +93,18 @@ impl Doubts {
 
     /// The tasks that are opened again.
     pub(super) fn reopened(&self) -> impl Iterator<Item = i64> + '_ {
-        self.unbooked.iter().copied()
+        self.unbooked.iter().chain(&self.given_up).copied()
+    }
+
+    /// What is in doubt, and is not among what was `told`.
+    pub(super) fn untold(&self, graph: &Connection, told: &Debt) -> Fallible<Unbooked> {
+        let untold = self.debt.tasks.difference(&told.tasks);
+        Ok(Unbooked {
+            rewritten: untold.map(|&seq| queries::task(graph, seq)).collect::<Fallible<_>>()?,
+            missing: (self.debt.missing - told.missing).max(0).unsigned_abs(),
+            is_uncounted: self.debt.is_uncounted && !told.is_uncounted,
+            ..Unbooked::default()
+        })
     }
 
     /// All tasks whose words do not fit are new ones, which another program has added: that makes nothing done.
@@ -100,6 +120,7 @@ struct Row {
     is_done: bool,
     seal: Option<Vec<u8>>,
     right: Option<Vec<u8>>,
+    is_doubted: bool,
 }
 
 /// The tasks that there are.
@@ -183,8 +204,10 @@ pub(super) fn doubts(
         && !doubts.is_unsealed
         && !matches!(tally, Tally::Ours { is_reopened_as_sealed: true, .. });
     let query = match seals {
-        Some(_) => format!("SELECT seq, work, status, seal, {SEAL}, mark(id) FROM tasks"),
-        None => "SELECT seq, work, status, NULL, NULL, 0 FROM tasks WHERE status = 2 OR work = 2".to_owned(),
+        Some(_) => format!("SELECT seq, work, status, seal, {SEAL}, mark(id), doubted FROM tasks"),
+        None => {
+            "SELECT seq, work, status, NULL, NULL, 0, 0 FROM tasks WHERE status = 2 OR work = 2".to_owned()
+        }
     };
     let mut statement = graph.prepare_cached(&query)?;
     let mut rows = statement.query([])?;
@@ -197,6 +220,7 @@ pub(super) fn doubts(
             is_done: row.get::<_, i64>(2)? == number(Status::Done),
             seal: row.get(3)?,
             right: row.get(4)?,
+            is_doubted: row.get(6)?,
         };
         found.add(&row, mark);
         match seals {
@@ -207,7 +231,11 @@ pub(super) fn doubts(
         }
     }
     match tally {
-        Tally::Ours { tasks, ids, .. } => doubts.missing = found.missing_of(tasks, ids),
+        Tally::Ours { tasks, ids, .. } => {
+            doubts.missing = found.missing_of(tasks, ids);
+            let all = seals::debt_of_number(graph)?;
+            (doubts.debt.missing, doubts.debt.is_uncounted) = all;
+        }
         _ => doubts.is_uncounted = seals.is_some() && !doubts.is_unsealed,
     }
     Ok(doubts)
@@ -216,22 +244,25 @@ pub(super) fn doubts(
 impl Doubts {
     /// Looks at a task that should have a seal.
     fn look_at(&mut self, graph: &Connection, row: &Row, seals: &Seals) -> Fallible<()> {
-        let Row { seq, work, is_done, seal, right } = row;
+        let Row { seq, work, is_done, seal, right, is_doubted } = row;
         let has_its_words = row.has_its_words();
         if !has_its_words {
             self.rewritten.push(*seq);
+        } else if *is_doubted {
+            self.debt.tasks.insert(*seq);
         }
         let is_as_sealed = right.is_some() && seal == right && !self.is_reopened_unseen;
-        let is_finished = match work {
+        let is_finished = match *work {
             // A group is what its parts make it.
             0 => !has_its_words || *is_done && !has_parts(graph, *seq)?,
-            2 => !is_as_sealed,
+            2 | FAILED => !is_as_sealed,
             // What follows from the graph has no seal.
             _ => *is_done,
         };
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
         match is_finished {
             true if is_of_another && seals.reopened.contains(seq) => self.contested.push(*seq),
+            true if *work == FAILED => self.given_up.push(*seq),
             true => self.unbooked.push(*seq),
             false if !is_as_sealed => self.stale.push(*seq),
             false => {}
@@ -264,6 +295,12 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         graph.prepare_cached(update)?.execute([seq])?;
         write_log(graph, seq, "opened again: neither a run nor a person has booked that it is done")?;
     }
+    for &seq in &doubts.given_up {
+        let update = "UPDATE tasks SET work = 1, unverified = min(unverified, 1), run = NULL, holder = NULL, lease_until = NULL
+            WHERE seq = ?1";
+        graph.prepare_cached(update)?.execute([seq])?;
+        write_log(graph, seq, "opened again: neither a run nor a person has booked that it failed")?;
+    }
     let are_new = doubts.are_new();
     if !are_new {
         for &seq in &doubts.rewritten {
@@ -280,7 +317,11 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
     }
     rebuild(graph, &|seq| queries::title(graph, seq))?;
     if has_key {
-        let all = [&doubts.unbooked, &doubts.contested, &doubts.rewritten, &doubts.stale];
+        for &seq in &doubts.rewritten {
+            graph.prepare_cached("UPDATE tasks SET doubted = ?2 WHERE seq = ?1")?.execute((seq, !are_new))?;
+        }
+        let Doubts { unbooked, given_up, contested, rewritten, stale, .. } = doubts;
+        let all = [unbooked, given_up, contested, rewritten, stale];
         all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
         if doubts.is_unsealed {
             // That they were verified, no seal of this key says.
@@ -288,14 +329,16 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         }
         if doubts.is_unsealed || doubts.is_reopened_unseen || seals::identity(graph)?.is_none() {
             seals::seal_anew(graph)?;
-        } else if doubts.missing != 0 || doubts.is_uncounted {
-            seals::seal_number(graph)?;
+        }
+        if doubts.missing != 0 || doubts.is_uncounted {
+            seals::owe(graph, doubts.missing.max(0), doubts.is_uncounted)?;
         }
     }
     let tasks =
         |seqs: &[i64]| -> Fallible<Vec<Task>> { seqs.iter().map(|&seq| queries::task(graph, seq)).collect() };
     Ok(Unbooked {
         reopened: tasks(&doubts.unbooked)?,
+        given_up: tasks(&doubts.given_up)?,
         contested: tasks(&doubts.contested)?,
         rewritten: if are_new { Vec::new() } else { tasks(&doubts.rewritten)? },
         missing: doubts.missing.max(0).unsigned_abs(),

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own, theirs, way_to_read};
-use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
+use crate::plan::{
+    Cleared, PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims,
+};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
 #[derive(Debug)]
@@ -40,23 +42,35 @@ impl MainPlan {
     }
 
     /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not
-    /// built: every agent can write that. Answers a notice that names them.
+    /// built: every agent can write that. A label that stands in a section once more since, with which no plan can be built, is
+    /// removed. Answers a notice that names them.
     ///
     /// # Errors
     /// When the plan cannot be written.
     pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // A plan that cannot be read claims nothing; whoever needs it says what is wrong with it.
-        let (open, names) = without_claims(&read(&self.path).unwrap_or_default(), &self.before, is_meant);
-        if names.is_empty() {
+        let now = read(&self.path).unwrap_or_default();
+        let Cleared { text, claimed, doubled } = without_claims(&now, &self.before, is_meant);
+        if text == now {
             return Ok(None);
         }
-        write(&self.path, &open)?;
+        write(&self.path, &text)?;
         let plan = Path::new(self.path.file_name().unwrap_or_default()).display();
-        Ok(Some(format!(
-            "{plan}: work of '{}' was marked as done, which ralph has not built: it is planned again; mark it yourself if it is done",
-            names.join("', '")
-        )))
+        let mut said = Vec::new();
+        if !claimed.is_empty() {
+            said.push(format!(
+                "work of '{}' was marked as done, which ralph has not built: it is planned again; mark it yourself if it is done",
+                claimed.join("', '")
+            ));
+        }
+        if !doubled.is_empty() {
+            said.push(format!(
+                "'{}' had a Goal, Base, Status or PR more than when the run began: the added line is removed",
+                doubled.join("', '")
+            ));
+        }
+        Ok(Some(format!("{plan}: {}", said.join("; "))))
     }
 
     /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main

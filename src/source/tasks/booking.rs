@@ -161,7 +161,7 @@ impl Tasks {
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let head = left.head.clone();
-        let mut entry = self.entry(current, booked, Became::Done, "", left);
+        let mut entry = self.entry(current, booked, Became::Done, "", left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
         (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
         self.remember(current, booked, &entry, context)
@@ -176,7 +176,7 @@ impl Tasks {
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let entry = self.entry(current, booked, became, reason, left);
+        let entry = self.entry(current, booked, became, reason, left, context);
         self.give_up(current, became, reason, context)?;
         if became != Became::Interrupted {
             self.traces.push(Trace::of(&entry, self.target.models.ladder(), None));
@@ -314,6 +314,7 @@ impl Tasks {
             }
             Ok(Ended::Released) => (Became::Blocked, reason),
             Err(GraphError::ClaimLost { .. }) => {
+                self.take_back_changed_claim(current, context)?;
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
                 let (became, told) = self.ended_by_another(current)?.unwrap_or((Became::Blocked, why));
                 self.tell_ended(current, became, told, context)?;
@@ -370,8 +371,11 @@ impl Tasks {
         booked: &Booked<'_>,
         became: Became,
         reason: &str,
-        left: Left,
+        mut left: Left,
+        context: &Context<'_>,
     ) -> Entry {
+        // The agent has chosen them; what it said is clean by now.
+        left.files.iter_mut().for_each(|file| context.clean(file));
         let Booked { report, proof, iteration, .. } = booked;
         let notes: Vec<&str> = report.sigils.said(JOURNAL).map(|sigil| sigil.body.trim()).collect();
         let mut usage = report.usage.clone();

@@ -22,6 +22,11 @@ impl Tasks {
                  unverified"
             ))?;
         }
+        for what in names(&found.given_up) {
+            context.notice(&format!(
+                "{what} was called failed in the graph, and neither a run nor a person has booked that: it is open again"
+            ))?;
+        }
         if found.believed > 0 {
             let tasks = count::of(found.believed, "task");
             context.notice(&format!(
@@ -34,8 +39,11 @@ impl Tasks {
             )?;
         }
         let mut doubts: Vec<String> = Vec::new();
-        doubts.extend(names(&found.contested).into_iter().map(|what| {
-            format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
+        doubts.extend(names(&found.contested).into_iter().zip(&found.contested).map(|(what, task)| {
+            let status = task.status.word();
+            format!(
+                "{what} was called {status} in the graph once more, and not by a ralph with this user's key"
+            )
         }));
         if !found.rewritten.is_empty() {
             let tasks = some_of(names(&found.rewritten), SOME);

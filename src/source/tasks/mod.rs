@@ -24,6 +24,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::git::guard;
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Status, Store, Task};
 use crate::memory::journal::Became;
+use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::{Ground, TakenBack, Watched};
 use briefing::Briefing;
@@ -325,10 +326,28 @@ impl Tasks {
         drop(graph);
         let (became, why) = match given_back {
             Ok(()) => (became, why),
-            Err(GraphError::ClaimLost { .. }) => self.ended_by_another(current)?.unwrap_or((became, why)),
+            Err(GraphError::ClaimLost { .. }) => {
+                self.take_back_changed_claim(current, context)?;
+                self.ended_by_another(current)?.unwrap_or((became, why))
+            }
             Err(error) => return Err(error.into()),
         };
         self.tell_ended(current, became, why, context)
+    }
+
+    /// Gives back, and tells, a task that is claimed by this run with another claim than this run was given: another program has
+    /// written that.
+    fn take_back_changed_claim(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
+        let Task { id, title, .. } = &current.task;
+        let is_changed = self.graph.borrow_mut().release_changed(id, &self.target.holder.run)?;
+        if !is_changed {
+            return Ok(());
+        }
+        context.notice(&format!(
+            "another program than ralph has changed the claim of {id} {} in the graph: what its agent says is not booked, and it is \
+             open again",
+            quoted_line(title, 80)
+        ))
     }
 
     /// How a task has ended that was taken from this run while its agent worked, as the graph has it; `None`: it has not ended.
@@ -434,7 +453,7 @@ impl Source for Tasks {
             MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
         );
         let is_at_number = end.outcome == MaxIterations;
-        match by_graph.outcome {
+        let end = match by_graph.outcome {
             AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
             Unproven if is_at_number => by_graph,
             AllDone | NoTasks => self.doubted(end),
@@ -443,6 +462,11 @@ impl Source for Tasks {
                 End::because(Unproven, why)
             }
             _ => self.doubted(end),
+        };
+        // Until here a run that is killed leaves them to the next one.
+        match self.graph.borrow_mut().settle_doubts() {
+            Ok(()) => end,
+            Err(error) => error.into(),
         }
     }
 }

@@ -16,6 +16,7 @@ CREATE TABLE features (
 -- retries_given: whether max_retries was set for this task.
 -- work: what there is to do besides the parts, and its outcome: 0 nothing, it only groups them; 1 open, 2 done, 3 failed.
 -- done_by: the run that has booked that it is done; '' where a person, an import or an older program did.
+-- doubted: another program has changed what the task is, and no run that has reported that has ended yet.
 -- seal: signatures of what the task is and of its state, by the key of the user whose ralph has written them (seals.rs).
 CREATE TABLE tasks (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -46,6 +47,7 @@ CREATE TABLE tasks (
   retries_given INTEGER NOT NULL DEFAULT 0,
   work INTEGER NOT NULL DEFAULT 1,
   done_by TEXT,
+  doubted INTEGER NOT NULL DEFAULT 0,
   seal BLOB
 ) STRICT;
 CREATE INDEX tasks_parent ON tasks (parent) WHERE parent IS NOT NULL;
@@ -54,13 +56,17 @@ CREATE UNIQUE INDEX tasks_origin ON tasks (origin) WHERE origin IS NOT NULL;
 CREATE INDEX tasks_claimed ON tasks (seq) WHERE status = 1;
 
 -- One row: which graph this is, how often its tasks as a whole have changed, how many there are, and the sums of a number for
--- each id and for each row of reopened, which say which ones there are. Every seal covers the graph, this one the rest as well.
+-- each id and for each row of reopened, which say which ones there are. missing, uncounted: how many tasks another program has
+-- removed, and whether it has changed this row, as no run that has reported that has ended yet. Every seal covers the graph, this one
+-- the rest as well.
 CREATE TABLE sealed (
   graph TEXT,
   changes INTEGER NOT NULL DEFAULT 0,
   tasks INTEGER NOT NULL,
   ids INTEGER NOT NULL DEFAULT 0,
   reopenings INTEGER NOT NULL DEFAULT 0,
+  missing INTEGER NOT NULL DEFAULT 0,
+  uncounted INTEGER NOT NULL DEFAULT 0,
   seal BLOB
 ) STRICT;
 INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));

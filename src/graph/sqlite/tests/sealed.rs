@@ -38,8 +38,10 @@ fn complete(store: &mut SqliteStore, run: &str, id: &str) {
     assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
 }
 
+/// What a run finds that ends then.
 fn look(store: &mut SqliteStore) -> Unbooked {
     let found = store.reopen_unbooked("run-1").unwrap();
+    store.settle_doubts().unwrap();
     oracle(&store.connection);
     found
 }
@@ -510,7 +512,8 @@ fn a_version_that_was_set_back_seals_nothing_and_is_told() {
     assert!(said(&mut store).to_string().contains("the version of its schema"), "{}", said(&mut store));
     // As 'ralph task list' of an agent opens it.
     let error = sealed.try_open("key").unwrap_err();
-    assert!(error.to_string().contains("the version of its schema (3, known is 6)"), "{error}");
+    let left = "(version 3 of the schema, known is 7): it is left as it is";
+    assert!(error.to_string().contains(left), "{error}");
     let seals = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'seal'";
     assert_eq!(store.connection.query_row(seals, [], |row| row.get(0)), Ok(0), "it is left as it is");
 }
@@ -624,5 +627,65 @@ fn an_older_tally_is_not_put_back_unseen() {
         );
         let error = store.reopen_unbooked("run-1").unwrap_err();
         assert!(matches!(error, GraphError::Damaged { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_is_in_doubt_is_answered_by_every_store_until_a_run_that_reported_it_has_ended() {
+    for (forged, rewritten, missing, is_uncounted) in [
+        ("UPDATE tasks SET title = 'trivial' WHERE title = 'hard'", vec!["trivial"], 0, false),
+        ("DELETE FROM tasks WHERE title = 'hard'", vec![], 1, false),
+        ("UPDATE sealed SET tasks = 7", vec![], 0, true),
+    ] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        let found = |store: &mut SqliteStore| {
+            let found = store.reopen_unbooked("run-1").unwrap();
+            (
+                found.rewritten.iter().map(|task| task.title.clone()).collect::<Vec<_>>(),
+                found.missing,
+                found.is_uncounted,
+            )
+        };
+        let doubt = (rewritten.into_iter().map(str::to_owned).collect::<Vec<_>>(), missing, is_uncounted);
+        let nothing = (Vec::new(), 0, false);
+        sealed.forge("CREATE TABLE kept AS SELECT * FROM sealed");
+        sealed.forge(forged);
+        assert_eq!(found(&mut store), doubt, "{forged}");
+        assert_eq!(found(&mut store), nothing, "it was answered");
+        // Killed.
+        drop(store);
+        for _ in 0..2 {
+            assert_eq!(found(&mut sealed.open("key")), doubt, "{forged}");
+        }
+        // Whoever takes that out as well is seen.
+        sealed.forge("UPDATE tasks SET doubted = 0; UPDATE sealed SET missing = 0, uncounted = 0");
+        assert_ne!(found(&mut sealed.open("key")), nothing, "{forged}");
+        let mut store = sealed.open("key");
+        assert_ne!(found(&mut store), nothing, "{forged}");
+        store.settle_doubts().unwrap();
+        assert_eq!(found(&mut store), nothing, "{forged}");
+        assert_eq!(found(&mut sealed.open("key")), nothing, "{forged}");
+    }
+}
+
+#[test]
+fn a_failure_that_another_program_has_written_is_opened_again() {
+    for forged in [
+        "UPDATE tasks SET work = 3, status = 4",
+        "UPDATE tasks SET work = 3, status = 4, ready = 0, seal = NULL",
+    ] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        let failed = id(&store, "part");
+        store.force_fail(&failed, "too hard").unwrap();
+        assert_eq!(look(&mut store), Unbooked::default(), "a person may");
+        sealed.forge(&format!("{forged} WHERE title = 'hard'"));
+        let found = look(&mut store);
+        assert_eq!(titles(&found.given_up), ["hard"], "{forged}");
+        assert_eq!(found.given_up[0].status, Status::Pending, "{forged}");
+        assert!(!store.is_unverified(&found.given_up[0].id).unwrap(), "{forged}");
+        assert_eq!(store.task(&failed).unwrap().status, Status::Failed, "{forged}");
+        assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
     }
 }
