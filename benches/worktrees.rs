@@ -8,7 +8,9 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use ralph::git::identity::{CommitIdentity, configure, prepare};
-use ralph::git::worktrees::{add, is_tracked, list};
+use ralph::git::is_tracked;
+use ralph::git::trees::list;
+use ralph::git::worktrees::add;
 use ralph::process::supervisor;
 
 const FILES: usize = 20;

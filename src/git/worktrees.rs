@@ -169,8 +169,8 @@ impl New<'_> {
         format!(
             "this project is a copy of that one; make the copied work tree its own with 'echo {0} > {1} && echo gitdir: {2} > \
              {0}' (not with 'git worktree repair', which would change the original)",
-            shell_word(&git_file),
-            shell_word(&entry.join("gitdir")),
+            shell_word(git_file),
+            shell_word(entry.join("gitdir")),
             shell_word(entry),
         )
     }

@@ -220,12 +220,12 @@ impl Paths {
 
     /// The files that each file knows, but those that it is a part of: a parent is there for its children.
     fn arrows(&self) -> BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> {
-        let used = Regex::new(r"(?m)^ *(pub(?:\([^)]*\))? )?use ([^;]+);").unwrap();
+        let imports = Regex::new(r"(?m)^ *(pub(?:\([^)]*\))? )?use ([^;]+);").unwrap();
         let named = Regex::new(r"\b\w+(?:::\w+)+").unwrap();
         let of = |place: &Vec<String>, text: &str| {
-            let trees = used.captures_iter(text).filter(|tree| tree.get(1).is_none());
+            let trees = imports.captures_iter(text).filter(|tree| tree.get(1).is_none());
             let uses = trees.flat_map(|tree| paths_of(&tree[2])).map(|(path, _)| path);
-            let body = used.replace_all(text, "");
+            let body = imports.replace_all(text, "");
             let paths = uses.chain(named.find_iter(&body).map(|path| path.as_str().to_owned()));
             let files = paths.filter_map(|path| self.file(place, &path));
             files.filter(|file| !place.starts_with(file)).collect()
