@@ -20,11 +20,12 @@ use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::record::state::{AtTask, Extent};
+use crate::tell::words::{Entry, Kind};
 use crate::text::line;
 use crate::view::loop_list;
 use crate::view::status::{LoopSnapshot, write_text};
 use crate::view::status_table::{self, Sight};
-use crate::view::transcript::{Entry, Kind, Transcript};
+use crate::view::transcript::Transcript;
 
 /// So much of the end of an events log is looked at for what an agent did last, in bytes.
 const TAIL: u64 = 64 << 10;

@@ -3,8 +3,8 @@
 use anstyle::Style;
 
 use super::columns::Columns;
-use super::report;
 use super::status::{LoopSnapshot, shown};
+use crate::tell::words::sign;
 use crate::text::palette::FAINT;
 use crate::text::timestamp;
 
@@ -30,7 +30,7 @@ pub(crate) fn table(snapshots: &[LoopSnapshot<'_>], width: Option<usize>) -> Str
     let columns = Columns::fitting(&rows, &LEAST_TELLING, (PROJECT, LEAST_PROJECT), width);
     let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
     for (row, snapshot) in rows[1..].iter().zip(snapshots) {
-        let (style, _) = report::sign(snapshot.word());
+        let (style, _) = sign(snapshot.word());
         text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
         text += "\n";
     }

@@ -6,11 +6,11 @@ use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::{cut, pad, plain};
-use super::report::money;
 use crate::engine::event::Stamped;
 use crate::engine::fact::{Fact, TaskAtWork, WaitReason, Word};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
+use crate::text::count::money;
 use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.

@@ -13,6 +13,7 @@ use super::status::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;
+use crate::tell::words::sign;
 use crate::text::palette::FAINT;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
@@ -55,7 +56,7 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
     let columns = Columns::fitting(&rows, &LEAST_TELLING, (ACTIVITY, LEAST_ACTIVITY), width);
     let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
     for (row, (snapshot, _)) in rows[1..].iter().zip(loops) {
-        let (style, _) = report::sign(snapshot.word());
+        let (style, _) = sign(snapshot.word());
         text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
         text += "\n";
     }

@@ -6,10 +6,11 @@ use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::cut;
-use super::report::{ends, money};
+use super::report::ends;
 use crate::engine::event::Stamped;
 use crate::engine::fact::{Fact, TaskCounts, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome};
+use crate::text::count::money;
 use crate::text::{duration, timestamp};
 
 const GAP: &str = " · ";

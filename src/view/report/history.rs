@@ -6,8 +6,9 @@ use chrono::{DateTime, FixedOffset};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{money, sign};
 use crate::record::report::{LoopReport, RunReport};
+use crate::tell::words::sign;
+use crate::text::count::money;
 use crate::text::palette::FAINT;
 use crate::text::timestamp;
 use crate::view::cells::plain;

@@ -8,13 +8,12 @@ pub(crate) mod text;
 
 use std::time::Duration;
 
-use anstyle::Style;
 use chrono::Local;
 
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
+use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 
 /// One loop, or one task of a loop over tasks.
@@ -85,21 +84,6 @@ fn waits(one: &LoopReport) -> Option<String> {
     }
 }
 
-/// The sign before a name and its colour.
-pub(crate) fn sign(end: &str) -> (Style, &'static str) {
-    match end {
-        "done" => (GOOD, "✓"),
-        "unproven" => (ERROR, "?"),
-        "failed" | "error" | "empty" | "killed" => (ERROR, "✗"),
-        "running" => (STRONG, "▶"),
-        "needs_attention" => (QUESTION, "?"),
-        "queued" => (FAINT, "·"),
-        "waiting" => (NOTE, "…"),
-        "paused" => (NOTE, "‖"),
-        _ => (NOTE, "■"),
-    }
-}
-
 /// `2/3`, and `2/3, 1 failed`.
 pub(super) fn done_of(tasks: TaskCounts) -> String {
     let failed = if tasks.failed > 0 { format!(", {} failed", tasks.failed) } else { String::new() };
@@ -109,10 +93,6 @@ pub(super) fn done_of(tasks: TaskCounts) -> String {
 /// `+412 −18`; `None` where nobody counted.
 fn changes(work: &Work) -> Option<String> {
     Some(format!("+{} −{}", work.insertions?, work.deletions?))
-}
-
-pub(in crate::view) fn money(cost: Option<f64>) -> Option<String> {
-    cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
 }
 
 fn span(seconds: f64) -> String {

@@ -6,10 +6,11 @@ use anstream::adapter::strip_str;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, lines, money, of_loop, sign, span, total};
+use super::{Line, changes, done_of, lines, of_loop, span, total};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport};
-use crate::text::count;
+use crate::tell::words::sign;
+use crate::text::count::{self, money};
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
 use crate::text::timestamp;

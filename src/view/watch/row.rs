@@ -8,9 +8,10 @@ use chrono::{DateTime, Local, Utc};
 
 use crate::engine::outcome::Status;
 use crate::record::state::State;
+use crate::tell::words::sign;
+use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{money, sign};
 use crate::view::status::{LoopSnapshot, budget};
 
 /// What tells one loop from another: the folder of its records.
