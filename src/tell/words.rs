@@ -183,12 +183,12 @@ pub(crate) fn cost(ended: &AttemptEnded<'_>) -> Entry {
 
 fn spent(of: Option<String>, ended: &AttemptEnded<'_>) -> String {
     let tokens = ended.usage.input_tokens.zip(ended.usage.output_tokens).unwrap_or_default();
-    joined([of, count::money(ended.cost_usd()), count::tokens(tokens)])
+    figures([of, count::money(ended.cost_usd()), count::tokens(tokens)])
 }
 
 /// Figures side by side, those that are known.
-pub(crate) fn joined(figures: impl IntoIterator<Item = Option<String>>) -> String {
-    figures.into_iter().flatten().collect::<Vec<_>>().join(GAP)
+pub(crate) fn figures(known: impl IntoIterator<Item = Option<String>>) -> String {
+    known.into_iter().flatten().collect::<Vec<_>>().join(GAP)
 }
 
 /// The end of a loop, and why: `failed: too many failures in a row: claude exited with 3`.
@@ -349,11 +349,23 @@ pub(crate) const PAUSED: &str = "paused, 'ralph resume' goes on";
 /// What is waited for, in a few words.
 pub(crate) fn wait(reason: &Word<WaitReason>) -> &str {
     match reason {
-        Word::Known(WaitReason::UsageLimit) => "usage limit",
-        Word::Known(WaitReason::Overload) => "provider overloaded",
-        Word::Known(WaitReason::DiskSpace) => "waiting for room on the disk",
+        Word::Known(reason) => wait_for(*reason),
         Word::Other(word) => word,
     }
+}
+
+fn wait_for(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::UsageLimit => "usage limit",
+        WaitReason::Overload => "provider overloaded",
+        WaitReason::DiskSpace => "waiting for room on the disk",
+    }
+}
+
+/// The same by the word of a report, which may be another pause.
+pub(crate) fn wait_named(what: &str) -> &str {
+    let known = WaitReason::ALL.into_iter().find(|reason| reason.word() == what);
+    known.map_or(what, |reason| wait_for(reason))
 }
 
 /// What is waited for, and until when: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.

@@ -12,6 +12,7 @@ use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{BranchResult, Fact, LineBranch};
 use crate::engine::outcome::Outcome;
 use crate::record::event_line::to_line;
+use crate::text::count::money;
 use crate::text::duration;
 use crate::text::list::some_of;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
@@ -147,14 +148,12 @@ impl BranchRow {
             0 => end.iterations.to_string(),
             failed => format!("{} ({failed} failed)", end.iterations),
         });
-        let cost = end.and_then(|end| end.cost_usd).filter(|cost| *cost > 0.0);
-        let cost = cost.map(|cost| format!("${cost:.2}"));
         let cells = [
             Some(self.name.clone()),
             Some(self.result()),
             iterations,
             end.map(|end| duration::elapsed(end.duration)),
-            cost,
+            money(end.and_then(|end| end.cost_usd)),
             self.commits.map(|commits| commits.to_string()),
             self.pull_request.clone().or(self.reason().map(str::to_owned)),
         ];

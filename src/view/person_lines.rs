@@ -7,9 +7,9 @@ use super::next_step::{Ending, next_step};
 use super::report::{next::ending, text};
 use crate::engine::fact::{AttemptEnded, TaskCounts};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::LoopReport;
+use crate::tell::seen::Seen;
 use crate::tell::words::{self, Entry};
 use crate::text::line::one_line;
 
@@ -22,10 +22,6 @@ pub(crate) struct PersonLines {
     verb: &'static str,
     /// Of one branch out of many, what stands before each of its lines, in cells.
     prefix: Option<usize>,
-    /// The number of the last iteration that may begin.
-    last: Option<u64>,
-    /// What the loop may use up besides.
-    budget: Budget,
     log: Option<PathBuf>,
     /// Of a branch.
     tasks: Option<TaskCounter>,
@@ -47,12 +43,14 @@ pub(crate) struct Closing<'a> {
     /// Why, where the outcome alone does not say it.
     pub(crate) detail: Option<&'a str>,
     pub(crate) tally: &'a Tally,
+    /// What it might use up.
+    pub(crate) seen: &'a Seen,
 }
 
 impl PersonLines {
     /// For a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, prefix: None, last: None, budget: Budget::default(), log: None, tasks: None }
+        Self { verb, prefix: None, log: None, tasks: None }
     }
 
     /// The same for one branch out of many, whose names take so many cells.
@@ -70,24 +68,9 @@ impl PersonLines {
         self.log = Some(log.to_owned());
     }
 
-    /// The number of the last iteration that may begin.
-    pub(crate) fn last_is(&mut self, last: Option<u64>) {
-        self.last = last;
-    }
-
-    /// What the loop may use up besides.
-    pub(crate) fn budget_is(&mut self, budget: Budget) {
-        self.budget = budget;
-    }
-
     /// What a line has room for on a terminal of this width.
     pub(crate) fn width(&self, width: usize) -> usize {
         width.saturating_sub(self.prefix.unwrap_or_default())
-    }
-
-    /// `▶ Iteration 3 of 20`
-    pub(crate) fn begin(&self, iteration: u64, retry: u32) -> Entry {
-        words::attempt_begins(iteration, self.last, retry)
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
@@ -105,7 +88,7 @@ impl PersonLines {
     /// What closes the loop. `told` is the failure that was told last, which is not told again.
     pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
         let mut report = closing.report.clone();
-        let spent = Some((closing.tally, self.budget));
+        let spent = Some((closing.tally, closing.seen.budget()));
         report.next = next_step(&Ending { spent, ..ending(&report, self.verb, None) });
         report.reason = report.reason.map(|reason| closing.reason(reason, told));
         let log = self.log.as_ref().map(|log| log.display().to_string());
@@ -156,10 +139,8 @@ mod tests {
 
     #[test]
     fn an_iteration_has_one_line_at_its_start_and_one_at_its_end() {
-        let mut lines = PersonLines::new("build");
-        assert_eq!(unstyled(&lines.begin(3, 0)), "▶ Iteration 3");
-        lines.last_is(Some(10));
-        assert_eq!(unstyled(&lines.begin(3, 1)), "▶ Iteration 3 of 10, retry 1");
+        assert_eq!(unstyled(&words::attempt_begins(3, None, 0)), "▶ Iteration 3");
+        assert_eq!(unstyled(&words::attempt_begins(3, Some(10), 1)), "▶ Iteration 3 of 10, retry 1");
         let tally = Tally { iteration: 3, ..Tally::default() };
         let end = |report: &Report, fails, told| {
             let fact = Fact::attempt_ended(&tally, report, None, None);
@@ -195,7 +176,7 @@ mod tests {
         };
         let mut lines = PersonLines::new("build");
         lines.log_is(Path::new("l.log"));
-        let closing = Closing { report: &report, outcome, detail, tally: &tally };
+        let closing = Closing { report: &report, outcome, detail, tally: &tally, seen: &Seen::default() };
         strip_str(&lines.closing(&closing, told, 80)).collect()
     }
 

@@ -21,13 +21,13 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
 use crate::record::report::{Live, LoopReport};
 use crate::tell::blocks;
+use crate::tell::seen::Seen;
 use crate::tell::words::{self, Entry, Kind};
 use crate::text::terminal::message;
 use crate::text::{count, duration};
 
 /// The plain view of one loop.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub(crate) struct Plain {
     voice: Voice,
     quiet: bool,
@@ -40,10 +40,6 @@ pub(crate) struct Plain {
     held: Vec<String>,
     /// The failure that was told last.
     told: String,
-    /// The validation of the iteration that is about to end.
-    fails: bool,
-    /// An attempt is under way.
-    is_at_work: bool,
     /// What a person is told of it in the end.
     live: Live,
     /// Of a branch: the agent's latest notice, which is not told yet, because it may be of the limit that all meet.
@@ -98,8 +94,6 @@ impl Plain {
             pending: String::new(),
             held: Vec::new(),
             told: String::new(),
-            fails: false,
-            is_at_work: false,
             live: Live::default(),
             notice: None,
             waits_for_all: false,
@@ -108,9 +102,9 @@ impl Plain {
     }
 
     /// Shows one fact.
-    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) {
         if let Frame::Worker(lines) = &mut self.frame
-            && let Some(text) = lines.take(stamped)
+            && let Some(text) = lines.take(stamped, seen)
         {
             self.of_worker(stamped.fact, text);
             return;
@@ -119,22 +113,10 @@ impl Plain {
             self.live.take(stamped);
         }
         match stamped.fact {
-            Fact::LoopStarted { limits, max_iterations, .. } => {
-                self.last_is(stamped.tally.last_iteration(*max_iterations));
-                if let (Frame::Person(lines), Some(limits)) = (&mut self.frame, limits) {
-                    lines.budget_is(limits.budget());
-                }
-            }
-            Fact::LimitsChanged { max_iterations } => {
-                self.last_is(stamped.tally.last_iteration(*max_iterations));
-                self.told(stamped);
-            }
             Fact::AttemptStarted { iteration, retry, .. } => {
-                self.is_at_work = true;
                 let text = match &mut self.frame {
-                    Frame::Person(lines) => {
-                        lines.begin(*iteration, *retry).line(Some(lines.width(terminal::size().1)))
-                    }
+                    Frame::Person(lines) => words::attempt_begins(*iteration, seen.last_iteration, *retry)
+                        .line(Some(lines.width(terminal::size().1))),
                     Frame::Blocks => blocks::header(*iteration, &stamped.identity.mode, &stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(*iteration),
                     Frame::Worker(_) => return,
@@ -142,16 +124,14 @@ impl Plain {
                 self.block_unless_quiet(text);
             }
             Fact::AttemptEnded(ended) => {
-                self.is_at_work = false;
                 let text = match &mut self.frame {
-                    Frame::Person(_) => return self.iteration_ended(ended),
+                    Frame::Person(_) => return self.iteration_ended(ended, seen),
                     Frame::Blocks => blocks::footer(ended, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(ended, stamped.exceeded()),
                     Frame::Worker(_) => return,
                 };
                 self.attempt_ended(ended, text);
             }
-            Fact::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
             &Fact::Retrying { iteration, max_retries, retry, .. } if !self.is_for_person() => {
                 self.line(&Entry::new(Kind::Note, "↻", blocks::retry_line(iteration, retry, max_retries)));
             }
@@ -159,11 +139,11 @@ impl Plain {
             // Its status line says so.
             Fact::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
             Fact::Asked { stopping: Word::Known(urgency), what: Word::Known(what), .. } => {
-                if let Some(entry) = words::asked(*what, *urgency, self.is_at_work) {
+                if let Some(entry) = words::asked(*what, *urgency, seen.is_at_work()) {
                     self.line(&entry);
                 }
             }
-            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended),
+            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended, seen),
             _ => self.told(stamped),
         }
     }
@@ -193,6 +173,8 @@ impl Plain {
     /// Whether another line tells of it, or the user has typed it; and, for who wants little, what went as it should.
     fn is_left_out(&self, fact: &Fact<'_>, entry: &Entry) -> bool {
         match fact {
+            // The line of the attempt itself tells of it.
+            Fact::Validated { .. } if self.is_for_person() => true,
             Fact::Validated { ok: true, .. }
             | Fact::Verified { ok: false, .. }
             | Fact::Answered { .. }
@@ -220,12 +202,6 @@ impl Plain {
         }
     }
 
-    fn last_is(&mut self, last: Option<u64>) {
-        if let Frame::Person(lines) = &mut self.frame {
-            lines.last_is(last);
-        }
-    }
-
     /// The line of a worker's loop, and above it what went wrong.
     fn of_worker(&mut self, fact: &Fact<'_>, text: String) {
         match fact {
@@ -250,7 +226,7 @@ impl Plain {
     }
 
     /// One line with all there is to say, the error among it.
-    fn iteration_ended(&mut self, ended: &AttemptEnded<'_>) {
+    fn iteration_ended(&mut self, ended: &AttemptEnded<'_>, seen: &Seen) {
         let failure = ended.why();
         // What all branches wait for is told once, by its wait.
         if self.is_branch_for_person() && ended.waited_for {
@@ -259,14 +235,14 @@ impl Plain {
             return;
         }
         self.held_errors(failure);
-        let entry = PersonLines::end(ended, std::mem::take(&mut self.fails), &self.told);
+        let entry = PersonLines::end(ended, seen.is_refuted, &self.told);
         failure.clone_into(&mut self.told);
         if !self.quiet || !failure.is_empty() {
             self.block(entry.line(self.width()));
         }
     }
 
-    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>) {
+    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>, seen: &Seen) {
         let Some(outcome) = stamped.outcome() else { return };
         let (tally, detail, duration) = (stamped.tally, ended.detail.as_deref(), ended.duration());
         if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
@@ -276,7 +252,7 @@ impl Plain {
                 self.end_line();
                 return self.voice.say_for_all(Target::Stdout, line);
             }
-            let closing = lines.closing(&Closing { report, outcome, detail, tally }, &self.told, width);
+            let closing = lines.closing(&Closing { report, outcome, detail, tally, seen }, &self.told, width);
             return self.block(closing);
         }
         // A failure that was told is not told again; what can be done about it is.
@@ -375,5 +351,5 @@ fn branch_ended(ended: &LoopEnded<'_>, outcome: Outcome, detail: Option<&str>, t
     let end = words::loop_ended(ended, Some(outcome), detail.as_deref());
     let (iterations, took) = (count::of(tally.ran(), "iteration"), duration::elapsed(ended.duration()));
     let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.cost_usd)];
-    Entry { text: words::joined(facts), ..end }
+    Entry { text: words::figures(facts), ..end }
 }

@@ -14,6 +14,7 @@ use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
+use crate::tell::words::tries_now;
 use crate::text::terminal::message;
 use crate::text::{count, duration, line, timestamp};
 
@@ -244,11 +245,11 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
     if let Some(until) = state.waiting_until.filter(|_| snapshot.alive) {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-        let now = format!("'ralph resume {}' tries now", state.name);
+        let now = tries_now(&shell_word(&state.name));
         line("Waiting until", &format_args!("{} ({left} left; {now})", timestamp::local(&until)))?;
     }
     if let Some(what) = state.waiting_for.as_ref().filter(|_| snapshot.alive) {
-        line("Waiting for", &format_args!("{what} ('ralph resume {}' tries now)", state.name))?;
+        line("Waiting for", &format_args!("{what} ({})", tries_now(&shell_word(&state.name))))?;
     }
     if let Some(ended) = state.ended_at {
         let total = (ended - state.started_at).to_std().unwrap_or_default();

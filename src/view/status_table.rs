@@ -13,7 +13,8 @@ use super::status::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;
-use crate::tell::words::sign;
+use crate::tell::words::{sign, tries_now};
+use crate::text::count::money;
 use crate::text::palette::FAINT;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
@@ -90,11 +91,9 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; C
 
 /// `$1.20`, and where there is a budget `$1.20/$5.00`.
 fn cost(state: &State) -> String {
-    let spent = state.tally.cost_usd.filter(|cost| *cost > 0.0);
-    match (spent, state.budget.max_cost_usd) {
+    match (state.tally.cost_usd, state.budget.max_cost_usd) {
         (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
-        (Some(spent), None) => format!("${spent:.2}"),
-        (None, None) => String::new(),
+        (spent, None) => money(spent).unwrap_or_default(),
     }
 }
 
@@ -130,8 +129,8 @@ fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
     };
     let mut waiting = loops.iter().map(|(snapshot, _)| snapshot).filter(|snapshot| waits(snapshot));
     let hint = match (waiting.next(), waiting.next()) {
-        (Some(one), None) => Some(format!("'ralph resume {}' tries now", shell_word(one.name()))),
-        (Some(_), Some(_)) => Some("'ralph resume' tries now, for all that wait".to_owned()),
+        (Some(one), None) => Some(tries_now(&shell_word(one.name()))),
+        (Some(_), Some(_)) => Some(tries_now("") + ", for all that wait"),
         (None, _) => None,
     };
     hint.into_iter().collect()

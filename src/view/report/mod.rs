@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use chrono::Local;
 
-use crate::engine::fact::TaskCounts;
+use crate::engine::fact::{TaskCounts, WaitReason};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
+use crate::tell::words;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 
@@ -80,7 +81,7 @@ fn waits(one: &LoopReport) -> Option<String> {
     let wait = one.waits.last().filter(|wait| one.end == "waiting" && wait.to.is_none())?;
     match wait.until {
         Some(until) => Some(format!("waits until {}", timestamp::nearby(&until, Local::now()))),
-        None => (wait.what == "disk_space").then(|| "waits for room on the disk".to_owned()),
+        None => (wait.what == WaitReason::DiskSpace.word()).then(|| words::wait_named(&wait.what).to_owned()),
     }
 }
 
@@ -122,7 +123,7 @@ fn total(report: &RunReport) -> Option<String> {
         took(report).map(duration::rough),
         money((!costs.is_empty()).then(|| costs.iter().sum())),
     ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+    Some(words::figures(parts))
 }
 
 /// `2 done` and `1 failed`: how often there is each end; what is done first, what never began last.
