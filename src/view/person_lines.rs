@@ -15,6 +15,7 @@ use crate::text::line::one_line;
 
 /// What stands before a line of a branch besides its name: a blank and a bar, and a blank behind it.
 const PREFIX: usize = 3;
+
 /// The lines of one loop.
 #[derive(Debug)]
 pub(crate) struct PersonLines {

@@ -53,6 +53,12 @@ impl<'a> LoopSnapshot<'a> {
         &self.found.name
     }
 
+    /// In which group it stands in a table.
+    #[must_use]
+    pub(crate) fn rank(&self) -> u8 {
+        rank(self.word(), self.alive)
+    }
+
     /// Whether it has this tag; only workers have some.
     #[must_use]
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
@@ -332,6 +338,17 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
         line("Budget", &budget)?;
     }
     Ok(())
+}
+
+/// The order of loops in every table: what wants a person first, what is over last.
+pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
+    match word {
+        "needs_attention" | "unknown" => 0,
+        _ if !is_alive => 4,
+        "paused" => 1,
+        "waiting" | "queued" => 3,
+        _ => 2,
+    }
 }
 
 /// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use anstyle::Style;
 use chrono::{Local, Utc};
 
 use super::cells::{cut, plain};
-use super::columns::Columns;
+use super::columns::Table;
 use super::next_step::shell_word;
 use super::report;
 use super::status::LoopSnapshot;
@@ -15,7 +14,6 @@ use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::tell::words::{sign, tries_now};
 use crate::text::count::money;
-use crate::text::palette::FAINT;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
 
@@ -46,21 +44,16 @@ pub(crate) struct Sight {
 /// A table of loops, and below it how to end a wait. `width` is the terminal's; without one nothing is cut.
 #[must_use]
 pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -> String {
-    let heads = ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"].map(str::to_owned);
-    let mut rows: Vec<[String; CELLS]> = vec![heads];
-    rows.extend(loops.iter().map(|(snapshot, sight)| cells(snapshot, sight, width.is_some())));
-    for column in 0..CELLS {
-        if rows[1..].iter().all(|row| row[column].is_empty()) {
-            rows[0][column].clear();
-        }
-    }
-    let columns = Columns::fitting(&rows, &LEAST_TELLING, (ACTIVITY, LEAST_ACTIVITY), width);
-    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
-    for (row, (snapshot, _)) in rows[1..].iter().zip(loops) {
-        let (style, _) = sign(snapshot.word());
-        text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
-        text += "\n";
-    }
+    let table = Table {
+        heads: ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"],
+        coloured: WORD,
+        least_telling: &LEAST_TELLING,
+        gives: (ACTIVITY, LEAST_ACTIVITY),
+    };
+    let rows = loops
+        .iter()
+        .map(|(snapshot, sight)| (cells(snapshot, sight, width.is_some()), sign(snapshot.word()).0));
+    let (mut text, _) = table.text(rows, width, ACTIVITY);
     for line in hints(loops) {
         text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
         text += "\n";
