@@ -13,6 +13,7 @@ mod project_args;
 mod reading;
 mod setting_flags;
 mod task_args;
+mod task_flags;
 pub mod user_args;
 mod worker_args;
 
@@ -40,6 +41,9 @@ pub use worker_args::SpawnArgs;
 
 use crate::settings::Verb;
 use setting_flags::defaults_of;
+
+/// The setting that the number on the command line comes before. It has no flag that all verbs share.
+const MAX_ITERATIONS: &str = "loop.max_iterations";
 
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.

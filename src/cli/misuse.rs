@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
-use super::loop_args::MAX_ITERATIONS;
+use super::MAX_ITERATIONS;
 use crate::text::list::some_of;
 
 /// Verbs of other programs, with what does the same here.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Arg;
 
-use super::loop_args::TaskFlags;
+use super::task_flags::TaskFlags;
 
 /// An argument that the user gives to a RALPH.md.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::loop_args::{LoopFlags, MAX_ITERATIONS};
+use super::MAX_ITERATIONS;
+use super::loop_args::LoopFlags;
 
 /// `spawn`.
 #[derive(Debug, Clone, Args)]

@@ -12,7 +12,7 @@ use crate::git;
 use crate::git::keep::{self, Findings};
 use crate::git::remove;
 use crate::git::save::{Saved, What};
-use crate::git::worktrees::{self, Tree};
+use crate::git::trees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::state::Extent;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     let here = workspace::locate(args.target.ralph_dir.as_ref())?;
     here.require_git()?;
     let folder = trees_folder(&here)?;
-    let all: Vec<Tree> = worktrees::list(here.root())?
+    let all: Vec<Tree> = trees::list(here.root())?
         .into_iter()
         .skip(1) // the main one
         .filter(|tree| tree.path.starts_with(&folder))
@@ -79,7 +79,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
 
 /// `.worktrees`, as git writes it down: without symbolic links.
 fn trees_folder(here: &Project) -> anyhow::Result<PathBuf> {
-    let main = worktrees::list(here.root())?.into_iter().next().map(|tree| tree.path);
+    let main = trees::list(here.root())?.into_iter().next().map(|tree| tree.path);
     if let Some(main) = main
         && here.root().starts_with(main.join(".worktrees"))
     {

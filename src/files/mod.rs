@@ -10,9 +10,9 @@ pub mod room;
 pub mod temporary;
 pub mod theirs;
 
-use std::fs::{File, FileType, Metadata};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -221,6 +221,16 @@ pub(crate) mod testing {
         check(things);
         setrlimit(Resource::Nofile, usual).unwrap();
     }
+}
+
+/// A regular file of ours that is there, open to be read, and what was found of it. No link is followed.
+fn opened_regular(path: &Path) -> io::Result<(File, Metadata)> {
+    require_file(&path.symlink_metadata()?)?;
+    let flags = AT_ONCE.union(OFlags::NOFOLLOW);
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    require_file(&found)?;
+    Ok((file, found))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::{AT_ONCE, content, in_place_of_file, require_file, require_regular, temporary};
+use super::{AT_ONCE, content, in_place_of_file, opened_regular, require_file, require_regular, temporary};
 
 /// Who may read and write our files.
 const FILE_MODE: u32 = 0o600;
@@ -37,21 +37,12 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 /// Opens a file of ours to be read; its mode stays.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
-    opened(path).map(|(file, _)| file)
-}
-
-fn opened(path: &Path) -> io::Result<(File, Metadata)> {
-    require_file(&path.symlink_metadata()?)?;
-    let flags = AT_ONCE.union(OFlags::NOFOLLOW);
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let found = file.metadata()?;
-    require_file(&found)?;
-    Ok((file, found))
+    opened_regular(path).map(|(file, _)| file)
 }
 
 /// The content of a file of ours, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let (file, found) = opened(path)?;
+    let (file, found) = opened_regular(path)?;
     content(&file, found.len(), limit)
 }
 

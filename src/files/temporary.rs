@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use rustix::fs::OFlags;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::own;
+use super::opened_regular;
 
 /// What their names begin with; the boot, the process and something random follow.
 const PREFIX: &str = ".ralph-";
@@ -122,7 +122,8 @@ fn is_left_over(path: &Path) -> bool {
     };
     // A descriptor that is closed may live on in a program that is just being started.
     let is_free = |file: File| file.try_lock().is_ok() && file.unlock().is_ok();
-    let open = || if is_folder(path) { open_folder(path) } else { own::open_to_read(path) };
+    let open =
+        || if is_folder(path) { open_folder(path) } else { opened_regular(path).map(|(file, _)| file) };
     !is_there(its_boot, pid) && open().is_ok_and(is_free)
 }
 

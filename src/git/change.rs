@@ -8,21 +8,22 @@
 //! costs a person one command, which the message has.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::GitError;
-use super::worktrees::shell_word;
 use chrono::Local;
 
-use crate::process::capture::{Captured, Ended, capture};
+use super::call::launch;
+use super::error::CutOff;
+use super::error::GitError;
+use crate::process::capture::{Captured, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
-use crate::text::{duration, jitter, timestamp};
+use crate::text::line::shell_word;
+use crate::text::{jitter, timestamp};
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
@@ -53,58 +54,6 @@ pub(super) struct ChangeOptions {
 impl Default for ChangeOptions {
     fn default() -> Self {
         Self { env: Vec::new(), input: Vec::new(), limit: CHANGE_LIMIT }
-    }
-}
-
-/// Why git did not come to its end: nothing that git itself, or a hook, has said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CutOff {
-    /// This signal of somebody else's.
-    Killed(i32),
-    /// Somebody killed the process that supervises it, and what was left of it was ended.
-    OutOfSight,
-    /// It took longer than this.
-    TimedOut(Duration),
-    /// The user wants to leave.
-    Leaving,
-}
-
-impl CutOff {
-    /// The exit code of a git that came to its end, which had this long.
-    pub(super) fn or_code(end: Ended, limit: Duration) -> Result<i32, Self> {
-        match end {
-            Ended::Exited(code) => Ok(code),
-            Ended::Signaled(signal) => Err(Self::Killed(signal)),
-            Ended::OutOfSight => Err(Self::OutOfSight),
-            Ended::TimedOut => Err(Self::TimedOut(limit)),
-            Ended::Cancelled => Err(Self::Leaving),
-        }
-    }
-
-    /// What can be done.
-    pub(super) fn way_out(self) -> &'static str {
-        match self {
-            Self::Killed(_) => {
-                "a person or a program did that, or the kernel, out of memory ('dmesg' shows it): fix that and start again"
-            }
-            Self::TimedOut(_) => "look for a hook or a filter that hangs, and start again",
-            Self::OutOfSight | Self::Leaving => "start again",
-        }
-    }
-}
-
-impl fmt::Display for CutOff {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Killed(signal) => write!(to, "git was killed by signal {signal}"),
-            Self::OutOfSight => {
-                write!(to, "git was ended, because the process that supervises it was killed")
-            }
-            Self::TimedOut(limit) => {
-                write!(to, "git did not end within {} and was ended", duration::format(*limit))
-            }
-            Self::Leaving => write!(to, "git was ended, because ralph was told to leave now"),
-        }
     }
 }
 
@@ -203,7 +152,7 @@ fn attempt<S: AsRef<OsStr>>(
     let ours = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
     let env = ours.into_iter().chain(how.env.iter().cloned()).collect();
-    let launch = Launch { spares_daemons: true, ..super::launch(root, arguments, env) };
+    let launch = Launch { spares_daemons: true, ..launch(root, arguments, env) };
     capture(&launch, how.input.clone(), how.limit, usize::MAX, &LEAVING)
 }
 
@@ -343,7 +292,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn cut_off<T: fmt::Debug>(result: Result<T, ChangeError>) -> CutOff {
+    fn cut_off<T: std::fmt::Debug>(result: Result<T, ChangeError>) -> CutOff {
         match result.unwrap_err() {
             ChangeError::CutOff(end) => end,
             other => panic!("{other}"),

@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::GitError;
-use super::remove::RemoveError;
+use super::error::{GitError, RemoveError};
 use super::save::write;
 use crate::files::temporary::Folder;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use chrono::{DateTime, FixedOffset};
 
+use super::call::{LIMIT, run};
 use super::range::of_stat;
-use super::{LIMIT, run};
 
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,9 +7,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::call::{LIMIT, run};
+use super::changes::Changed;
+use super::error::GitError;
 use super::head_file::git_dir;
+use super::repository::head;
 use super::save::{commit_tree, text, write};
-use super::{Changed, GitError, LIMIT, head, run};
 use crate::files::atomic;
 use crate::files::temporary::Folder;
 

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::call::{LIMIT, run};
+use super::changes::{Changed, changes};
 use super::contents::Contents;
+use super::error::GitError;
+use super::repository::head;
 use super::save::{What, keep};
-use super::{Changed, GitError, LIMIT, changes, head, run};
 use crate::text::line::shell_words;
 use crate::text::list::some_of;
 

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use super::change::{ChangeError, ChangeOptions, alone, change_with};
 use super::checkout::Checkout;
+use super::error::{GitError, RemoveError};
 use super::refs::branch_commit;
-use super::remove::RemoveError;
-use super::worktrees::{Tree, shell_word, without_links};
-use super::{GitError, common_dir, head_file, progress, save};
-use crate::files::atomic;
+use super::repository::common_dir;
+use super::trees::{Tree, without_links};
+use super::{head_file, progress, save};
 use crate::files::temporary::Folder;
 use crate::files::{if_there, theirs};
 use crate::process::stat::{Stat, says};
 use crate::text::jitter;
+use crate::text::line::shell_word;
 
 /// How long another git that is just making the wanted work tree is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,17 +88,6 @@ pub(super) fn is_whole(entry: &Path) -> bool {
     let is_there = |name: &str| entry.join(name).metadata().is_ok_and(|found| found.len() > 0);
     let locked = theirs::text(&entry.join("locked")).unwrap_or_default();
     NEEDED.into_iter().all(is_there) && locked.trim() != INITIALIZING
-}
-
-/// Gives back to entries what a power cut took from them and what is the same in each: with an empty `commondir` in one,
-/// git refuses to list any. Says whether one was fixed.
-pub(super) fn fix_entries(root: &Path) -> bool {
-    let Some(common) = head_file::common_dir(root) else { return false };
-    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
-    let torn = entries
-        .map(|entry| entry.path().join("commondir"))
-        .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
-    torn.filter(|file| atomic::write_theirs(file, b"../..\n").is_ok()).count() > 0
 }
 
 impl<'a> HalfMade<'a> {

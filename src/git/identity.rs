@@ -9,8 +9,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::call::{LIMIT, run, run_with};
 use super::change::{ChangeError, ChangeOptions, alone, change, change_with, patiently};
-use super::{GitError, LIMIT, common_dir, head_file, run, run_with};
+use super::error::GitError;
+use super::head_file;
+use super::repository::common_dir;
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 

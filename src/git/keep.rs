@@ -1,21 +1,19 @@
 //! What keeps a linked work tree from being removed, and what would go with it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use super::call::{LIMIT, run};
+use super::changes::{LOOK_LIMIT, hidden};
+use super::error::GitError;
+use super::head_file;
 use super::progress::{Operation, in_progress};
+use super::repository::common_dir;
 use super::revert::shown;
-use super::worktrees::{Tree, index_lock};
-use super::{GitError, LIMIT, common_dir, head_file, run};
+use super::trees::{Tree, index_lock};
 use crate::files::FIX_PERMISSIONS;
 use crate::project::BRANCH_PLAN as PLAN;
-
-/// The longest that one look at all files may take.
-const LOOK_LIMIT: Duration = Duration::from_mins(1);
 
 /// Why a work tree is not removed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -194,22 +192,6 @@ fn is_own(path: &str, own: &[String]) -> bool {
 
 fn anchored(pattern: &str) -> &str {
     pattern.trim_start_matches('/')
-}
-
-/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
-pub(super) fn hidden(path: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
-    let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
-    let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
-        is_hidden(*tag) && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
-    });
-    Ok(hidden.map(|(_, name)| PathBuf::from(OsStr::from_bytes(&name))).collect())
-}
-
-/// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.
-pub(super) fn tagged(path: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
-    let output = run(path, &["ls-files", "-v", "-z"], LOOK_LIMIT)?;
-    let entries = output.split(|&byte| byte == 0);
-    Ok(entries.filter_map(|entry| Some((*entry.first()?, entry.get(2..)?.to_vec()))).collect())
 }
 
 /// Repositories inside: no commit of theirs is known to this one.

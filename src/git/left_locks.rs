@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use super::half_made::names;
 use super::head_file;
-use super::worktrees::{CheckedOut, checked_out, locks};
+use super::trees::{CheckedOut, checked_out, locks};
 use crate::process::stat::{Stat, says};
 
 /// Removes the locks that were [left](left), and answers which they were. To be called after all processes of the loop have ended that

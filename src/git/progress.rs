@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{GitError, head_file};
+use super::error::GitError;
+use super::head_file;
 
 /// Something that git has begun and somebody has to finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{LIMIT, run};
+use super::call::{LIMIT, run};
 
 /// How much was committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::call::{LIMIT, run};
+use super::error::GitError;
 use super::head_file::{self, Head};
 use super::remote;
-use super::{GitError, LIMIT, head, run};
+use super::repository::head;
 
 /// The longest part of a branch's name between slashes: a file of this name plus `.lock` must be possible.
 const LONGEST_PART: usize = 250;

@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use super::call::{LIMIT, run};
 use super::identity::CommitIdentity;
-use super::{LIMIT, run};
 use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
 

@@ -2,42 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use super::call::{LIMIT, run};
 use super::change::{ChangeError, alone, change};
+use super::error::GitError;
+pub use super::error::RemoveError;
+use super::exclude::keep_plan_out;
+use super::head_file;
+use super::repository::common_dir;
 use super::save::{self, Saved, What};
+use super::trees::Tree;
 use super::uncommitted::Uncommitted;
-use super::worktrees::{Tree, keep_plan_out};
-use super::{GitError, LIMIT, common_dir, head_file, run};
 use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
-
-/// Why a work tree was not removed.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoveError {
-    /// git refused, or could not be asked.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// git does not remove it.
-    #[error("git does not remove it ({reason}): look at 'git status' there")]
-    Refused {
-        /// What git said.
-        reason: String,
-    },
-    /// What is to be saved cannot be read.
-    #[error("it cannot be saved, {path}: {reason}: fix that first", path = .path.display())]
-    Io {
-        /// The file or folder in question.
-        path: PathBuf,
-        /// What the system said.
-        reason: io::Error,
-    },
-    /// Somebody works there.
-    #[error("something changed while it was being saved: see who works there, and try again")]
-    Changed,
-}
 
 /// Removes `tree` from the repository of `root`; its branch stays. `name` is what it is called in the refs that keep
 /// commits only it knows; they are added to `saved`, also when it is not removed after all. With `with_changes`, what

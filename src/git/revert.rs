@@ -6,11 +6,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::call::{LIMIT, run};
 use super::change::change;
-use super::keep::hidden;
+use super::changes::hidden;
+use super::error::GitError;
+use super::head_file;
 use super::progress::{Operation, in_progress};
 use super::range::is_ancestor;
-use super::{GitError, LIMIT, head_file, run};
+use super::repository::head;
 use crate::files::theirs;
 use crate::text::list::some_of;
 
@@ -178,7 +181,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     if !overlap.is_empty() {
         return Err(RevertError::Overlap { paths: shown(overlap) });
     }
-    let before = super::head(root);
+    let before = head(root);
     let mut arguments = vec!["revert", "--no-edit"];
     if commits.iter().any(|commit| commit.is_merge) {
         // Of a merge, what it brought into the main line.
@@ -194,7 +197,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         .and_then(|git_dir| theirs::text(&git_dir.join("REVERT_HEAD")).ok())
         .map(|id| id.trim().to_owned());
     if check_idle(root).is_err() && change(root, &["revert", "--abort"]).is_err()
-        || super::head(root) != before
+        || head(root) != before
         || uncommitted(root)? != dirty
     {
         return Err(RevertError::Stuck { reason, path: root.to_owned() });

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use chrono::Local;
 
+use super::call::{LIMIT, run};
 use super::change::{CHANGE_LIMIT, ChangeOptions, change_with};
-use super::remove::RemoveError;
-use super::{GitError, LIMIT, run};
+use super::error::{GitError, RemoveError};
 use crate::files::theirs;
 use crate::text::timestamp;
 

@@ -8,11 +8,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use super::call::{LIMIT, run};
+use super::changes::tagged;
 use super::checkout::{Checkout, Git, hashed};
-use super::keep::tagged;
-use super::remove::RemoveError;
+use super::error::{GitError, RemoveError};
+use super::repository::head;
 use super::save::{What, commit_tree, text, write};
-use super::{GitError, LIMIT, run};
 use crate::files::atomic::{self, Durability};
 use crate::files::temporary::Folder;
 use crate::files::theirs;
@@ -65,7 +66,7 @@ impl<'a> Uncommitted<'a> {
     }
 
     fn look(&self, is_first: bool) -> Result<Trees, RemoveError> {
-        let head = super::head(self.path);
+        let head = head(self.path);
         let staged = self.staged()?;
         let index = self.folder.path().join("index-files");
         let git = |arguments: &[&str], input: &[u8]| write(self.path, arguments, Some(&index), input);

@@ -10,6 +10,7 @@ mod message;
 mod outbox;
 mod program;
 mod sender;
+mod shared;
 mod webhook;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +24,10 @@ use crate::project::Project;
 use crate::settings::notify::{Moment, NotifySettings, Target};
 use crate::text::redact::Redactor;
 use crate::view::waits::Waits;
-use lane::{Lane, Shared};
+use lane::Lane;
 use message::Message;
 use outbox::Outbox;
+use shared::Shared;
 
 pub(crate) use desktop::PROGRAM as DESKTOP_PROGRAM;
 pub(crate) use hooks::Hooks;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::lane::{Load, Order, Shared};
 use super::outbox::{Entry, Found, Outbox};
+use super::shared::{Load, Order, Shared};
 use super::webhook::{Answer, Poster};
 use crate::text::{count, jitter};
 

@@ -22,6 +22,7 @@
 
 mod audience;
 mod channel;
+mod order;
 mod terminal;
 
 use std::collections::HashSet;
@@ -47,7 +48,8 @@ use super::stat::{Stat, says};
 use super::sweep::{Mark, drop_limit_mark};
 use super::tree;
 use audience::Audience;
-use channel::{Channel, Order};
+use channel::Channel;
+use order::Order;
 
 /// The hidden verb that starts a supervisor.
 pub const VERB: &str = "__supervise";

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::report::SUMMARY;
 use super::state::Setup;
 use crate::engine::event::LoopIdentity;
 use crate::files::atomic::{self, Durability};
@@ -23,6 +22,8 @@ const VERSION: u32 = 1;
 const START: &str = "run.json";
 /// What it came to: a line as in the events log.
 const END: &str = "end.json";
+/// The report of all its loops, made from their logs.
+pub(super) const SUMMARY: &str = "summary.json";
 /// A larger file is none of ours, in bytes.
 const LARGEST: u64 = 16 << 20;
 

@@ -17,7 +17,7 @@ use fence::Fence;
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
 pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
-use place::{Line, is_decoration};
+use place::Line;
 
 /// The assistant claims that everything is done.
 pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
@@ -27,10 +27,24 @@ pub const REPLAN: &str = "<promise>REPLAN</promise>";
 /// The assistant says that it cannot go on at all.
 pub const FAILURE: &str = "<promise>FAILURE</promise>";
 
+/// What opens and closes a quotation; single ones are also apostrophes.
+const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
+const SINGLE_QUOTES: [char; 3] = ['\'', '‘', '’'];
 /// How many different sigils of one attempt are kept; an agent that says more is talking about them.
 const MOST: usize = 1000;
 /// How many bytes they may have together.
 const MOST_BYTES: usize = 1 << 20;
+
+/// What may stand around a sigil without saying anything.
+fn is_decoration(char: char) -> bool {
+    // What could not be read says nothing.
+    matches!(
+        char,
+        '*' | '_' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | char::REPLACEMENT_CHARACTER
+    ) || QUOTES.contains(&char)
+        || SINGLE_QUOTES.contains(&char)
+        || char.is_whitespace()
+}
 
 /// One sigil.
 #[derive(Clone, Debug, PartialEq, Eq)]

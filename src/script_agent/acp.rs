@@ -1,11 +1,9 @@
 //! The scripted agent over the Agent Client Protocol: `ralph __script --acp`. It does the same work, and asks of its client
 //! what real agents ask.
 
-mod talk;
+pub(super) mod talk;
 
-pub(super) use self::talk::{PLAYS, Talk};
-
-use self::talk::Then;
+use self::talk::{Talk, Then};
 use super::play::{PLAY_VARIABLE, Play, Refusal};
 use super::{Agent, Event, Place, Voice};
 use crate::reply::sigil::COMPLETE;

@@ -1,7 +1,7 @@
 //! What the scripted agent plays on request, so that a night with real agents can be rehearsed: refusals, silence, and work
 //! that goes on after the result.
 
-use super::acp::{self, Talk};
+use super::acp::talk::{self, Talk};
 use super::{Agent, Event, Place, VERB};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
@@ -83,7 +83,7 @@ impl FromStr for Play {
                 None => bail!(
                     "{PLAY_VARIABLE} has '{}', which is none of {PLAYS}, nor, over ACP, of {}",
                     text.trim(),
-                    acp::PLAYS
+                    talk::PLAYS
                 ),
             },
         })

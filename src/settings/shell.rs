@@ -7,6 +7,7 @@
 mod escape;
 mod expand;
 mod parse;
+mod syntax;
 mod word;
 
 use thiserror::Error;

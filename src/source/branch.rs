@@ -17,7 +17,7 @@ use crate::engine::source::{Booked, Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git;
-use crate::git::worktrees::CheckedOut;
+use crate::git::trees::CheckedOut;
 use crate::plan::{Task, Ticks};
 use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
@@ -175,7 +175,7 @@ impl Branch {
     /// What an agent has done to the work tree that it should not have: what it commits now is not on the branch.
     fn astray(&self) -> Option<String> {
         let (name, tree) = (&self.facts.name, self.publisher.tree.display());
-        let is_on = match git::worktrees::checked_out(&self.publisher.tree) {
+        let is_on = match git::trees::checked_out(&self.publisher.tree) {
             // That says nothing about the tree.
             Err(error) => return Some(error.to_string()),
             Ok(CheckedOut::Branch(branch)) if branch == *name => return None,
@@ -208,7 +208,7 @@ impl Source for &mut Branch {
 
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // An agent without a work tree of its own would work on the repository around it.
-        if matches!(git::worktrees::checked_out(&self.publisher.tree), Ok(CheckedOut::NoTree) | Err(_)) {
+        if matches!(git::trees::checked_out(&self.publisher.tree), Ok(CheckedOut::NoTree) | Err(_)) {
             return Err(End::because(Outcome::GitFailed, self.astray().unwrap_or_default()));
         }
         let lost = |why| End::because(Outcome::PromptLost, why);
@@ -227,7 +227,7 @@ impl Source for &mut Branch {
         let mut prompt = self.fill(&template);
         // Between two agents nobody works here: these are left of a git that was killed, and keep the next agent from
         // committing anything.
-        let locks = git::worktrees::locks(&self.publisher.tree, &self.facts.name);
+        let locks = git::trees::locks(&self.publisher.tree, &self.facts.name);
         for lock in &locks {
             let lock = lock.display();
             context.notice(&format!(

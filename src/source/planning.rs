@@ -12,7 +12,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::git::identity::CommitIdentity;
 use crate::git::refs::{self, Upstream};
 use crate::git::remote::{self, Remote};
-use crate::git::worktrees::{CheckedOut, checked_out};
+use crate::git::trees::{CheckedOut, checked_out};
 
 /// Prompts for the plan of branches.
 pub(crate) struct Planning {

@@ -1,7 +1,8 @@
 //! Text of others where a single line of it is wanted.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use super::hidden::revealed;
 
@@ -61,15 +62,19 @@ pub(crate) fn escaped(text: &str) -> String {
     revealed(text).chars().map(shown).collect()
 }
 
-/// Words as one would write them for a shell. What is no UTF-8 is shown, not kept.
+/// A word as one would write it for a shell. What is no UTF-8 is shown, not kept.
+#[must_use]
+pub(crate) fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().as_bytes();
+    // Only a NUL cannot be quoted, and no argument or path has one.
+    let quoted = shlex::bytes::try_quote(word).unwrap_or(Cow::Borrowed(word));
+    String::from_utf8_lossy(&quoted).into_owned()
+}
+
+/// The words of a command line as one would write them for a shell.
 #[must_use]
 pub(crate) fn shell_words<'a>(words: impl IntoIterator<Item = &'a OsString>) -> String {
-    let quoted = |word: &OsString| {
-        let word = word.to_string_lossy();
-        // Only a NUL cannot be quoted, and no argument has one.
-        shlex::try_quote(&word).map_or_else(|_| word.to_string(), Cow::into_owned)
-    };
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.into_iter().map(shell_word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -124,3 +124,8 @@ fn line(message: &impl Serialize) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+/// A value of this kind; `None`: there is none, or another one.
+pub(super) fn read<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(json?.get()).ok()
+}

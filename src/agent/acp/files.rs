@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::Grounds;
 use super::error::Refusal;
-use super::walk::{Found, Grant, Missing};
+use super::walk::{Found, Grant, Missing, fault};
 use crate::files::{FileId, require_unlocked_id, temporary::name as temporary_name};
 use crate::process::launch::Launch;
 
@@ -141,14 +141,6 @@ fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno
             Err(Errno::EXIST) => {}
             file => return Ok((name, file?)),
         }
-    }
-}
-
-/// What a refused call means for the agent.
-pub(super) fn fault(path: &Path, errno: Errno) -> Refusal {
-    match errno {
-        Errno::NOENT => Refusal::not_found(&path.to_string_lossy()),
-        errno => Refusal::because(format!("{}: {}", path.display(), std::io::Error::from(errno))),
     }
 }
 

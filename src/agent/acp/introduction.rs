@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::session::read;
+use super::envelope::read;
 
 /// What an agent says of itself before it is given any work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

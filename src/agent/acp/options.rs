@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::session::read;
+use super::envelope::read;
 
 /// The modes in which the agent may do everything, the most permissive first. In the last ones it asks us; never one in which it
 /// decides by itself what it must not do.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::envelope::request;
+use super::envelope::{read, request};
 use super::error::{Fault, LOGIN};
 use super::introduction::{Introduction, Login};
 use super::options::{Choice, Models, Modes, PERMISSIVE, READ_ONLY};
@@ -388,11 +388,6 @@ impl Session {
 
 fn note(turn: &mut Turn, note: UsageNote) {
     turn.item(Item::Note(Box::new(note)));
-}
-
-/// A value of this kind; `None`: there is none, or another one.
-pub(super) fn read<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(json?.get()).ok()
 }
 
 /// What the turn has used up, wherever the agent says so.

@@ -13,7 +13,6 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::error::Refusal;
-use super::files::fault;
 
 /// How many links one after the other are followed.
 const LINKS: usize = 40;
@@ -208,3 +207,11 @@ impl Walk<'_> {
 
 const NOT_FOR_AGENTS: &str = "it is not for agents";
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// What a refused call means for the agent.
+pub(super) fn fault(path: &Path, errno: Errno) -> Refusal {
+    match errno {
+        Errno::NOENT => Refusal::not_found(&path.to_string_lossy()),
+        errno => Refusal::because(format!("{}: {}", path.display(), std::io::Error::from(errno))),
+    }
+}

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::SETTLED;
-use super::programs::Means::{Attention, Choose, Press, Starting, Trust};
-use super::programs::Sight::{Last, Line, Text};
-use super::programs::{Known, Means, Program, Sight};
+use super::program::Means::{Attention, Choose, Press, Starting, Trust};
+use super::program::Sight::{Last, Line, Text};
+use super::program::{Known, Means, Program, Sight};
 
 const fn known(sight: Sight, means: Means) -> Known {
     Known { sight, means }

@@ -10,6 +10,7 @@ pub mod done;
 pub mod halt;
 mod known;
 mod menu;
+mod program;
 pub mod programs;
 pub mod ready;
 pub mod still;

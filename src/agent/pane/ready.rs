@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::known;
 use super::menu;
-use super::programs::{Known, Means, Program, Sight};
+use super::program::{Known, Means, Program, Sight};
 use super::text::{flowed, written};
 use super::{SETTLED, Since};
 

@@ -73,7 +73,7 @@ fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'stat
 
 /// Work trees of branches are no place to plan and build branches from.
 fn refuse_inside_a_branch(root: &Path) -> anyhow::Result<()> {
-    let trees = crate::git::worktrees::list(root)?;
+    let trees = crate::git::trees::list(root)?;
     let outer = trees.iter().map(|tree| &tree.path).find(|path| root.starts_with(path.join(".worktrees")));
     if let Some(outer) = outer {
         bail!("{} is the work tree of a branch: run this in {}", root.display(), outer.display());

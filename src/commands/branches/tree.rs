@@ -31,7 +31,7 @@ impl Tree {
     pub(super) fn prepare(
         (main, run): (&Project, &str),
         branch: &Planned,
-        trees: &[git::worktrees::Tree],
+        trees: &[git::trees::Tree],
         identity: &CommitIdentity,
         tracked: &Tracked,
     ) -> anyhow::Result<Self> {
@@ -45,7 +45,7 @@ impl Tree {
             Added::Branch | Added::Reused => git::refs::branch_commit(root, name).unwrap_or_default(),
         };
         if tracked.has_plan(root, commit) {
-            git::worktrees::keep_plan_out(&path, BRANCH_PLAN, true)?;
+            git::keep_plan_out(&path, BRANCH_PLAN, true)?;
         }
         git::identity::configure(&path, identity)?;
 
@@ -72,7 +72,7 @@ impl Tracked {
         match known.entry(commit) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(place) => {
-                let is_tracked = git::worktrees::is_tracked(root, place.key(), BRANCH_PLAN);
+                let is_tracked = git::is_tracked(root, place.key(), BRANCH_PLAN);
                 *place.insert(is_tracked)
             }
         }

@@ -8,7 +8,7 @@ use std::{fmt, io};
 
 use super::DoctorOptions;
 use crate::files::theirs;
-use crate::git::worktrees;
+use crate::git::trees;
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::text::duration;
@@ -38,7 +38,7 @@ impl fmt::Display for Unanswered {
 pub(super) fn is_of_project(program: &Path, project: &Project) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     // Its other work trees may lie anywhere. Where git's files cannot be read, git would only wait.
-    let trees = project.require_readable_git().ok().and_then(|()| worktrees::list(project.root()).ok());
+    let trees = project.require_readable_git().ok().and_then(|()| trees::list(project.root()).ok());
     let trees = trees.unwrap_or_default().into_iter().map(|tree| tree.path);
     let roots: Vec<PathBuf> = trees.chain([project.root().to_owned()]).map(|root| real(&root)).collect();
     // A link in the project is part of it, wherever it leads.

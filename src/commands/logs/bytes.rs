@@ -4,8 +4,9 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
+use super::copy::show_file;
 use super::meant::{has_one_pane, meant, too_few};
-use super::{newest_log, show_file, whose};
+use super::{newest_log, whose};
 use crate::cli::LogsArgs;
 use crate::commands::target::count;
 use crate::record::attempt_bytes::{Place, place};

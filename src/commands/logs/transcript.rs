@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::copy::{LOOK, is_same_run, show_all};
 use super::meant::{has_one_pane, meant, too_few};
-use super::{LOOK, is_same_run, newest_log, session_log, show_all, whose};
+use super::{newest_log, session_log, whose};
 use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::target::count;

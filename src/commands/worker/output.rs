@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::agent::worker::held::Held;
-use crate::commands::logs;
+use crate::commands::logs::copy;
 use crate::commands::output::{nobody_reads, print};
 use crate::process::pane::Pane;
 use crate::record::lookup::Loop;
@@ -37,7 +37,7 @@ pub(in crate::commands) fn show(
     }
     let before = lines.map(|lines| lines.saturating_sub(now.len()));
     if let Some(log) = log.filter(|_| before != Some(0)) {
-        logs::show_all(log, before)?;
+        copy::show_all(log, before)?;
     }
     put(&now[now.len().saturating_sub(lines.unwrap_or(usize::MAX))..])?;
     if follows {

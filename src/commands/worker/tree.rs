@@ -10,7 +10,7 @@ use super::find::Worker;
 use crate::commands::clean_worktrees;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
-use crate::git::worktrees::{self, Tree};
+use crate::git::trees::{self, Tree};
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::worker::WorkerTree;
@@ -37,7 +37,7 @@ pub(super) fn of(worker: &Worker) -> anyhow::Result<Option<OwnTree>> {
     let Some(known) = known.filter(|known| known.path.is_dir()) else { return Ok(None) };
     let path =
         fs::canonicalize(&known.path).with_context(|| format!("cannot look up {}", known.path.display()))?;
-    let trees = worktrees::list(&path)?;
+    let trees = trees::list(&path)?;
     let (main, others) = trees.split_first().context("git knows no work tree at all")?;
     let Some(tree) = others.iter().find(|tree| tree.path == path) else {
         bail!("{} is no work tree of {}: remove it by hand", path.display(), main.path.display());

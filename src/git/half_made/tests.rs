@@ -1,8 +1,9 @@
 use std::process::{Command, Stdio};
 
 use super::super::tests::git;
+use super::super::trees::list;
+use super::super::worktrees::Added;
 use super::super::worktrees::tests::{add_at, place, said, with_files};
-use super::super::worktrees::{Added, list};
 use super::*;
 
 fn entry_of(root: &Path, branch: &str) -> PathBuf {

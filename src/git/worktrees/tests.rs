@@ -1,7 +1,10 @@
 use std::process::Command;
 use std::thread;
 
+use super::super::call::LIMIT;
+use super::super::exclude::keep_plan_out;
 use super::super::tests::{git, repository};
+use super::super::trees::checked_out;
 use super::*;
 use crate::files::testing::without_descriptors;
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::edits::write_log;
+use super::features;
 use super::seals::SEAL;
 use super::settle::{Node, settle};
+use super::task_log::write_log;
 use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
@@ -51,7 +52,7 @@ pub(super) fn claim(
 pub(super) fn resolved(graph: &Connection, scope: &Scope) -> Fallible<Scope> {
     Ok(match scope {
         Scope::All => Scope::All,
-        Scope::Feature(name) => queries::feature(graph, name).map(|_| scope.clone())?,
+        Scope::Feature(name) => features::seq(graph, name).map(|_| scope.clone())?,
         Scope::Subtree(id) => Scope::Subtree(queries::id(graph, queries::find(graph, id)?)?),
     })
 }

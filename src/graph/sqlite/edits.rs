@@ -4,7 +4,9 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::claims::leave;
+use super::features;
 use super::settle::{Node, Parent, Work, above, count_child, list_as_ready, numbers, require_level, settle};
+use super::task_log::write_log;
 use super::{Fallible, Fault, cycle, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
@@ -26,7 +28,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     limits::priority(task.priority)?;
     let parent = task.parent.as_deref().map(|id| queries::find(graph, id)).transpose()?;
     let feature = match (&task.feature, parent) {
-        (Some(name), _) => Some(queries::feature(graph, name)?),
+        (Some(name), _) => Some(features::seq(graph, name)?),
         (None, Some(parent)) => Node::read(graph, parent)?.feature,
         (None, None) => None,
     };
@@ -92,7 +94,7 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
     let feature = match changes.feature.as_deref() {
         None => None,
         Some("") => Some(None),
-        Some(name) => Some(Some(queries::feature(graph, name)?)),
+        Some(name) => Some(Some(features::seq(graph, name)?)),
     };
     // It is listed by its feature and its priority.
     let old = Node::read(graph, seq)?;
@@ -321,11 +323,5 @@ pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {
     }
     let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, 1)";
     graph.prepare_cached(insert)?.execute(params![queries::find(graph, id)?, message, now()])?;
-    Ok(())
-}
-
-pub(super) fn write_log(graph: &Connection, seq: i64, message: &str) -> Fallible<()> {
-    let insert = "INSERT INTO task_logs (task, message, at) VALUES (?1, ?2, ?3)";
-    graph.prepare_cached(insert)?.execute(params![seq, message, now()])?;
     Ok(())
 }

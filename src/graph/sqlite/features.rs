@@ -1,12 +1,13 @@
 //! Features: kept, shown, forgotten.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 use super::settle::{Node, list_as_ready, numbers};
-use super::{Fallible, moment, now, queries};
+use super::{CANDIDATES, Fallible, moment, now};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::limits;
+use crate::text::nearest::nearest;
 
 const FEATURE: &str =
     "SELECT f.id, f.name, f.spec_path, f.plan_path, f.created_at, f.updated_at, count(t.seq),
@@ -24,8 +25,21 @@ pub(super) fn put(graph: &Connection, name: &str, spec: Option<&str>, plan: Opti
     Ok(())
 }
 
+/// The number of the feature of this name.
+pub(super) fn seq(graph: &Connection, name: &str) -> Fallible<i64> {
+    let query = "SELECT seq FROM features WHERE name = ?1";
+    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
+        return Ok(seq);
+    }
+    let mut statement = graph.prepare_cached("SELECT name FROM features ORDER BY seq LIMIT ?1")?;
+    let rows = statement.query_map([CANDIDATES], |row| row.get(0))?;
+    let names: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+    let nearest = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    Err(GraphError::UnknownFeature { name: name.to_owned(), nearest }.into())
+}
+
 pub(super) fn one(graph: &Connection, name: &str) -> Fallible<Feature> {
-    let seq = queries::feature(graph, name)?;
+    let seq = seq(graph, name)?;
     Ok(graph
         .prepare_cached(&format!("{FEATURE} WHERE f.seq = ?1 GROUP BY f.seq"))?
         .query_row([seq], of_row)?)
@@ -39,7 +53,7 @@ pub(super) fn all(graph: &Connection) -> Fallible<Vec<Feature>> {
 
 /// Forgets a feature; its tasks stay, and belong to none.
 pub(super) fn delete(graph: &Transaction<'_>, name: &str) -> Fallible<()> {
-    let seq = queries::feature(graph, name)?;
+    let seq = seq(graph, name)?;
     let running = one(graph, name)?.tasks.in_progress;
     if running > 0 {
         let why = format!("feature '{name}' is running, {running} of its tasks are claimed: end that first");

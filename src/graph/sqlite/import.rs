@@ -2,10 +2,11 @@
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-use super::edits::{MAX_RETRIES, describe, new_id, write_log};
+use super::edits::{MAX_RETRIES, describe, new_id};
 use super::features;
 use super::rebuild::rebuild;
 use super::settle::{Node, Work};
+use super::task_log::write_log;
 use super::{Fallible, Fault, now, number, queries, status};
 use crate::graph::error::GraphError;
 use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
@@ -190,7 +191,7 @@ fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
         return Ok(seq);
     }
     features::put(graph, name, None, None)?;
-    queries::feature(graph, name)
+    features::seq(graph, name)
 }
 
 /// A feature is known by its name. One that is new keeps the id it had, unless another one has it.

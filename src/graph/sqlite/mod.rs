@@ -24,6 +24,7 @@ mod schema;
 mod seals;
 mod settle;
 mod spool;
+mod task_log;
 #[cfg(test)]
 mod tests;
 mod unbooked;
@@ -60,6 +61,9 @@ use seals::Seals;
 use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
+
+/// Among how many ids or names the one that was meant is looked for.
+const CANDIDATES: i64 = 10_000;
 
 /// A graph of tasks in an `SQLite` database.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use super::open::TABLES as OURS;
 use super::rebuild::rebuild;
+use super::schema::TABLES as OURS;
 use super::{Fallible, Fault, now, queries};
 use crate::graph::error::GraphError;
 

@@ -12,6 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::files::Files;
+use super::schema::TABLES;
 use super::seals::{self, Seals};
 use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older};
 use crate::files::own;
@@ -25,8 +26,6 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// The version of the schema, in the header as well. A database with another one is refused.
 const VERSION: i64 = 6;
-/// Makes the tables.
-pub(super) const TABLES: &str = include_str!("schema/tables.sql");
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.

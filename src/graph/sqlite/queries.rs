@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
-use super::{Fallible, features, moment, number, status};
+use super::{CANDIDATES, Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedTask};
@@ -25,8 +25,6 @@ const TASK: &str =
     LEFT JOIN descriptions d ON d.task = t.seq";
 /// How many ids an error names.
 const SOME: usize = 5;
-/// Among how many ids the one that was meant is looked for.
-const CANDIDATES: i64 = 10_000;
 
 fn of_row(row: &Row<'_>) -> rusqlite::Result<Task> {
     let feature_id: Option<String> = row.get(9)?;
@@ -83,19 +81,6 @@ pub(super) fn find(graph: &Connection, id: &str) -> Fallible<i64> {
     }
 }
 
-/// The feature of this name.
-pub(super) fn feature(graph: &Connection, name: &str) -> Fallible<i64> {
-    let query = "SELECT seq FROM features WHERE name = ?1";
-    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
-        return Ok(seq);
-    }
-    let mut statement = graph.prepare_cached("SELECT name FROM features ORDER BY seq LIMIT ?1")?;
-    let rows = statement.query_map([CANDIDATES], |row| row.get(0))?;
-    let names: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
-    let nearest = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-    Err(GraphError::UnknownFeature { name: name.to_owned(), nearest }.into())
-}
-
 pub(super) fn id(graph: &Connection, seq: i64) -> Fallible<String> {
     Ok(graph.prepare_cached("SELECT id FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
 }
@@ -144,7 +129,7 @@ pub(super) fn list(
         wheres.push(condition);
         values.push(value);
     };
-    let feature = selection.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
+    let feature = selection.feature.as_deref().map(|name| features::seq(graph, name)).transpose()?;
     if selection.ready {
         add("r.scope = ?", feature.map_or(0, |feature| -feature));
         add("t.status = ?", number(Status::Pending));
@@ -334,7 +319,7 @@ pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(Stri
 fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
     Ok(match scope {
         Scope::All => ("?1 = 0", 0),
-        Scope::Feature(name) => ("t.feature = ?1", feature(graph, name)?),
+        Scope::Feature(name) => ("t.feature = ?1", features::seq(graph, name)?),
         Scope::Subtree(id) => (
             "t.seq IN (WITH RECURSIVE below (seq) AS (SELECT ?1 UNION
                 SELECT tasks.seq FROM tasks JOIN below ON tasks.parent = below.seq) SELECT seq FROM below)",

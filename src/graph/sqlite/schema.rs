@@ -8,8 +8,10 @@ use std::sync::OnceLock;
 use rusqlite::Connection;
 
 use super::Fallible;
-use super::open::TABLES;
 use crate::graph::error::GraphError;
+
+/// Makes the tables.
+pub(super) const TABLES: &str = include_str!("schema/tables.sql");
 
 /// Refuses a database in which a table, a view or an index has another definition than ours, or in which our tables have more indexes.
 /// What else is there is another program's own.

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use super::edits::write_log;
 use super::rebuild::{is_up_to_date, rebuild};
 use super::seals::{self, SEAL, Seals, Tally};
+use super::task_log::write_log;
 use super::{Fallible, Fault, number, queries};
 use crate::graph::error::GraphError;
 use crate::graph::seal::is_same_thing;

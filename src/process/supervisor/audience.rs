@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::channel::{Heard, Order, heard};
+use super::order::{Heard, Order, heard};
 use crate::process::note::SupervisorNote;
 use crate::process::pane_folder::PaneFolder;
 

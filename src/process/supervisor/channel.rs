@@ -1,12 +1,12 @@
 //! Whom a supervisor tells what happens, and whose orders it takes.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
 
 use super::audience::Audience;
-use super::{ORDER_KILL, ORDER_STOP};
+use super::order::{Heard, Order, heard};
 use crate::process::note::SupervisorNote;
 
 /// The other end of a supervisor.
@@ -20,15 +20,6 @@ pub(super) enum Channel {
     },
     /// The monitors of a pane, which come and go.
     Pane(Audience),
-}
-
-/// What is asked of a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
-    /// Climb the ladder.
-    Stop,
-    /// KILL everything now.
-    Kill,
 }
 
 impl Channel {
@@ -61,32 +52,5 @@ impl Channel {
             Self::Ralph { socket, .. } => vec![PollFd::new(socket, PollFlags::IN)],
             Self::Pane(audience) => audience.descriptors(),
         }
-    }
-}
-
-/// What came by a socket that does not block.
-pub(super) enum Heard {
-    /// Orders, of which the most urgent one counts, or nothing.
-    Order(Option<Order>),
-    /// Its other end is closed.
-    Closed,
-}
-
-/// Reads what has come.
-pub(super) fn heard(mut socket: &UnixStream) -> Heard {
-    let mut orders = [0; 16];
-    match socket.read(&mut orders) {
-        Ok(0) => Heard::Closed,
-        Ok(count) => Heard::Order(orders[..count].iter().filter_map(|order| of(*order)).max()),
-        // A broken connection is told as its end by the next read.
-        Err(_) => Heard::Order(None),
-    }
-}
-
-fn of(order: u8) -> Option<Order> {
-    match order {
-        ORDER_KILL => Some(Order::Kill),
-        ORDER_STOP => Some(Order::Stop),
-        _ => None,
     }
 }

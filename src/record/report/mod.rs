@@ -19,7 +19,7 @@ pub(crate) use fold::Live;
 
 use super::event_line::EventLine;
 use super::registry::WORKER;
-use super::run_folder::{self, RunStart};
+use super::run_folder::{self, RunStart, SUMMARY};
 use crate::engine::fact::{BranchResult, Fact, LineBranch, TaskCounts, Word};
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
@@ -30,8 +30,6 @@ const BRANCHES: &str = "loop build";
 /// The version of what `ralph report --json` prints.
 pub const VERSION: u32 = 1;
 
-/// The name of the summary in the folder of a run.
-pub(super) const SUMMARY: &str = "summary.json";
 /// A larger summary is none of ours, in bytes.
 const LARGEST: u64 = 64 << 20;
 

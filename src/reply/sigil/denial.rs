@@ -4,8 +4,8 @@
 //! not believed costs an iteration. So in doubt a sigil of success is denied, and any other is believed.
 
 use super::Sigil;
+use super::is_decoration;
 use super::kind::{PROMISE, REVIEW_PASS, TASK_DONE, VERIFY_PASS};
-use super::place::is_decoration;
 
 /// What denies the rest of its sentence. So does a word with `n't` at its end.
 const NEGATIONS: [&str; 10] =

@@ -2,25 +2,10 @@
 
 use super::denial::Denial;
 use super::fence::{Fence, FenceLine};
-use super::{Objection, Sigil};
+use super::{Objection, QUOTES, SINGLE_QUOTES, Sigil, is_decoration};
 
 /// A label has at most this many words: `Status of the loop:`.
 const LABEL: u32 = 4;
-
-/// What opens and closes a quotation; single ones are also apostrophes.
-const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
-const SINGLE_QUOTES: [char; 3] = ['\'', '‘', '’'];
-
-/// What may stand around a sigil without saying anything.
-pub(super) fn is_decoration(char: char) -> bool {
-    // What could not be read says nothing.
-    matches!(
-        char,
-        '*' | '_' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | char::REPLACEMENT_CHARACTER
-    ) || QUOTES.contains(&char)
-        || SINGLE_QUOTES.contains(&char)
-        || char.is_whitespace()
-}
 
 /// What is known of a line up to where it is read. It takes as much memory for a long line as for a short one.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::parse::{Action, Assign, Parameter, Part, Statement, Word};
+use super::parse::{Assign, Statement};
+use super::syntax::{Action, Parameter, Part, Word};
 use super::{Assignment, Result, Source};
 
 /// Most bytes that expansions may insert over the whole file: doubling a variable line by line must end in a

@@ -1,6 +1,6 @@
 //! Words: quotes, escapes and `$`.
 
-use super::parse::{Action, Cursor, Operator, Parameter, Part, Word, ends_word, is_name, operator};
+use super::syntax::{Action, Cursor, Operator, Parameter, Part, Word, ends_word, is_name, operator};
 use super::{Result, ShellError, escape};
 
 /// How deep `${A:-${B:-…}}` may nest: far more than anyone writes, far less than the stack holds.

@@ -1,0 +1,90 @@
+//! One call of git that only reads.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::error::{CutOff, GitError};
+use crate::process::REPOSITORY_VARIABLES;
+use crate::process::capture::{Ended, Kept, capture};
+use crate::process::launch::Launch;
+use crate::process::short::output_within;
+use crate::process::supervised::StartError;
+use crate::text::line;
+
+/// The longest any of these short commands may take.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
+/// Commands that only read, but may run filters of the repository's to tell what has changed.
+const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
+
+/// The stdout of one git command in `root` that only reads.
+pub(super) fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
+    run_with(root, arguments, &[], limit)
+}
+
+/// The same with variables on top of our own environment.
+pub(super) fn run_with(
+    root: &Path,
+    arguments: &[&str],
+    more: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<Vec<u8>, GitError> {
+    let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+    let ours = ours.map(|(name, value)| (name.into(), value.into()));
+    let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
+    let command = arguments.first().copied().unwrap_or_default();
+    let (end, stdout, stderr) =
+        if RUN_FILTERS.contains(&command) { supervised(&launch, limit) } else { unsupervised(launch, limit) }
+            .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
+    let cut_off = |end| GitError::CutOff { command: command.to_owned(), path: root.to_path_buf(), end };
+    if CutOff::or_code(end, limit).map_err(cut_off)? == 0 {
+        return Ok(stdout);
+    }
+    let said = String::from_utf8_lossy(&stderr);
+    let message = line::first(&said).unwrap_or("failed without a word");
+    Err(GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned()))
+}
+
+/// The command line of git with these arguments in `root`, with variables on top of our own environment.
+pub(super) fn launch<S: AsRef<OsStr>>(
+    root: &Path,
+    arguments: &[S],
+    env: Vec<(OsString, OsString)>,
+) -> Launch {
+    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
+    let before: [&OsStr; 2] = ["-c".as_ref(), "core.fsmonitor=false".as_ref()];
+    let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
+    Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
+}
+
+/// Runs git with its filters under a supervisor, so that these end with it, and with us. How it ended, and what it said.
+fn supervised(launch: &Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
+    let captured = capture(launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
+    let captured = captured.map_err(StartError::into_source)?;
+    let text = |kept: &Kept| kept.whole().unwrap_or_default();
+    Ok((captured.end, text(&captured.stdout), text(&captured.stderr)))
+}
+
+/// The same for one in which nothing of the repository's runs.
+fn unsupervised(launch: Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
+    let mut git = Command::new(&launch.program);
+    git.arg("-C").arg(&launch.cwd).args(&launch.args).envs(launch.env);
+    for name in REPOSITORY_VARIABLES {
+        git.env_remove(name);
+    }
+    match output_within(&mut git, limit) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Ok((Ended::TimedOut, Vec::new(), Vec::new()))
+        }
+        Err(error) => Err(error),
+        Ok(Output { status, stdout, stderr }) => {
+            let end =
+                status.code().map_or(Ended::Signaled(status.signal().unwrap_or_default()), Ended::Exited);
+            Ok((end, stdout, stderr))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What git calls changed in a work tree, and what it does not look at.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::call::run;
+use super::error::GitError;
+
+/// The longest the search for a changed file may take; it is repeated while an agent is silent.
+const SEARCH_LIMIT: Duration = Duration::from_secs(3);
+/// The longest that one look at all files may take.
+pub(super) const LOOK_LIMIT: Duration = Duration::from_mins(1);
+/// A clock may be slightly ahead on a network file system; a file from further in the future proves nothing.
+const CLOCK_SKEW: Duration = Duration::from_secs(2);
+
+/// A file that git calls changed or untracked.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// Where it is, from the root of the work tree.
+    pub path: PathBuf,
+    /// What git calls it, as `git status --porcelain` puts it.
+    pub state: [u8; 2],
+    /// Its size in bytes; 0 where it is gone.
+    pub size: u64,
+    /// When it was written; `None` where it is gone.
+    pub written: Option<SystemTime>,
+    /// When anything about it was changed, whatever its writer says; `None` where it is gone.
+    pub touched: Option<SystemTime>,
+}
+
+impl Changed {
+    /// What tells one from another: that something was only touched is no change.
+    fn content(&self) -> (&Path, [u8; 2], u64, Option<SystemTime>) {
+        (&self.path, self.state, self.size, self.written)
+    }
+}
+
+impl PartialEq for Changed {
+    fn eq(&self, other: &Self) -> bool {
+        self.content() == other.content()
+    }
+}
+
+impl Eq for Changed {}
+
+impl Hash for Changed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.content().hash(state);
+    }
+}
+
+/// When anything about a file was changed; `None` where there is none.
+#[must_use]
+pub fn touched(path: &Path) -> Option<SystemTime> {
+    change_time(&path.symlink_metadata().ok()?)
+}
+
+fn change_time(found: &std::fs::Metadata) -> Option<SystemTime> {
+    let (seconds, nanos) = (u64::try_from(found.ctime()).ok()?, u64::try_from(found.ctime_nsec()).ok()?);
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
+}
+
+/// Everything in the work tree that is not as HEAD has it. Two equal answers with the same HEAD mean that nothing was
+/// written in between. `None` when git fails.
+#[must_use]
+pub fn changes(root: &Path) -> Option<Vec<Changed>> {
+    let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
+    let answer = run(root, &status, SEARCH_LIMIT).ok()?;
+    let changed = |entry: &[u8]| {
+        let state = [*entry.first()?, *entry.get(1)?];
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(entry.get(3..)?));
+        let found = root.join(&path).symlink_metadata().ok();
+        let size = found.as_ref().map_or(0, std::fs::Metadata::len);
+        let written = found.as_ref().and_then(|found| found.modified().ok());
+        let touched = found.as_ref().and_then(change_time);
+        Some(Changed { path, state, size, written, touched })
+    };
+    Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
+}
+
+/// The newest tracked or unignored file below `root` that was written after `since`: a sign of life of an agent that
+/// says nothing. `None` also when the look-up fails or takes too long.
+#[must_use]
+pub fn changed_since(root: &Path, since: SystemTime) -> Option<PathBuf> {
+    let deadline = Instant::now() + SEARCH_LIMIT;
+    let latest = SystemTime::now() + CLOCK_SKEW;
+    let files =
+        run(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"], SEARCH_LIMIT).ok()?;
+    files
+        .split(|&byte| byte == 0)
+        .take_while(|_| Instant::now() < deadline)
+        .filter_map(|name| {
+            let path = root.join(std::ffi::OsStr::from_bytes(name));
+            let metadata = path.symlink_metadata().ok().filter(|metadata| !metadata.is_dir())?;
+            Some((metadata.modified().ok()?, path))
+        })
+        .filter(|(modified, _)| (since..latest).contains(modified) && *modified != since)
+        .max()
+        .map(|(_, path)| path)
+}
+
+/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
+pub(super) fn hidden(path: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
+    let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
+    let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
+        is_hidden(*tag) && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
+    });
+    Ok(hidden.map(|(_, name)| PathBuf::from(OsStr::from_bytes(&name))).collect())
+}
+
+/// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.
+pub(super) fn tagged(path: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
+    let output = run(path, &["ls-files", "-v", "-z"], LOOK_LIMIT)?;
+    let entries = output.split(|&byte| byte == 0);
+    Ok(entries.filter_map(|entry| Some((*entry.first()?, entry.get(2..)?.to_vec()))).collect())
+}

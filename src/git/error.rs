@@ -1,0 +1,169 @@
+//! Why a call of git failed, and what can be done.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::files::{self, FileError};
+use crate::process::capture::Ended;
+use crate::text::duration;
+
+/// A git operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The program could not be started, or a file of its own could not be read.
+    #[error("git, {path}: {reason}: {way_out}", path = .path.display(), way_out = way_out(.reason))]
+    Run {
+        /// The folder it was to work in.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// git ran and refused.
+    #[error("git {command}, {path}: {message}: run it there by hand to see more", path = .path.display())]
+    Refused {
+        /// The subcommand.
+        command: String,
+        /// The folder it worked in.
+        path: PathBuf,
+        /// The last line it said.
+        message: String,
+    },
+    /// git was ended before it was through.
+    #[error("git {command}, {path}: {end}: {way_out}", path = .path.display(), way_out = .end.way_out())]
+    CutOff {
+        /// The subcommand.
+        command: String,
+        /// The folder it worked in.
+        path: PathBuf,
+        /// By whom or why.
+        end: CutOff,
+    },
+    /// Something is in the way that only a person can judge.
+    #[error("{what}, {place}: {way_out}")]
+    InTheWay {
+        /// What it is.
+        what: String,
+        /// The folder, file, branch or key in question.
+        place: String,
+        /// What can be done.
+        way_out: String,
+    },
+    /// The repository's `info/exclude` could not be read or created.
+    #[error("ignore rules, {path}: {reason}: fix that file, or ignore ralph's files in .gitignore", path = .path.display())]
+    Exclude {
+        /// The file or folder in question.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The repository's `info/exclude` could not be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+}
+
+impl GitError {
+    pub(super) fn in_the_way(
+        what: impl Into<String>,
+        place: impl std::fmt::Display,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
+    }
+
+    /// A file or folder of git's that cannot be read.
+    pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |reason| Self::Run { path: path.to_path_buf(), reason }
+    }
+
+    pub(super) fn refused(command: &str, path: &Path, message: String) -> Self {
+        Self::Refused { command: command.to_owned(), path: path.to_path_buf(), message }
+    }
+}
+
+/// Why git did not come to its end: nothing that git itself, or a hook, has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// This signal of somebody else's.
+    Killed(i32),
+    /// Somebody killed the process that supervises it, and what was left of it was ended.
+    OutOfSight,
+    /// It took longer than this.
+    TimedOut(Duration),
+    /// The user wants to leave.
+    Leaving,
+}
+
+impl CutOff {
+    /// The exit code of a git that came to its end, which had this long.
+    pub(super) fn or_code(end: Ended, limit: Duration) -> Result<i32, Self> {
+        match end {
+            Ended::Exited(code) => Ok(code),
+            Ended::Signaled(signal) => Err(Self::Killed(signal)),
+            Ended::OutOfSight => Err(Self::OutOfSight),
+            Ended::TimedOut => Err(Self::TimedOut(limit)),
+            Ended::Cancelled => Err(Self::Leaving),
+        }
+    }
+
+    /// What can be done.
+    pub(super) fn way_out(self) -> &'static str {
+        match self {
+            Self::Killed(_) => {
+                "a person or a program did that, or the kernel, out of memory ('dmesg' shows it): fix that and start again"
+            }
+            Self::TimedOut(_) => "look for a hook or a filter that hangs, and start again",
+            Self::OutOfSight | Self::Leaving => "start again",
+        }
+    }
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Killed(signal) => write!(to, "git was killed by signal {signal}"),
+            Self::OutOfSight => {
+                write!(to, "git was ended, because the process that supervises it was killed")
+            }
+            Self::TimedOut(limit) => {
+                write!(to, "git did not end within {} and was ended", duration::format(*limit))
+            }
+            Self::Leaving => write!(to, "git was ended, because ralph was told to leave now"),
+        }
+    }
+}
+
+/// Why a work tree was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// git refused, or could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// git does not remove it.
+    #[error("git does not remove it ({reason}): look at 'git status' there")]
+    Refused {
+        /// What git said.
+        reason: String,
+    },
+    /// What is to be saved cannot be read.
+    #[error("it cannot be saved, {path}: {reason}: fix that first", path = .path.display())]
+    Io {
+        /// The file or folder in question.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// Somebody works there.
+    #[error("something changed while it was being saved: see who works there, and try again")]
+    Changed,
+}
+
+/// What can be done where git could not be started.
+fn way_out(reason: &io::Error) -> &'static str {
+    // Without the system's number it is something else that was not found.
+    if reason.kind() == io::ErrorKind::NotFound && reason.raw_os_error().is_some() {
+        return "make sure that git is installed and on PATH";
+    }
+    files::way_to_read(reason)
+}

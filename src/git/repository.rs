@@ -1,0 +1,44 @@
+//! The installed git, and what is asked about a whole repository.
+
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::call::{LIMIT, run};
+use super::error::GitError;
+use super::head_file::{self, Head};
+
+/// The version of the installed git, such as `2.47.3`.
+pub fn git_version() -> Result<String, GitError> {
+    let output = run(Path::new("/"), &["--version"], LIMIT)?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.trim().trim_start_matches("git version ").to_owned())
+}
+
+/// The commit that HEAD names in the work tree `root`; `None` before the first commit or when git fails.
+#[must_use]
+pub fn head(root: &Path) -> Option<String> {
+    match head_file::head(root) {
+        Some(Head::Commit(commit)) => return Some(commit),
+        Some(Head::Unborn) => return None,
+        None => {}
+    }
+    let output = run(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], LIMIT).ok()?;
+    let commit = String::from_utf8(output).ok()?;
+    Some(commit.trim().to_owned())
+}
+
+/// The repository folder that all work trees of `root` share: `.git` of the main one.
+pub fn common_dir(root: &Path) -> Result<PathBuf, GitError> {
+    let mut output = run(root, &["rev-parse", "--git-common-dir"], LIMIT)?;
+    if output.last() == Some(&b'\n') {
+        output.pop();
+    }
+    // Relative to the folder that git was started in, except in linked work trees.
+    Ok(root.join(std::ffi::OsString::from_vec(output)))
+}
+
+/// Whether the commit has a file at `path` (relative to the top, with slashes).
+#[must_use]
+pub fn is_tracked(root: &Path, commit: &str, path: &str) -> bool {
+    !commit.starts_with('-') && run(root, &["cat-file", "-e", &format!("{commit}:{path}")], LIMIT).is_ok()
+}

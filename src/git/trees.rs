@@ -1,0 +1,137 @@
+//! The work trees of a repository as git has them registered, and what the HEAD of one is on.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::call::{LIMIT, run};
+use super::error::GitError;
+use super::head_file;
+use crate::files::{atomic, if_there, theirs};
+
+/// A work tree of a repository, as git has it registered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Its folder; absolute. May be gone.
+    pub path: PathBuf,
+    /// The commit that its HEAD names; `None` before the first commit.
+    pub head: Option<String>,
+    /// The branch it is on, without `refs/heads/`; `None` for a detached HEAD.
+    pub branch: Option<String>,
+    /// Why it is locked (`git worktree lock`); empty where nobody gave a reason.
+    pub locked: Option<String>,
+    /// Its folder is gone, git says.
+    pub is_gone: bool,
+}
+
+/// All work trees of the repository of `root`, the main one first.
+pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
+    require_files(root)?;
+    let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
+    let output = list().or_else(|error| if fix_entries(root) { list() } else { Err(error) })?;
+    let mut trees: Vec<Tree> = Vec::new();
+    for line in output.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
+        let at = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (name, value) = (&line[..at], line.get(at + 1..).unwrap_or_default());
+        let text = || String::from_utf8_lossy(value).into_owned();
+        if name == b"worktree" {
+            trees.push(Tree { path: PathBuf::from(OsStr::from_bytes(value)), ..Tree::default() });
+            continue;
+        }
+        let Some(tree) = trees.last_mut() else { continue };
+        match name {
+            // Before the first commit it is all zeros.
+            b"HEAD" => tree.head = Some(text()).filter(|head| head.bytes().any(|byte| byte != b'0')),
+            b"branch" => tree.branch = text().strip_prefix("refs/heads/").map(str::to_owned),
+            b"locked" => tree.locked = Some(text()),
+            b"prunable" => tree.is_gone = true,
+            _ => {}
+        }
+    }
+    Ok(trees)
+}
+
+/// Fails where git would wait for a file of a work tree's entry: it reads those of all trees.
+fn require_files(root: &Path) -> Result<(), GitError> {
+    let Some(common) = head_file::common_dir(root) else { return Ok(()) };
+    for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+        for name in ["HEAD", "gitdir", "commondir", "locked"] {
+            let path = entry.path().join(name);
+            theirs::require_file_if_there(&path).map_err(GitError::unreadable(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a folder's HEAD is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckedOut {
+    /// This branch.
+    Branch(String),
+    /// No branch, as in the middle of a rebase.
+    Detached,
+    /// The folder is no work tree, or none any more.
+    NoTree,
+}
+
+/// What the HEAD of the work tree `root` is on.
+///
+/// # Errors
+/// Where nobody can tell: the machine has no room to look, or git was cut off.
+pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
+    let folder = head_file::git_dir(root).map_err(GitError::unreadable(root))?;
+    let head = folder.map(|folder| if_there(theirs::text(&folder.join("HEAD"))));
+    let head = head.transpose().map_err(GitError::unreadable(root))?.flatten();
+    let name = match head.as_deref().map(str::trim_end) {
+        None => return Ok(CheckedOut::NoTree),
+        // Where branches are not files, only git knows.
+        Some("ref: refs/heads/.invalid") => match run(root, &["symbolic-ref", "HEAD"], LIMIT) {
+            Ok(name) => String::from_utf8_lossy(&name).trim_end().to_owned(),
+            Err(GitError::Refused { .. }) => String::new(),
+            Err(error) => return Err(error),
+        },
+        Some(head) => head.trim_start_matches("ref: ").to_owned(),
+    };
+    let branch = name.strip_prefix("refs/heads/");
+    Ok(branch.map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned())))
+}
+
+/// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
+#[must_use]
+pub fn index_lock(root: &Path) -> Option<PathBuf> {
+    let folder = head_file::git_dir(root).ok().flatten();
+    folder.map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
+}
+
+/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD, the branch, and what a
+/// commit removes at last.
+#[must_use]
+pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
+    let folder = head_file::git_dir(root).ok().flatten();
+    let own = folder.iter().flat_map(|folder| ["HEAD.lock", "AUTO_MERGE.lock"].map(|name| folder.join(name)));
+    let name = head_file::common_dir(root)
+        .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
+    let others = own.chain(name).filter(|lock| lock.is_file());
+    index_lock(root).into_iter().chain(others).collect()
+}
+
+/// Gives back to entries what a power cut took from them and what is the same in each: with an empty `commondir` in one,
+/// git refuses to list any. Says whether one was fixed.
+fn fix_entries(root: &Path) -> bool {
+    let Some(common) = head_file::common_dir(root) else { return false };
+    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let torn = entries
+        .map(|entry| entry.path().join("commondir"))
+        .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
+    torn.filter(|file| atomic::write_theirs(file, b"../..\n").is_ok()).count() > 0
+}
+
+/// The path as git lists it, without symbolic links; also of what is not there yet.
+pub(super) fn without_links(path: &Path) -> PathBuf {
+    match (fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => without_links(parent).join(name),
+        _ => path.to_path_buf(),
+    }
+}
