@@ -76,6 +76,7 @@ impl Seen {
         let tally = stamped.tally;
         match stamped.fact {
             Fact::LoopStarted { limits, max_iterations, .. } => {
+                self.end = None;
                 self.cost_before = tally.cost_usd.unwrap_or_default();
                 self.limits = limits.as_deref().map(Limits::from);
                 self.last_iteration = tally.last_iteration(*max_iterations);
@@ -110,7 +111,7 @@ impl Seen {
             Fact::LoopEnded(_) => {
                 self.count(tally);
                 self.doing = Doing::BetweenAttempts;
-                self.end = stamped.outcome().map(Outcome::ended);
+                self.end = Some(stamped.outcome().map_or(Ended::Failed, Outcome::ended));
             }
             fact => self.does(fact),
         }

@@ -31,7 +31,7 @@ impl<const N: usize> Table<N> {
         of: usize,
     ) -> (String, bool) {
         let (mut lines, styles): (Vec<[String; N]>, Vec<Style>) = rows.into_iter().unzip();
-        let has_words = |column: usize| lines.iter().any(|row| !row[column].is_empty());
+        let has_words = |at: usize| lines.is_empty() || lines.iter().any(|row| !row[at].is_empty());
         let heads = std::array::from_fn(|at| if has_words(at) { self.heads[at] } else { "" }.to_owned());
         lines.insert(0, heads);
         let columns = Columns::fitting(&lines, self.least_telling, self.gives, width);

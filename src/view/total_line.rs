@@ -113,8 +113,8 @@ mod tests {
     }
 
     fn take(run: &mut Run, place: usize, tally: &Tally, fact: &Fact<'_>) {
-        let [run, name, mode, agent] = ["r", "n", "build", "claude"].map(str::to_owned);
-        let identity = LoopIdentity { run, name, mode, agent };
+        let [id, name, mode, agent] = ["r", "n", "build", "claude"].map(str::to_owned);
+        let identity = LoopIdentity { run: id, name, mode, agent };
         run.1.entry(place).or_default().take(&Stamped::new(Local::now(), &identity, tally, fact));
     }
 
