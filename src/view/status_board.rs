@@ -127,7 +127,8 @@ mod tests {
     }
 
     fn hide(board: &mut StatusBoard, place: usize) -> bool {
-        let hidden = StatusLine { is_shown: false, ..board.lines[&place].clone() };
+        let mut hidden = board.lines[&place].clone();
+        hidden.is_shown = false;
         board.set(place, hidden)
     }
 
@@ -185,8 +186,8 @@ mod tests {
         assert_eq!(board.lines(now, 5, 80), ["… and 3 more", total, hint]);
         assert_eq!(board.lines(now, 4, 80), [total, hint]);
         assert_eq!(board.lines(now, 3, 80), [total]);
-        let mut refused = StatusLine { is_shown: false, ..StatusLine::new(now) };
-        refused.seen.end = Some(Ended::Error);
+        let mut refused = StatusLine::new(now);
+        (refused.seen.end, refused.is_shown) = (Some(Ended::Error), false);
         assert!(board.set(7, refused));
         assert_eq!(board.lines(now, 3, 80), ["0 of 8 done · 1 error"]);
     }
