@@ -24,6 +24,7 @@ pub mod script_agent;
 pub mod settings;
 mod side_command;
 mod source;
+mod tell;
 pub mod text;
 mod threads;
 pub mod tmux;

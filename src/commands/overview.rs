@@ -77,7 +77,8 @@ fn told(text: &str) -> anyhow::Result<u8> {
 /// The loops that are at work, and how to look at them.
 fn at_work(here: &Project, loops: &[Loop]) -> String {
     let alive = loops.iter().filter(|found| found.alive().is_some());
-    let rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
+    let mut rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
+    rows.sort_by_key(|(one, _)| one.rank());
     let next = rows.first().and_then(|(one, _)| next(one.found));
     let next = next.map(|next| format!("  {next}  What comes next\n")).unwrap_or_default();
     let rest = "  ralph status  All loops of this project\n  ralph report  What came of it so far";

@@ -20,11 +20,12 @@ use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::record::state::{AtTask, Extent};
+use crate::tell::words::{Entry, Kind};
 use crate::text::line;
 use crate::view::loop_list;
 use crate::view::status::{LoopSnapshot, write_text};
 use crate::view::status_table::{self, Sight};
-use crate::view::transcript::{Entry, Kind, Transcript};
+use crate::view::transcript::Transcript;
 
 /// So much of the end of an events log is looked at for what an agent did last, in bytes.
 const TAIL: u64 = 64 << 10;
@@ -50,7 +51,8 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         (false, []) => Ok(()),
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
-            let loops: Vec<_> = snapshots.into_iter().zip(sights).collect();
+            let mut loops: Vec<_> = snapshots.into_iter().zip(sights).collect();
+            loops.sort_by_key(|(one, _)| one.rank());
             write!(out, "{}", status_table::table(&loops, width()))
         }
     })
@@ -117,6 +119,9 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
     let mut snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
     snapshots.retain(|snapshot| args.tag.iter().all(|tag| snapshot.has_tag(tag)));
     snapshots.retain(|snapshot| args.status.as_ref().is_none_or(|word| word == snapshot.word()));
+    if format == ListFormat::Table {
+        snapshots.sort_by_key(LoopSnapshot::rank);
+    }
     print(|out| match format {
         ListFormat::Json => {
             let objects = parallel::each(&snapshots, &LoopSnapshot::json);

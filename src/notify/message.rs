@@ -4,17 +4,17 @@ use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::{Fact, LoopEnded, WaitReason};
+use crate::engine::fact::{Fact, LoopEnded};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::policy::Budget;
 use crate::record::event_line::{line_of, to_line};
 use crate::settings::notify::Moment;
+use crate::tell::words;
 use crate::text::count;
 use crate::text::hidden::revealed;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::next_step::{Ending, next_step, shell_word};
-use crate::view::report::sign;
 
 /// A text of others is cut to this, in characters.
 const LONGEST: usize = 300;
@@ -142,28 +142,17 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
                 spent: Some((stamped.tally, budget)),
                 ..Ending::default()
             });
-            let why = ended.detail.as_ref().map(ToString::to_string).or_else(|| of_outcome(outcome));
-            let why = why.map(|why| format!("\n{}", one_line_within(&why, LONGEST)));
+            let why = ended.detail.as_deref().or_else(|| of_outcome(outcome));
+            let why = why.map(|why| format!("\n{}", one_line_within(why, LONGEST)));
             let next = next.map(|next| format!("\nnext: {next}"));
             let word = outcome.ended().word();
-            let (_, sign) = sign(word);
+            let (_, sign) = words::sign(word);
             let facts = facts(ended);
             format!("{sign} {name} {word}: {facts}{}{}", why.unwrap_or_default(), next.unwrap_or_default())
         }
-        Fact::Waiting { reason, until, .. } => {
-            if let Some(shortage) = stamped.fact.shortage() {
-                return format!(
-                    "⏸ {name} waits for room: {shortage}\nnext: ralph resume {}",
-                    shell_word(&name)
-                );
-            }
-            let what = if *reason == WaitReason::Overload.into() {
-                "its overloaded provider"
-            } else {
-                "its usage limit"
-            };
-            let until = timestamp::nearby(&until.with_timezone(&Local), Local::now());
-            format!("⏸ {name} waits for {what} until {until}\nnext: ralph resume {}", shell_word(&name))
+        Fact::Waiting { .. } => {
+            let waiting = words::waiting(stamped.fact, stamped.at).unwrap_or_default();
+            format!("⏸ {name}: {waiting}\nnext: ralph resume {}", shell_word(&name))
         }
         Fact::NeedsAttention { screen } => {
             let screen = one_line_within(screen.trim(), LONGEST);
@@ -177,15 +166,13 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
 }
 
 /// Why a loop has ended, where that is not what everybody hopes for.
-fn of_outcome(outcome: Outcome) -> Option<String> {
-    (outcome.ended() != Ended::Done).then(|| outcome.reason().to_owned())
+fn of_outcome(outcome: Outcome) -> Option<&'static str> {
+    (outcome.ended() != Ended::Done).then(|| outcome.reason())
 }
 
 fn facts(ended: &LoopEnded<'_>) -> String {
     let mut facts = vec![count::of(ended.iterations, "iteration")];
-    if let Some(cost) = ended.cost_usd.filter(|cost| *cost > 0.0) {
-        facts.push(format!("${cost:.2}"));
-    }
+    facts.extend(count::money(ended.cost_usd));
     if let Some(work) = ended.work.as_ref().filter(|work| work.commits > 0) {
         facts.push(count::of(work.commits, "commit"));
     }

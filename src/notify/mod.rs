@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::{Fact, WaitReason};
+use crate::engine::fact::Fact;
 use crate::engine::policy::Budget;
 use crate::process::launch::Launch;
 use crate::project::Project;
@@ -87,12 +87,10 @@ impl Notifier {
     /// Takes one fact of a loop that a verb has started with a budget, and answers whether the bell is to ring.
     pub(crate) fn take(&self, started: (&str, Budget), stamped: &Stamped<'_>) -> bool {
         let Some(moment) = message::moment(stamped) else { return false };
-        if let Fact::Waiting { reason, until, .. } = stamped.fact {
-            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_limit = *reason == WaitReason::UsageLimit.into();
-            if !waits.is_new(!is_limit, stamped.at.to_utc(), until.to_utc()) {
-                return false;
-            }
+        if matches!(stamped.fact, Fact::Waiting { .. })
+            && !self.waits.lock().unwrap_or_else(PoisonError::into_inner).meet(stamped)
+        {
+            return false;
         }
         self.tell(moment, || Message::of(&self.project, started, moment, stamped))
     }

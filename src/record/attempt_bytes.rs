@@ -9,8 +9,9 @@ use aho_corasick::AhoCorasick;
 
 use super::event_line::EventLine;
 use super::event_lines::each_line;
-use super::{blocks, run_folder};
+use super::run_folder;
 use crate::engine::fact::Fact;
+use crate::tell::blocks;
 
 /// What is known of an attempt's place in a session log.
 #[derive(Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile, own};
+use crate::tell::seen::Seen;
 use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
 
@@ -67,13 +68,11 @@ fn tail(path: &Path) -> io::Result<String> {
 /// What the log tells of the facts of one loop.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    of: String,
+    seen: Seen,
     /// Its lines are those that scripts know.
     is_worker: bool,
     /// The line of an attempt that begins. An agent that is taken up has begun before, and has its line.
     begins: Option<String>,
-    /// What the loop may use up, once it has begun.
-    limits: Option<Limits>,
 }
 
 impl Steps {
@@ -88,17 +87,12 @@ impl Steps {
         self.is_worker = stamped.identity.mode == WORKER;
         let tally = stamped.tally;
         let line = match stamped.fact {
-            Fact::LoopStarted { limits, max_iterations, .. } => {
-                self.limits = limits.as_deref().map(Limits::from);
-                self.of = of(*max_iterations, tally);
-                return None;
-            }
-            Fact::LimitsChanged { max_iterations } => {
-                self.of = of(*max_iterations, tally);
+            Fact::LoopStarted { .. } | Fact::LimitsChanged { .. } => {
+                self.seen.take(stamped);
                 return None;
             }
             Fact::AttemptStarted { iteration, .. } => {
-                self.begins = Some(format!("[START] iteration {iteration}{}", self.of));
+                self.begins = Some(format!("[START] iteration {iteration}{}", self.seen.of()));
                 return None;
             }
             Fact::AgentStarted { .. } => self.begins.take()?,
@@ -114,14 +108,11 @@ impl Steps {
                     AttemptStatus::Interrupted if self.is_worker => "END",
                     _ => "FAIL",
                 };
-                let exit = match (ended.exit_code, ended.signal) {
-                    (Some(code), _) => code.to_string(),
-                    (None, Some(signal)) => format!("signal-{signal}"),
-                    (None, None) => "unknown".to_owned(),
-                };
+                let exit = ended.exit("signal-");
                 // One that we have ended is no failure, and nothing is waited for.
                 let has_failed = tag == "FAIL" && ended.status() != AttemptStatus::Interrupted;
-                let then = self.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
+                let then =
+                    self.seen.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
                 let then =
                     then.unwrap_or_else(|| format!("duration={}", duration::elapsed(ended.duration())));
                 let why = ended.failure.as_ref().map(|failure| &*failure.message);
@@ -144,11 +135,6 @@ impl Steps {
         let time = timestamp::iso(stamped.at);
         Some(format!("{time} {line}"))
     }
-}
-
-/// The number of the last iteration that may begin, behind that of one.
-fn of(max_iterations: Option<u64>, tally: &Tally) -> String {
-    tally.last_iteration(max_iterations).map(|last| format!("/{last}")).unwrap_or_default()
 }
 
 /// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.

@@ -1,7 +1,6 @@
 //! Event consumers and their files.
 
 pub mod attempt_bytes;
-pub mod blocks;
 pub mod config_watch;
 pub mod ending;
 pub mod event_line;

@@ -11,11 +11,12 @@ use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
 use super::state::{self, Extent, Found, State};
-use super::{blocks, lock, log_of_state, registry};
+use super::{lock, log_of_state, registry};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::files::own;
 use crate::project::Project;
+use crate::tell::words;
 
 /// So much is read at once, in bytes.
 const CHUNK: usize = 256 << 10;
@@ -48,7 +49,7 @@ impl ReadOn {
     /// What the user should know of attempts that were not booked.
     #[must_use]
     pub fn line(&self) -> Option<String> {
-        (self.attempts > 0).then(|| blocks::recovered_line(self.attempts, self.cost_usd))
+        (self.attempts > 0).then(|| words::recovered(self.attempts, self.cost_usd))
     }
 
     /// The fact that there were some.

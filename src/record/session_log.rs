@@ -1,10 +1,10 @@
 //! `logs/session-….log`: everything an agent wrote, between the blocks that say when.
 
-use super::blocks;
 use super::whole_lines::WholeLines;
 use crate::engine::event::{Stamped, Stream};
 use crate::engine::fact::Fact;
 use crate::files::{FileError, RecordFile};
+use crate::tell::{blocks, words};
 
 /// The log of one session.
 #[derive(Debug)]
@@ -50,43 +50,19 @@ impl SessionLog {
                 }
                 self.lines.write(&blocks::footer(ended, stamped.at))?;
             }
-            Fact::Validated { ok, output, undecided } => {
-                let verdict = match (ok, undecided) {
-                    (true, _) => "passed",
-                    (false, true) => "came to no verdict",
-                    (false, false) => "failed",
-                };
-                self.printed(&format!("validation {verdict}"), output)?;
+            Fact::Validated { output, .. } | Fact::HookEnded { output, .. } => {
+                self.said("", stamped, output)?;
             }
-            Fact::HookEnded { hook, ok, output } => {
-                let verdict = if *ok { "is through" } else { "has failed" };
-                self.printed(&format!("hook {hook} {verdict}"), output)?;
-            }
-            Fact::Notice { message } | Fact::Published { message } => {
-                self.lines.end_lines()?;
-                self.lines.write(&format!("[ralph] {message}\n"))?;
-            }
-            Fact::Recovered { attempts, cost_usd, .. } => {
-                self.lines.end_lines()?;
-                let line = blocks::recovered_line(*attempts, *cost_usd);
-                self.lines.write(&format!("[ralph] {line}\n"))?;
-            }
-            Fact::Question { text } => {
-                self.lines.end_lines()?;
-                self.lines.write(&format!("[ralph] asks: {text}\n"))?;
-            }
-            Fact::Answered { text } => {
-                let answer = text.as_ref().map_or("no answer".to_owned(), |text| format!("answer: {text}"));
-                self.lines.write(&format!("[ralph] {answer}\n"))?;
-            }
-            Fact::TaskStarted { .. }
+            Fact::Question { .. } => self.said("asks: ", stamped, "")?,
+            Fact::Answered { text: Some(_) } => self.said("answer: ", stamped, "")?,
+            Fact::Answered { .. }
+            | Fact::Notice { .. }
+            | Fact::Published { .. }
+            | Fact::Recovered { .. }
+            | Fact::TaskStarted { .. }
             | Fact::TaskEnded { .. }
             | Fact::Verifying { .. }
-            | Fact::Verified { .. } => {
-                self.lines.end_lines()?;
-                let line = blocks::task_line(stamped.fact).unwrap_or_default();
-                self.lines.write(&format!("[ralph] {line}\n"))?;
-            }
+            | Fact::Verified { .. } => self.said("", stamped, "")?,
             Fact::LoopEnded(ended) => {
                 self.lines.end_lines()?;
                 if let Some(detail) = &ended.detail {
@@ -101,10 +77,12 @@ impl SessionLog {
         self.lines.flush()
     }
 
-    /// What a command came to, with what it printed below.
-    fn printed(&mut self, what: &str, output: &str) -> Result<(), FileError> {
+    /// A fact in words behind `before`, with what a command has printed below.
+    fn said(&mut self, before: &str, stamped: &Stamped<'_>, output: &str) -> Result<(), FileError> {
+        let Some(entry) = words::entry(stamped.fact, &stamped.at) else { return Ok(()) };
         self.lines.end_lines()?;
-        self.lines.write(&format!("[ralph] {what}\n{output}"))?;
+        let output = entry.below(output);
+        self.lines.write(&format!("[ralph] {before}{}\n{output}", entry.text))?;
         if !output.is_empty() && !output.ends_with('\n') {
             self.lines.write("\n")?;
         }

@@ -20,6 +20,18 @@ pub(crate) fn of(count: u64, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
+/// `$1.20`; none for what costs nothing, or where that is not known.
+#[must_use]
+pub(crate) fn money(cost: Option<f64>) -> Option<String> {
+    cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
+}
+
+/// `12.3k tokens in, 678 out`; none where there are none.
+#[must_use]
+pub(crate) fn tokens((input, output): (u64, u64)) -> Option<String> {
+    (input.saturating_add(output) > 0).then(|| format!("{} tokens in, {} out", short(input), short(output)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anstyle::Style;
 use chrono::Local;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::plain;
+use super::columns::Table;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{BranchResult, Fact, LineBranch};
 use crate::engine::outcome::Outcome;
 use crate::record::event_line::to_line;
+use crate::text::count::money;
 use crate::text::duration;
 use crate::text::list::some_of;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
@@ -147,14 +148,12 @@ impl BranchRow {
             0 => end.iterations.to_string(),
             failed => format!("{} ({failed} failed)", end.iterations),
         });
-        let cost = end.and_then(|end| end.cost_usd).filter(|cost| *cost > 0.0);
-        let cost = cost.map(|cost| format!("${cost:.2}"));
         let cells = [
             Some(self.name.clone()),
             Some(self.result()),
             iterations,
             end.map(|end| duration::elapsed(end.duration)),
-            cost,
+            money(end.and_then(|end| end.cost_usd)),
             self.commits.map(|commits| commits.to_string()),
             self.pull_request.clone().or(self.reason().map(str::to_owned)),
         ];
@@ -213,37 +212,28 @@ const RESULT: usize = 1;
 const LAST: usize = COLUMNS - 1;
 /// Columns in the order in which they are left out: what the last one tells, the times, the costs, the commits, the iterations.
 const LEAST_TELLING: [usize; 5] = [LAST, 3, 4, 5, 2];
-/// What stands between two columns.
-const GAP: &str = "  ";
 
 /// The table, and below it what was not done. A column in which nothing is known is left out. Where a terminal that is `width`
 /// cells wide has no room for all of them, the last one follows below, and then the least telling ones are left out.
 #[must_use]
 pub(crate) fn table(rows: &[BranchRow], width: Option<usize>) -> String {
-    let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
-    let mut lines = vec![(heads.map(str::to_owned), Style::new())];
-    lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
-    let known = |column: &usize| lines[1..].iter().any(|(cells, _)| !cells[*column].is_empty());
-    let mut columns: Vec<usize> = (0..COLUMNS).filter(known).collect();
-    let widest = |column: usize| lines.iter().map(|(cells, _)| cells[column].width()).max();
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| widest(column).unwrap_or_default());
-    let has_room = |columns: &[usize]| {
-        let needed = columns.iter().map(|&column| widths[column] + GAP.len()).sum::<usize>();
-        width.is_none_or(|width| needed <= width + GAP.len())
-    };
-    for column in LEAST_TELLING {
-        if !has_room(&columns) {
-            columns.retain(|kept| *kept != column);
+    let mut cells: Vec<([String; COLUMNS], Style)> =
+        rows.iter().map(|row| (row.cells(), row.built.style())).collect();
+    let below: Vec<String> = cells.iter().filter(|(cells, _)| !cells[LAST].is_empty()).map(below).collect();
+    for column in 0..COLUMNS {
+        if cells.iter().any(|(cells, _)| !cells[column].is_empty()) {
+            let unknown = cells.iter_mut().filter(|(cells, _)| cells[column].is_empty());
+            unknown.for_each(|(cells, _)| "-".clone_into(&mut cells[column]));
         }
     }
-    let mut text = String::new();
-    for (cells, style) in &lines {
-        let cells: Vec<String> = columns.iter().map(|&column| cell(cells, column, &widths, *style)).collect();
-        text += cells.join(GAP).trim_end();
-        text += "\n";
-    }
-    let below = lines[1..].iter().filter(|(cells, _)| !columns.contains(&LAST) && !cells[LAST].is_empty());
-    let below = below.map(|(cells, _)| format!("{}: {}", cells[0], cells[LAST]));
+    let table = Table {
+        heads: ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)],
+        coloured: RESULT,
+        least_telling: &LEAST_TELLING,
+        gives: (0, usize::MAX),
+    };
+    let (mut text, has_last) = table.text(cells, width, LAST);
+    let below = below.into_iter().filter(|_| !has_last);
     let notes = notes(rows);
     let notes =
         notes.iter().map(|(note, names)| plain(&format!("{}: {note}", some_of(names.clone(), NAMED))));
@@ -276,11 +266,9 @@ fn last_head(rows: &[BranchRow]) -> &'static str {
     }
 }
 
-fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], style: Style) -> String {
-    let text = if cells[column].is_empty() { "-" } else { &cells[column] };
-    let blanks = " ".repeat(widths[column] - text.width().min(widths[column]));
-    let style = if column == RESULT { style } else { Style::new() };
-    format!("{style}{text}{style:#}{blanks}")
+/// What the last column tells of a branch, where there is no room for it.
+fn below((cells, _): &([String; COLUMNS], Style)) -> String {
+    format!("{}: {}", cells[0], cells[LAST])
 }
 
 /// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.

@@ -6,9 +6,43 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::cut;
+use crate::text::palette::FAINT;
 
 /// What stands between two columns, in cells.
 const GAP: usize = 2;
+
+/// A table with heads, and a column that is coloured.
+pub(super) struct Table<const N: usize> {
+    pub(super) heads: [&'static str; N],
+    /// The column that has the style of its row.
+    pub(super) coloured: usize,
+    /// What is left out first, and what gives way before, as in [`Columns::fitting`].
+    pub(super) least_telling: &'static [usize],
+    pub(super) gives: (usize, usize),
+}
+
+impl<const N: usize> Table<N> {
+    /// The lines of these rows below their heads, and whether there was room for the column `of`. A column in which nothing
+    /// stands is left out.
+    pub(super) fn text(
+        &self,
+        rows: impl IntoIterator<Item = ([String; N], Style)>,
+        width: Option<usize>,
+        of: usize,
+    ) -> (String, bool) {
+        let (mut lines, styles): (Vec<[String; N]>, Vec<Style>) = rows.into_iter().unzip();
+        let has_words = |at: usize| lines.is_empty() || lines.iter().any(|row| !row[at].is_empty());
+        let heads = std::array::from_fn(|at| if has_words(at) { self.heads[at] } else { "" }.to_owned());
+        lines.insert(0, heads);
+        let columns = Columns::fitting(&lines, self.least_telling, self.gives, width);
+        let mut text = columns.line(&lines[0], |_| FAINT) + "\n";
+        for (row, style) in lines[1..].iter().zip(styles) {
+            text += &columns.line(row, |column| if column == self.coloured { style } else { Style::new() });
+            text += "\n";
+        }
+        (text, columns.shown.contains(&of))
+    }
+}
 
 /// Which columns of a table there is room for, and how wide they are.
 #[derive(Debug)]

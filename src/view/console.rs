@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use super::status_board::StatusBoard;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
-use super::total_line::TotalLine;
 use crate::threads;
 
 /// How many bytes of droppable text may wait to be written.
@@ -139,17 +138,13 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// Changes what all loops have come to.
-    pub(super) fn total(&self, change: impl FnOnce(&mut TotalLine)) {
-        let mut queue = self.shared.lock();
-        if queue.board.change_total(change) {
-            queue.board_is_new = true;
-            self.shared.changed.notify_all();
-        }
+    /// The run has so many loops, those included whose turn has not come.
+    pub(super) fn expect(&self, loops: usize) {
+        self.shared.lock().board.loops = loops;
     }
 
-    /// From now on the status line at this place says this; `None` takes it away.
-    pub(crate) fn status(&self, place: usize, status: Option<StatusLine>) {
+    /// From now on the status line at this place says this.
+    pub(crate) fn status(&self, place: usize, status: StatusLine) {
         let mut queue = self.shared.lock();
         if queue.board.set(place, status) {
             queue.board_is_new = true;
@@ -319,7 +314,9 @@ mod tests {
 
     fn queue(status: Option<StatusLine>, text: &str) -> Queue {
         let console = Console::held();
-        console.status(0, status);
+        if let Some(status) = status {
+            console.status(0, status);
+        }
         if !text.is_empty() {
             console.say(Target::Stdout, text.to_owned());
         }

@@ -1,11 +1,8 @@
 //! What `ralph ls` prints: a line per loop of this machine, of which a narrow terminal shows as much as there is room for.
 
-use anstyle::Style;
-
-use super::columns::Columns;
-use super::report;
+use super::columns::Table;
 use super::status::{LoopSnapshot, shown};
-use crate::text::palette::FAINT;
+use crate::tell::words::sign;
 use crate::text::timestamp;
 
 /// Columns: name, word, word of the worker, iteration, failures, agent, start, project.
@@ -24,17 +21,14 @@ const LEAST_TELLING: [usize; 5] = [6, 5, 4, 3, PROJECT];
 pub(crate) fn table(snapshots: &[LoopSnapshot<'_>], width: Option<usize>) -> String {
     let has_workers = snapshots.iter().any(|snapshot| snapshot.worker.is_some());
     let [word, of_worker] = if has_workers { ["RALPH_STATUS", "WORKER_STATUS"] } else { ["STATUS", ""] };
-    let head = ["NAME", word, of_worker, "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"];
-    let mut rows = vec![head.map(str::to_owned)];
-    rows.extend(snapshots.iter().map(|snapshot| cells(snapshot, has_workers)));
-    let columns = Columns::fitting(&rows, &LEAST_TELLING, (PROJECT, LEAST_PROJECT), width);
-    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
-    for (row, snapshot) in rows[1..].iter().zip(snapshots) {
-        let (style, _) = report::sign(snapshot.word());
-        text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
-        text += "\n";
-    }
-    text
+    let table = Table {
+        heads: ["NAME", word, of_worker, "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"],
+        coloured: WORD,
+        least_telling: &LEAST_TELLING,
+        gives: (PROJECT, LEAST_PROJECT),
+    };
+    let rows = snapshots.iter().map(|snapshot| (cells(snapshot, has_workers), sign(snapshot.word()).0));
+    table.text(rows, width, PROJECT).0
 }
 
 fn cells(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> [String; CELLS] {

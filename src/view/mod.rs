@@ -35,7 +35,9 @@ use std::time::Instant;
 use crate::engine::event::Stamped;
 use crate::engine::fact::Fact;
 use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::outcome::Ended;
 use crate::engine::stop::Ask;
+use crate::tell::seen::Seen;
 use crate::text::terminal::message;
 use console::{Console, Target};
 use json::JsonLines;
@@ -52,6 +54,8 @@ pub(crate) struct View {
     voice: Voice,
     form: Form,
     place: usize,
+    /// Where the loop stands.
+    seen: Seen,
     /// Shown below the scrolling view, on a terminal.
     status: Option<StatusLine>,
     /// Somebody types an answer, where the status line would stand.
@@ -79,37 +83,44 @@ impl View {
         } else {
             Form::Plain(Box::new(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone())))
         };
-        Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
+        Self {
+            console: Arc::clone(&screen.console),
+            voice,
+            form,
+            place,
+            seen: Seen::default(),
+            status,
+            is_asking: false,
+        }
     }
 
     /// Shows one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        self.show_status(stamped);
+        // The last of what came together tells.
+        if !stamped.goes_on {
+            self.seen.take(stamped);
+            self.show_status(stamped);
+        }
         match &mut self.form {
             Form::Json(lines) => lines.take(&self.console, stamped),
-            Form::Plain(plain) => plain.take(stamped),
+            Form::Plain(plain) => plain.take(stamped, &self.seen),
         }
     }
 
     fn show_status(&mut self, stamped: &Stamped<'_>) {
         let Some(status) = &mut self.status else { return };
-        // The last of what came together tells.
-        if stamped.goes_on {
-            return;
-        }
         if let Fact::LoopStarted { .. } = stamped.fact {
             // A branch may have waited for its turn.
             status.start(Instant::now());
         }
-        status.take(stamped);
         match stamped.fact {
             Fact::Question { .. } => self.is_asking = true,
             Fact::Answered { .. } => self.is_asking = false,
             _ => {}
         }
-        self.console.total(|total| total.take(self.place, stamped));
-        let goes_on = !self.is_asking && !matches!(stamped.fact, Fact::LoopEnded(_));
-        self.console.status(self.place, goes_on.then(|| status.clone()));
+        status.seen.clone_from(&self.seen);
+        status.is_shown = !self.is_asking && self.seen.end.is_none();
+        self.console.status(self.place, status.clone());
     }
 
     /// Everything that the loop's agents write is there.
@@ -131,7 +142,10 @@ impl View {
 
     /// The loop of this name could not be started.
     pub(crate) fn refused(&mut self, name: &str, why: &str) {
-        self.console.total(|total| total.refused(self.place));
+        if let Some(mut status) = self.status.take() {
+            (status.seen.end, status.is_shown) = (Some(Ended::Error), false);
+            self.console.status(self.place, status);
+        }
         match &mut self.form {
             Form::Plain(plain) => plain.refused(name, why),
             Form::Json(_) => self.warn(why),

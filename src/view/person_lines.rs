@@ -1,29 +1,20 @@
 //! What stands around the iterations on a terminal: a line at the start and the end of each, and what closes the loop.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Path, PathBuf};
-
-use anstyle::Style;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::next_step::{Ending, next_step};
 use super::report::{next::ending, text};
-use super::transcript::{Kind, attempt_ended, style_of};
 use crate::engine::fact::{AttemptEnded, TaskCounts};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::LoopReport;
+use crate::tell::seen::Seen;
+use crate::tell::words::{self, Entry};
 use crate::text::line::one_line;
-use crate::text::palette::{NOTE, STRONG};
-use crate::text::terminal::message;
-use crate::text::wrap::wrapped;
-use crate::text::{count, duration};
 
 /// What stands before a line of a branch besides its name: a blank and a bar, and a blank behind it.
 const PREFIX: usize = 3;
-/// With less room than this beside the head of a line, in cells, it is the terminal that breaks it.
-const LEAST_ROOM: usize = 16;
 
 /// The lines of one loop.
 #[derive(Debug)]
@@ -32,10 +23,6 @@ pub(crate) struct PersonLines {
     verb: &'static str,
     /// Of one branch out of many, what stands before each of its lines, in cells.
     prefix: Option<usize>,
-    /// The number of the last iteration that may begin.
-    last: Option<u64>,
-    /// What the loop may use up besides.
-    budget: Budget,
     log: Option<PathBuf>,
     /// Of a branch.
     tasks: Option<TaskCounter>,
@@ -57,45 +44,14 @@ pub(crate) struct Closing<'a> {
     /// Why, where the outcome alone does not say it.
     pub(crate) detail: Option<&'a str>,
     pub(crate) tally: &'a Tally,
-}
-
-/// A line that begins with `head`; where it is broken, the rest stands below what follows the head.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) style: Style,
-    pub(crate) head: String,
-    pub(crate) text: String,
-}
-
-impl Row {
-    /// The line, broken between words so that nothing is wider.
-    pub(crate) fn within(&self, width: usize) -> String {
-        let Self { style, head, text } = self;
-        let indent = head.width();
-        let lines = match width.checked_sub(indent) {
-            Some(room) if room >= LEAST_ROOM => wrapped(text, room, usize::MAX),
-            _ => return Self { head: String::new(), text: format!("{head}{text}"), ..*self }.unbroken(),
-        };
-        let mut broken = String::new();
-        for (at, line) in lines.iter().enumerate() {
-            let head = if at == 0 { head } else { &" ".repeat(indent) };
-            // Writing to a String cannot fail.
-            let _ = writeln!(broken, "{style}{head}{line}{style:#}");
-        }
-        broken
-    }
-
-    /// The line, however long it is.
-    pub(crate) fn unbroken(&self) -> String {
-        let Self { style, head, text } = self;
-        format!("{style}{head}{text}{style:#}\n")
-    }
+    /// What it might use up.
+    pub(crate) seen: &'a Seen,
 }
 
 impl PersonLines {
     /// For a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, prefix: None, last: None, budget: Budget::default(), log: None, tasks: None }
+        Self { verb, prefix: None, log: None, tasks: None }
     }
 
     /// The same for one branch out of many, whose names take so many cells.
@@ -108,62 +64,32 @@ impl PersonLines {
         self.prefix.is_some()
     }
 
-    /// The lines, broken between words where a terminal of this width ends.
-    pub(crate) fn within(&self, rows: &[Row], width: usize) -> String {
-        let width = width.saturating_sub(self.prefix.unwrap_or_default());
-        rows.iter().map(|row| row.within(width)).collect()
-    }
-
     /// Everything that its agents write is there.
     pub(crate) fn log_is(&mut self, log: &Path) {
         self.log = Some(log.to_owned());
     }
 
-    /// The number of the last iteration that may begin.
-    pub(crate) fn last_is(&mut self, last: Option<u64>) {
-        self.last = last;
-    }
-
-    /// What the loop may use up besides.
-    pub(crate) fn budget_is(&mut self, budget: Budget) {
-        self.budget = budget;
-    }
-
-    /// `▶ Iteration 3 of 20`
-    pub(crate) fn begin(&self, iteration: u64, retry: u32) -> Row {
-        let of = self.last.map(|last| format!(" of {last}")).unwrap_or_default();
-        let retry = if retry > 0 { format!(", retry {retry}") } else { String::new() };
-        let text = format!("Iteration {iteration}{of}{retry}");
-        Row { style: STRONG, head: "▶ ".to_owned(), text }
+    /// What a line has room for on a terminal of this width.
+    pub(crate) fn width(&self, width: usize) -> usize {
+        width.saturating_sub(self.prefix.unwrap_or_default())
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
     /// `fails`: the validation of it does. `told`: the failure that was told last, which is not told again.
-    pub(crate) fn end(ended: &AttemptEnded<'_>, fails: bool, told: &str) -> Row {
-        let (style, mark, how) = match attempt_ended(ended.status()) {
-            (Kind::Good, ..) if fails => (NOTE, "?", "is not valid, after"),
-            (kind, mark, how) => (style_of(kind), mark, how),
-        };
-        let took = duration::elapsed_tenths(ended.duration());
-        let mut facts = vec![format!("Iteration {} {how} {took}", ended.iteration)];
-        let cost = ended.cost_usd().filter(|cost| *cost > 0.0);
-        facts.extend(cost.map(|cost| format!("${cost:.2}")));
-        if let (Some(input), Some(output)) = (ended.usage.input_tokens, ended.usage.output_tokens)
-            && (input, output) != (0, 0)
-        {
-            facts.push(format!("{} tokens in, {} out", count::short(input), count::short(output)));
+    pub(crate) fn end(ended: &AttemptEnded<'_>, fails: bool, told: &str) -> Entry {
+        let mut entry = words::attempt_ended(ended, fails);
+        match ended.why() {
+            "" => {}
+            why if why == told => entry.text += ": the same again",
+            why => entry.text = format!("{}: {why}", entry.text),
         }
-        let why = ended.failure.as_ref().map(|failure| {
-            let is_told = failure.message == told;
-            if is_told { ": the same again".to_owned() } else { format!(": {}", message(&failure.message)) }
-        });
-        Row { style, head: format!("{mark} "), text: facts.join(" · ") + &why.unwrap_or_default() }
+        entry
     }
 
     /// What closes the loop. `told` is the failure that was told last, which is not told again.
     pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
         let mut report = closing.report.clone();
-        let spent = Some((closing.tally, self.budget));
+        let spent = Some((closing.tally, closing.seen.budget()));
         report.next = next_step(&Ending { spent, ..ending(&report, self.verb, None) });
         report.reason = report.reason.map(|reason| closing.reason(reason, told));
         let log = self.log.as_ref().map(|log| log.display().to_string());
@@ -199,6 +125,7 @@ mod tests {
     use std::time::Duration;
 
     use anstream::adapter::strip_str;
+    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
     use crate::engine::fact::Fact;
@@ -207,32 +134,19 @@ mod tests {
     use crate::reply::usage::{Class, Usage};
     use crate::reply::verdict::{Failure, Kind};
 
-    impl Row {
-        fn unstyled(&self) -> String {
-            format!("{}{}", self.head, self.text)
-        }
-    }
-
-    #[test]
-    fn a_broken_line_goes_on_below_its_words() {
-        let row =
-            Row { style: Style::new(), head: "✗ ".to_owned(), text: "one two three four five".to_owned() };
-        assert_eq!(row.within(20), "✗ one two three four\n  five\n");
-        assert_eq!(row.within(80), "✗ one two three four five\n");
-        assert_eq!(row.within(10), row.unbroken());
+    fn unstyled(entry: &Entry) -> String {
+        strip_str(&entry.line(None)).to_string().trim_end().to_owned()
     }
 
     #[test]
     fn an_iteration_has_one_line_at_its_start_and_one_at_its_end() {
-        let mut lines = PersonLines::new("build");
-        assert_eq!(lines.begin(3, 0).unstyled(), "▶ Iteration 3");
-        lines.last_is(Some(10));
-        assert_eq!(lines.begin(3, 1).unstyled(), "▶ Iteration 3 of 10, retry 1");
+        assert_eq!(unstyled(&words::attempt_begins(3, None, 0)), "▶ Iteration 3");
+        assert_eq!(unstyled(&words::attempt_begins(3, Some(10), 1)), "▶ Iteration 3 of 10, retry 1");
         let tally = Tally { iteration: 3, ..Tally::default() };
         let end = |report: &Report, fails, told| {
             let fact = Fact::attempt_ended(&tally, report, None, None);
             let Fact::AttemptEnded(ended) = fact else { panic!() };
-            PersonLines::end(&ended, fails, told).unstyled()
+            unstyled(&PersonLines::end(&ended, fails, told))
         };
         let mut usage = Usage::default();
         (usage.cost_usd, usage.input_tokens, usage.output_tokens) = (Some(0.123), Some(12_345), Some(678));
@@ -263,7 +177,7 @@ mod tests {
         };
         let mut lines = PersonLines::new("build");
         lines.log_is(Path::new("l.log"));
-        let closing = Closing { report: &report, outcome, detail, tally: &tally };
+        let closing = Closing { report: &report, outcome, detail, tally: &tally, seen: &Seen::default() };
         strip_str(&lines.closing(&closing, told, 80)).collect()
     }
 

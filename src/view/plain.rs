@@ -2,62 +2,48 @@
 
 mod said;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use anstyle::Style;
-use chrono::{DateTime, Utc};
 
 use super::cells;
 use super::console::Target;
 use super::next_step::shell_word;
-use super::person_lines::{Closing, PersonLines, Row};
-use super::report::sign;
+use super::person_lines::{Closing, PersonLines};
 use super::run_lines::RunLines;
 use super::terminal;
+use super::transcript::Flow;
 use super::voice::Voice;
 use super::waits::Waits;
 use super::worker_lines::WorkerLines;
 use crate::engine::event::Stamped;
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
+use crate::engine::fact::{AttemptEnded, Fact, LoopEnded, Word};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
-use crate::engine::validator::failure;
-use crate::record::blocks;
 use crate::record::report::{Live, LoopReport};
-use crate::text::duration::of_seconds;
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION};
+use crate::tell::blocks;
+use crate::tell::seen::Seen;
+use crate::tell::words::{self, Entry, Kind};
 use crate::text::terminal::message;
-use crate::text::{count, duration, timestamp};
+use crate::text::{count, duration};
 
 /// The plain view of one loop.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub(crate) struct Plain {
     voice: Voice,
     quiet: bool,
     frame: Frame,
-    /// The agent's text so far does not end in a newline.
-    mid_line: bool,
-    /// The same of its thoughts.
-    mid_thought: bool,
+    /// Where what the agent says and does stands.
+    flow: Flow,
     /// What the agent says and does that is to be written with what came with it.
     pending: String,
     /// Errors of the agent that are not told yet: mostly its attempt fails next, and for that reason.
     held: Vec<String>,
     /// The failure that was told last.
     told: String,
-    /// The validation of the iteration that is about to end.
-    fails: bool,
-    /// An attempt is under way.
-    is_at_work: bool,
     /// What a person is told of it in the end.
     live: Live,
     /// Of a branch: the agent's latest notice, which is not told yet, because it may be of the limit that all meet.
-    notice: Option<String>,
+    notice: Option<Entry>,
     /// Of a branch: it waits for what all of them wait for.
     waits_for_all: bool,
     /// What many branches wait for.
@@ -104,13 +90,10 @@ impl Plain {
             voice,
             quiet,
             frame,
-            mid_line: false,
-            mid_thought: false,
+            flow: Flow::default(),
             pending: String::new(),
             held: Vec::new(),
             told: String::new(),
-            fails: false,
-            is_at_work: false,
             live: Live::default(),
             notice: None,
             waits_for_all: false,
@@ -119,9 +102,9 @@ impl Plain {
     }
 
     /// Shows one fact.
-    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) {
         if let Frame::Worker(lines) = &mut self.frame
-            && let Some(text) = lines.take(stamped)
+            && let Some(text) = lines.take(stamped, seen)
         {
             self.of_worker(stamped.fact, text);
             return;
@@ -130,22 +113,10 @@ impl Plain {
             self.live.take(stamped);
         }
         match stamped.fact {
-            Fact::LoopStarted { limits, max_iterations, .. } => {
-                self.last_is(stamped.tally.last_iteration(*max_iterations));
-                if let (Frame::Person(lines), Some(limits)) = (&mut self.frame, limits) {
-                    lines.budget_is(limits.budget());
-                }
-            }
-            Fact::LimitsChanged { max_iterations } => {
-                self.last_is(stamped.tally.last_iteration(*max_iterations));
-                self.line(NOTE, "▶", "what was changed holds from the next iteration on");
-            }
             Fact::AttemptStarted { iteration, retry, .. } => {
-                self.is_at_work = true;
                 let text = match &mut self.frame {
-                    Frame::Person(lines) => {
-                        lines.within(&[lines.begin(*iteration, *retry)], terminal::size().1)
-                    }
+                    Frame::Person(lines) => words::attempt_begins(*iteration, seen.last_iteration, *retry)
+                        .line(Some(lines.width(terminal::size().1))),
                     Frame::Blocks => blocks::header(*iteration, &stamped.identity.mode, &stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(*iteration),
                     Frame::Worker(_) => return,
@@ -153,79 +124,65 @@ impl Plain {
                 self.block_unless_quiet(text);
             }
             Fact::AttemptEnded(ended) => {
-                self.is_at_work = false;
                 let text = match &mut self.frame {
-                    Frame::Person(_) => return self.iteration_ended(ended),
+                    Frame::Person(_) => return self.iteration_ended(ended, seen),
                     Frame::Blocks => blocks::footer(ended, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(ended, stamped.exceeded()),
                     Frame::Worker(_) => return,
                 };
                 self.attempt_ended(ended, text);
             }
-            Fact::TaskStarted { .. }
-            | Fact::TaskEnded { .. }
-            | Fact::Verifying { .. }
-            | Fact::Verified { ok: true, .. }
-                if !self.quiet =>
-            {
-                self.task(stamped.fact);
+            &Fact::Retrying { iteration, max_retries, retry, .. } if !self.is_for_person() => {
+                self.line(&Entry::new(Kind::Note, "↻", blocks::retry_line(iteration, retry, max_retries)));
             }
-            Fact::TaskEnded { outcome, .. } if *outcome == "failed" => self.task(stamped.fact),
-            Fact::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
-            Fact::Validated { ok: false, output, undecided } => {
-                self.line(ERROR, "✗", failure(*undecided, output));
-            }
-            // The line of the attempt itself tells of it.
-            Fact::Retrying { pause_s, .. } if self.is_for_person() && *pause_s < 1.0 => {}
-            Fact::Retrying { pause_s, .. } if self.is_for_person() => {
-                let pause = duration::rough(of_seconds(*pause_s));
-                self.line(NOTE, "↻", &format!("tries again in {pause}"));
-            }
-            Fact::Retrying { iteration, max_retries, retry, .. } => {
-                let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
-                self.line(NOTE, "↻", &text);
-            }
-            Fact::Waiting { reason, until, .. } => {
-                self.waits(stamped, until.to_utc(), *reason == WaitReason::Overload.into());
-            }
-            Fact::BackingOff { pause_s, .. } => {
-                let text = format!("the next iteration begins in {}", duration::format(of_seconds(*pause_s)));
-                self.line(NOTE, "⏸", &text);
-            }
-            Fact::NeedsAttention { screen } => self.attention(screen),
-            Fact::Background { at_most_s, tasks } if !self.quiet => {
-                let text = format!(
-                    "the agent waits for what it has in the background: {tasks} (at most {})",
-                    duration::format(of_seconds(*at_most_s))
-                );
-                self.line(FAINT, "⏸", &text);
-            }
-            Fact::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
-            Fact::Paused => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
+            Fact::Waiting { .. } => self.waits(stamped),
             // Its status line says so.
             Fact::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
-            Fact::Resumed { .. } | Fact::AttentionOver => self.line(NOTE, "▶", "going on"),
             Fact::Asked { stopping: Word::Known(urgency), what: Word::Known(what), .. } => {
-                self.asked(*what, *urgency);
+                if let Some(entry) = words::asked(*what, *urgency, seen.is_at_work()) {
+                    self.line(&entry);
+                }
             }
-            // Also where much is left out: it wants an answer, which is typed on the next row.
-            Fact::Question { text } => self.line(QUESTION, "?", text),
-            Fact::Published { message } if !self.quiet => self.line(FAINT, "↑", message),
-            Fact::Notice { message } => self.line(NOTE, "!", message),
-            Fact::Recovered { attempts, cost_usd, .. } => {
-                self.line(NOTE, "!", &blocks::recovered_line(*attempts, *cost_usd));
-            }
-            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended),
-            fact if !self.quiet && fact.is_shown() => self.shown(fact, stamped.goes_on),
-            _ => {}
+            Fact::LoopEnded(ended) => self.loop_ended(stamped, ended, seen),
+            _ => self.told(stamped),
         }
     }
 
-    /// Lines as they are shown: for a person, broken between words where the terminal ends.
-    fn broken(&self, rows: &[Row]) -> String {
-        match &self.frame {
-            Frame::Person(lines) => lines.within(rows, terminal::size().1),
-            _ => rows.iter().map(Row::unbroken).collect(),
+    /// A fact in the words that it has everywhere.
+    fn told(&mut self, stamped: &Stamped<'_>) {
+        let fact = stamped.fact;
+        let Some(mut entry) = words::entry(fact, &stamped.at).filter(|entry| !self.is_left_out(fact, entry))
+        else {
+            return;
+        };
+        if fact.is_shown() {
+            return self.shown(fact, entry, stamped.goes_on);
+        }
+        let below = match fact {
+            // The screen of an agent, of which the first row is the question.
+            Fact::NeedsAttention { .. } => entry.text.find('\n').map(|at| entry.text.split_off(at)),
+            _ => None,
+        };
+        self.line(&entry);
+        if let Some(below) = below {
+            let below = below.lines().skip(1).map(|line| format!("    {}\n", message(line)));
+            self.voice.say(Target::Stderr, below.collect());
+        }
+    }
+
+    /// Whether another line tells of it, or the user has typed it; and, for who wants little, what went as it should.
+    fn is_left_out(&self, fact: &Fact<'_>, entry: &Entry) -> bool {
+        match fact {
+            // The line of the attempt itself tells of it.
+            Fact::Validated { .. } if self.is_for_person() => true,
+            Fact::Validated { ok: true, .. }
+            | Fact::Verified { ok: false, .. }
+            | Fact::Answered { .. }
+            | Fact::HookEnded { .. } => true,
+            Fact::Retrying { pause_s, .. } => *pause_s < 1.0,
+            Fact::TaskEnded { outcome, .. } => self.quiet && *outcome != "failed",
+            Fact::Verified { .. } => self.quiet,
+            fact => self.quiet && (fact.is_shown() || entry.kind == Kind::Faint),
         }
     }
 
@@ -245,18 +202,12 @@ impl Plain {
         }
     }
 
-    fn last_is(&mut self, last: Option<u64>) {
-        if let Frame::Person(lines) = &mut self.frame {
-            lines.last_is(last);
-        }
-    }
-
     /// The line of a worker's loop, and above it what went wrong.
     fn of_worker(&mut self, fact: &Fact<'_>, text: String) {
         match fact {
             Fact::AttemptEnded(ended) => self.failed(ended.why()),
             Fact::LoopEnded(LoopEnded { detail: Some(detail), .. }) if **detail != self.told => {
-                self.line(ERROR, "✗", detail);
+                self.line(&Entry::new(Kind::Error, "✗", &**detail));
             }
             _ => {}
         }
@@ -267,14 +218,15 @@ impl Plain {
 
     fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, text: String) {
         self.failed(ended.why());
-        if !self.quiet {
-            self.cost(ended);
+        let cost = words::cost(ended);
+        if !self.quiet && !cost.text.is_empty() {
+            self.line(&cost);
         }
         self.block_unless_quiet(text);
     }
 
     /// One line with all there is to say, the error among it.
-    fn iteration_ended(&mut self, ended: &AttemptEnded<'_>) {
+    fn iteration_ended(&mut self, ended: &AttemptEnded<'_>, seen: &Seen) {
         let failure = ended.why();
         // What all branches wait for is told once, by its wait.
         if self.is_branch_for_person() && ended.waited_for {
@@ -283,15 +235,14 @@ impl Plain {
             return;
         }
         self.held_errors(failure);
-        let row = PersonLines::end(ended, std::mem::take(&mut self.fails), &self.told);
+        let entry = PersonLines::end(ended, seen.is_refuted, &self.told);
         failure.clone_into(&mut self.told);
         if !self.quiet || !failure.is_empty() {
-            let text = self.broken(&[row]);
-            self.block(text);
+            self.block(entry.line(self.width()));
         }
     }
 
-    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>) {
+    fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>, seen: &Seen) {
         let Some(outcome) = stamped.outcome() else { return };
         let (tally, detail, duration) = (stamped.tally, ended.detail.as_deref(), ended.duration());
         if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
@@ -301,10 +252,9 @@ impl Plain {
                 self.end_line();
                 return self.voice.say_for_all(Target::Stdout, line);
             }
-            let closing = lines.closing(&Closing { report, outcome, detail, tally }, &self.told, width);
+            let closing = lines.closing(&Closing { report, outcome, detail, tally, seen }, &self.told, width);
             return self.block(closing);
         }
-        let (style, _) = sign(outcome.ended().word());
         // A failure that was told is not told again; what can be done about it is.
         let detail = detail.map(|detail| match detail.strip_prefix(&self.told) {
             Some(rest) => rest.trim_start_matches("; "),
@@ -315,11 +265,12 @@ impl Plain {
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
-            Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration).unbroken()),
+            Frame::Branch(_) => (None, branch_ended(ended, outcome, detail, tally).line(None)),
             Frame::Person(_) | Frame::Worker(_) => return,
         };
         if let Some(detail) = detail {
-            self.line(style, "■", detail);
+            let ended = words::loop_ended(ended, Some(outcome), None);
+            self.line(&Entry { text: detail.to_owned(), ..ended });
         }
         self.block(text);
     }
@@ -340,102 +291,38 @@ impl Plain {
         }
     }
 
-    /// What wants a person, with the screen below it.
-    fn attention(&mut self, screen: &str) {
-        let mut lines = screen.lines();
-        self.line(QUESTION, "?", &format!("needs attention: {}", lines.next().unwrap_or_default()));
-        let below: Vec<String> = lines.map(|line| format!("    {}\n", message(line))).collect();
-        self.voice.say(Target::Stderr, below.concat());
-    }
-
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
-    fn waits(&mut self, stamped: &Stamped<'_>, until: DateTime<Utc>, is_overload: bool) {
-        let shortage = stamped.fact.shortage();
+    fn waits(&mut self, stamped: &Stamped<'_>) {
         let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();
         self.waits_for_all = self.is_branch_for_person();
-        if is_branch {
-            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waits.is_new(is_overload || shortage.is_some(), stamped.at.to_utc(), until) {
-                return;
-            }
+        if is_branch && !self.waits.lock().unwrap_or_else(PoisonError::into_inner).meet(stamped) {
+            return;
         }
-        let (all, name) = if is_branch {
-            (", all branches", String::new())
-        } else {
-            ("", format!(" {}", shell_word(&stamped.identity.name)))
-        };
-        let why = if let Some(shortage) = shortage {
-            format!("{shortage}: waiting for room{all}")
-        } else {
-            let why = if is_overload { "provider overloaded" } else { "usage limit reached" };
-            let left = duration::rough((until - stamped.at.to_utc()).to_std().unwrap_or_default());
-            let until = timestamp::nearby(&until, stamped.at);
-            format!("{why}; waiting until {until} ({left}){all}")
-        };
-        let text = format!("{why}: 'ralph resume{name}' tries now, Ctrl+C stops");
+        let Some(mut entry) = words::entry(stamped.fact, &stamped.at) else { return };
+        let name = shell_word(&stamped.identity.name);
+        let (all, name) = if is_branch { (", all branches", "") } else { ("", &*name) };
+        entry.text = format!("{}{all}: {}, Ctrl+C stops", entry.text, words::tries_now(name));
         if self.is_branch_for_person() {
             self.end_line();
-            let row = Row { style: NOTE, head: "⏸ ".to_owned(), text: message(&text) };
-            self.voice.say_for_all(Target::Stderr, row.within(terminal::size().1));
+            self.voice.say_for_all(Target::Stderr, entry.line(Some(terminal::size().1)));
         } else {
-            self.line(NOTE, "⏸", &text);
-        }
-    }
-
-    fn task(&mut self, fact: &Fact<'_>) {
-        let (style, mark) = match fact {
-            Fact::TaskEnded { outcome, .. } => match &**outcome {
-                "done" => (GOOD, "✓"),
-                "failed" => (ERROR, "✗"),
-                _ => (NOTE, "↻"),
-            },
-            _ => (FAINT, "▶"),
-        };
-        if let Some(line) = blocks::task_line(fact) {
-            self.line(style, mark, &line);
-        }
-    }
-
-    fn asked(&mut self, what: Asked, urgency: Urgency) {
-        let text = match (what, urgency) {
-            (Asked::Note, _) => "a note was taken for the next prompt",
-            (Asked::Pause, _) => "pausing after this attempt",
-            (Asked::Detach, _) => "its state is cleaned away: the agent works on by itself",
-            (Asked::Resume | Asked::Change, _) | (_, Urgency::None) => return,
-            (_, Urgency::AfterAttempt) if self.is_at_work => {
-                "stopping after this attempt; press Ctrl+C again to end the agent now"
-            }
-            (_, Urgency::AfterAttempt) => "stopping",
-            (_, Urgency::Now) => "ending the agent; press Ctrl+C again to kill it and leave",
-            (_, Urgency::AtOnce) => "killing the agent",
-        };
-        self.line(NOTE, "■", text);
-    }
-
-    /// What the attempt cost, where the agent said so.
-    fn cost(&mut self, ended: &AttemptEnded<'_>) {
-        let usage = &ended.usage;
-        let mut text = String::new();
-        if let Some(model) = &usage.model {
-            let _ = write!(text, "{model}  ");
-        }
-        if let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) {
-            let _ = write!(text, "{input} tokens in, {output} out  ");
-        }
-        if let Some(cost) = ended.cost_usd() {
-            let _ = write!(text, "${cost:.4}");
-        }
-        if !text.is_empty() {
-            self.line(FAINT, "Σ", text.trim_end());
+            self.line(&entry);
         }
     }
 
     /// One line of ralph's own on stderr.
-    fn line(&mut self, style: Style, mark: &str, text: &str) {
+    fn line(&mut self, entry: &Entry) {
         self.end_line();
-        let row = Row { style, head: format!("{mark} "), text: message(text) };
-        let text = self.broken(&[row]);
-        self.voice.say(Target::Stderr, text);
+        let line = entry.line(self.width());
+        self.voice.say(Target::Stderr, line);
+    }
+
+    /// What a line has room for where it is to be broken between words: for a person.
+    fn width(&self) -> Option<usize> {
+        match &self.frame {
+            Frame::Person(lines) => Some(lines.width(terminal::size().1)),
+            _ => None,
+        }
     }
 
     fn block_unless_quiet(&mut self, text: String) {
@@ -451,27 +338,18 @@ impl Plain {
 
     fn end_line(&mut self) {
         self.voice.show(Target::Stderr, std::mem::take(&mut self.pending));
-        let newline = self.missing_newline();
+        let newline = self.flow.end();
         if !newline.is_empty() {
             self.voice.say(Target::Stderr, newline.to_owned());
         }
     }
-
-    /// What has to be printed before a line can begin.
-    fn missing_newline(&mut self) -> &'static str {
-        let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
-        if is_within { "\n" } else { "" }
-    }
 }
 
 /// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42`
-fn branch_ended(style: Style, outcome: Outcome, detail: Option<&str>, tally: &Tally, took: Duration) -> Row {
-    let (word, why, detail) = (outcome.ended().word(), outcome.reason(), detail.map(cells::plain));
-    let why = Some(why).filter(|why| *why != word);
-    let reason = [Some(word), why, detail.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(": ");
-    let mut facts = vec![reason, count::of(tally.ran(), "iteration"), duration::elapsed(took)];
-    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
-        facts.push(format!("${cost:.2}"));
-    }
-    Row { style, head: "■ ".to_owned(), text: facts.join(" · ") }
+fn branch_ended(ended: &LoopEnded<'_>, outcome: Outcome, detail: Option<&str>, tally: &Tally) -> Entry {
+    let detail = detail.map(cells::plain);
+    let end = words::loop_ended(ended, Some(outcome), detail.as_deref());
+    let (iterations, took) = (count::of(tally.ran(), "iteration"), duration::elapsed(ended.duration()));
+    let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.cost_usd)];
+    Entry { text: words::figures(facts), ..end }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::engine::fact::AttemptEnded;
 use crate::engine::report::AttemptStatus;
+use crate::tell::words;
 use crate::text::duration;
 
 /// The lines of one run, and the count for the last of them.
@@ -40,32 +41,25 @@ impl RunLines {
     pub(crate) fn end(&mut self, ended: &AttemptEnded<'_>, limit: Duration) -> String {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(ended.duration());
+        let (_, mark, how, _) = words::how(ended.status());
         match ended.status() {
-            AttemptStatus::Success | AttemptStatus::Still => {
+            AttemptStatus::Success | AttemptStatus::Still | AttemptStatus::CompleteUnproven => {
                 self.ended.succeeded += 1;
-                format!("✓ Iteration {iteration} completed ({took})\n")
             }
-            AttemptStatus::CompleteUnproven => {
-                self.ended.succeeded += 1;
-                format!("? Iteration {iteration} says that all is done, which is not proven ({took})\n")
-            }
-            AttemptStatus::UsageLimit => format!("⏸ Iteration {iteration} met a usage limit ({took})\n"),
             AttemptStatus::Timeout => {
                 self.ended.timed_out += 1;
-                format!("⏱ Iteration {iteration} timed out after {}\n", duration::format(limit))
+                return format!("{mark} Iteration {iteration} {how} after {}\n", duration::format(limit));
             }
-            AttemptStatus::Interrupted => format!("✗ Iteration {iteration} interrupted ({took})\n"),
-            AttemptStatus::AgentFailure => {
-                // A provider that is waited for is no failure of the iteration.
-                self.ended.failed += u64::from(!ended.waited_for);
-                let how = match (ended.exit_code, ended.signal) {
-                    (Some(code), _) if code != 0 => format!(" with exit code {code}"),
-                    (None, Some(signal)) => format!(" by signal {signal}"),
-                    _ => String::new(),
-                };
-                format!("✗ Iteration {iteration} failed{how} ({took})\n")
-            }
+            // A provider that is waited for is no failure of the iteration.
+            AttemptStatus::AgentFailure => self.ended.failed += u64::from(!ended.waited_for),
+            AttemptStatus::UsageLimit | AttemptStatus::Interrupted => {}
         }
+        let exit = match (ended.status(), ended.exit_code, ended.signal) {
+            (AttemptStatus::AgentFailure, Some(code), _) if code != 0 => format!(" with exit code {code}"),
+            (AttemptStatus::AgentFailure, None, Some(signal)) => format!(" by signal {signal}"),
+            _ => String::new(),
+        };
+        format!("{mark} Iteration {iteration} {how}{exit} ({took})\n")
     }
 
     /// The last line.

@@ -9,7 +9,6 @@ use super::person_lines::{PersonLines, TaskCounter};
 use super::plain::{Frame, SharedWaits};
 use super::run_lines::RunLines;
 use super::status_line::StatusLine;
-use super::total_line::TotalLine;
 use super::voice::Voice;
 use super::{View, terminal};
 use crate::text::terminal::message;
@@ -55,7 +54,7 @@ impl Screen {
 
     /// All of them are so many loops, those included whose turn has not come.
     pub(crate) fn expect(&self, loops: usize) {
-        self.console.total(|total| *total = TotalLine::of(loops));
+        self.console.expect(loops);
     }
 
     /// How wide the terminal is, in cells, that a person reads standard output on; `None`: there is none.

@@ -14,6 +14,7 @@ use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
+use crate::tell::words::tries_now;
 use crate::text::terminal::message;
 use crate::text::{count, duration, line, timestamp};
 
@@ -50,6 +51,12 @@ impl<'a> LoopSnapshot<'a> {
     #[must_use]
     pub(crate) fn name(&self) -> &str {
         &self.found.name
+    }
+
+    /// In which group it stands in a table.
+    #[must_use]
+    pub(crate) fn rank(&self) -> u8 {
+        rank(self.word(), self.alive)
     }
 
     /// Whether it has this tag; only workers have some.
@@ -244,11 +251,11 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
     if let Some(until) = state.waiting_until.filter(|_| snapshot.alive) {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-        let now = format!("'ralph resume {}' tries now", state.name);
+        let now = tries_now(&shell_word(&state.name));
         line("Waiting until", &format_args!("{} ({left} left; {now})", timestamp::local(&until)))?;
     }
     if let Some(what) = state.waiting_for.as_ref().filter(|_| snapshot.alive) {
-        line("Waiting for", &format_args!("{what} ('ralph resume {}' tries now)", state.name))?;
+        line("Waiting for", &format_args!("{what} ({})", tries_now(&shell_word(&state.name))))?;
     }
     if let Some(ended) = state.ended_at {
         let total = (ended - state.started_at).to_std().unwrap_or_default();
@@ -331,6 +338,17 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
         line("Budget", &budget)?;
     }
     Ok(())
+}
+
+/// The order of loops in every table: what wants a person first, what is over last.
+pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
+    match word {
+        "needs_attention" | "unknown" => 0,
+        _ if !is_alive => 4,
+        "paused" => 1,
+        "waiting" | "queued" => 3,
+        _ => 2,
+    }
 }
 
 /// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.

@@ -15,57 +15,56 @@ use crate::text::list::and_more;
 /// So many rows of the terminal are for what scrolls by.
 const OTHER_ROWS: usize = 2;
 
-/// The status lines by place, and what all loops have come to.
+/// The status lines by place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StatusBoard {
+    /// Those included that are not to be seen any more.
     lines: BTreeMap<usize, StatusLine>,
-    total: TotalLine,
+    /// So many loops the run has, those included whose turn has not come.
+    pub(super) loops: usize,
 }
 
 impl StatusBoard {
-    /// Sets the line at a place, or takes it away. `false`: that changes nothing.
-    pub(super) fn set(&mut self, place: usize, status: Option<StatusLine>) -> bool {
-        if self.lines.get(&place) == status.as_ref() {
-            return false;
-        }
-        match status {
-            Some(status) => self.lines.insert(place, status),
-            None => self.lines.remove(&place),
-        };
-        true
+    /// Sets the line at a place. `false`: that changes nothing that is seen.
+    pub(super) fn set(&mut self, place: usize, status: StatusLine) -> bool {
+        let before = self.lines.insert(place, status);
+        let after = self.lines.get(&place);
+        let was_shown = before.as_ref().is_some_and(|before| before.is_shown);
+        (was_shown || !self.is_empty()) && before.as_ref() != after
     }
 
-    /// Changes what all loops have come to. `false`: that changes nothing that is seen.
-    pub(super) fn change_total(&mut self, change: impl FnOnce(&mut TotalLine)) -> bool {
-        let before = self.total.clone();
-        change(&mut self.total);
-        !self.is_empty() && self.total != before
+    fn shown(&self) -> impl Iterator<Item = &StatusLine> {
+        self.lines.values().filter(|status| status.is_shown)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.shown().next().is_none()
     }
 
     /// Whether these are branches, even if only one is left.
     pub(super) fn is_many(&self) -> bool {
-        self.lines.values().any(StatusLine::is_branch)
+        self.shown().any(StatusLine::is_branch)
+    }
+
+    fn total(&self) -> TotalLine<'_> {
+        TotalLine { loops: self.loops, begun: self.lines.values().map(|status| &status.seen).collect() }
     }
 
     /// The lines as they read at the moment `now`, in at most `width` cells each, on a terminal of so many rows.
     pub(super) fn lines(&self, now: Instant, rows: usize, width: usize) -> Vec<String> {
         let room = rows.saturating_sub(OTHER_ROWS).max(1);
         // In the order in which they get a row where there are too few.
-        let total = self.total.is_of_many().then(|| self.total.text(Utc::now(), width));
+        let total = self.total();
+        let total = total.is_of_many().then(|| total.text(Utc::now(), width));
         let hint = self.is_many().then(|| cut(self.hint(), width));
         // The line of the only loop tells both of itself and of Ctrl+C.
         let least = usize::from(!self.is_many());
         let below: Vec<String> = total.into_iter().chain(hint).take(room - least).collect();
         let room = room - below.len();
-        let count = self.lines.len();
+        let count = self.shown().count();
         // `… and 5 more` takes a row, too.
         let shown = if count <= room { count } else { room.saturating_sub(1) };
-        let mut lines: Vec<String> =
-            self.lines.values().take(shown).map(|status| status.text(now, width)).collect();
+        let mut lines: Vec<String> = self.shown().take(shown).map(|status| status.text(now, width)).collect();
         if shown < count && room > 0 {
             lines.push(cut(&format!("…{}", and_more(count - shown)), width));
         }
@@ -75,9 +74,9 @@ impl StatusBoard {
 
     /// What the next Ctrl+C does to those that it still changes.
     fn hint(&self) -> &'static str {
-        let urgency = self.lines.values().map(StatusLine::urgency).min().unwrap_or_default();
+        let urgency = self.shown().map(|status| status.seen.urgency).min().unwrap_or_default();
         match urgency {
-            Urgency::None if self.lines.values().any(StatusLine::is_at_work) => {
+            Urgency::None if self.shown().any(|status| status.seen.is_at_work()) => {
                 "Ctrl+C: stop after the running attempts"
             }
             Urgency::None => "Ctrl+C: stop",
@@ -97,6 +96,7 @@ mod tests {
     use super::*;
     use crate::engine::event::{LoopIdentity, Stamped};
     use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
+    use crate::engine::outcome::Ended;
     use crate::engine::stop::Ask;
     use crate::engine::tally::Tally;
 
@@ -106,7 +106,8 @@ mod tests {
         let mut status = StatusLine::branch(name, 9, started);
         let mut tally = Tally { iteration: 3, cost_usd: Some(0.42), ..Tally::default() };
         tally.durations.count = 1;
-        let mut take = |fact: &Fact<'_>| status.take(&Stamped::new(Local::now(), &identity, &tally, fact));
+        let mut take =
+            |fact: &Fact<'_>| status.seen.take(&Stamped::new(Local::now(), &identity, &tally, fact));
         take(&Fact::attempt_started(&tally, None));
         if !works {
             take(&Fact::Paused);
@@ -120,16 +121,22 @@ mod tests {
         // In any order.
         for place in (0..count).rev() {
             let started = now.checked_sub(Duration::from_mins(place as u64)).unwrap();
-            assert!(board.set(place, Some(status(&format!("branch-{place}"), started, Urgency::None, true))));
+            assert!(board.set(place, status(&format!("branch-{place}"), started, Urgency::None, true)));
         }
         board
+    }
+
+    fn hide(board: &mut StatusBoard, place: usize) -> bool {
+        let mut hidden = board.lines[&place].clone();
+        hidden.is_shown = false;
+        board.set(place, hidden)
     }
 
     #[test]
     fn each_branch_has_a_line_by_its_place_and_its_own_clock() {
         let now = Instant::now();
         let mut board = board(2, now);
-        board.set(2, Some(status("b", now, Urgency::None, false)));
+        board.set(2, status("b", now, Urgency::None, false));
         assert_eq!(
             board.lines(now, 24, 80),
             [
@@ -139,11 +146,11 @@ mod tests {
                 "Ctrl+C: stop after the running attempts",
             ]
         );
-        assert!(board.set(0, None) && !board.set(0, None));
-        board.set(1, None);
+        assert!(hide(&mut board, 0) && !hide(&mut board, 0));
+        hide(&mut board, 1);
         assert_eq!(board.lines(now, 24, 20), ["b          iteratio…", "Ctrl+C: stop"]);
         assert!(board.is_many());
-        board.set(2, None);
+        hide(&mut board, 2);
         assert!(board.is_empty() && !board.is_many());
     }
 
@@ -172,15 +179,16 @@ mod tests {
     fn what_all_have_come_to_stands_below_and_is_left_out_last() {
         let now = Instant::now();
         let mut board = board(3, now);
-        assert!(board.change_total(|total| *total = TotalLine::of(8)));
-        assert!(!board.change_total(|_| {}));
+        board.loops = 8;
         let (total, hint) = ("0 of 8 done", "Ctrl+C: stop after the running attempts");
         assert_eq!(board.lines(now, 24, 80)[3..], [total, hint]);
         assert_eq!(board.lines(now, 6, 80)[1..], ["… and 2 more", total, hint]);
         assert_eq!(board.lines(now, 5, 80), ["… and 3 more", total, hint]);
         assert_eq!(board.lines(now, 4, 80), [total, hint]);
         assert_eq!(board.lines(now, 3, 80), [total]);
-        board.change_total(|total| total.refused(7));
+        let mut refused = StatusLine::new(now);
+        (refused.seen.end, refused.is_shown) = (Some(Ended::Error), false);
+        assert!(board.set(7, refused));
         assert_eq!(board.lines(now, 3, 80), ["0 of 8 done · 1 error"]);
     }
 
@@ -188,14 +196,16 @@ mod tests {
     fn a_loop_over_tasks_has_its_line_and_their_total() {
         let now = Instant::now();
         let mut board = StatusBoard::default();
-        board.set(0, Some(StatusLine::new(now)));
+        let mut status = StatusLine::new(now);
         let task = TaskAtWork { feature: None, id: "t-1".into(), model: None, title: "One".into() };
         let tasks = TaskCounts { done: 3, failed: 1, total: 8 };
         let fact = Fact::TaskStarted { task, tasks, verifies: false };
         let [run, name, mode, agent] = ["r", "n", "build", "claude"].map(str::to_owned);
         let (identity, tally) = (LoopIdentity { run, name, mode, agent }, Tally::default());
-        board.change_total(|total| total.take(0, &Stamped::new(Local::now(), &identity, &tally, &fact)));
-        let lines = ["iteration 0 · 0s · starting · Ctrl+C: stop", "3 of 8 done · 1 failed"];
+        status.seen.take(&Stamped::new(Local::now(), &identity, &tally, &fact));
+        board.set(0, status);
+        let lines =
+            ["iteration 0 · 0s · One: thinking · Ctrl+C: stop after this attempt", "3 of 8 done · 1 failed"];
         assert_eq!(board.lines(now, 24, 80), lines);
         assert_eq!(board.lines(now, 3, 80), lines[..1]);
     }
@@ -206,7 +216,7 @@ mod tests {
         let hint = |urgencies: &[Urgency]| {
             let mut board = StatusBoard::default();
             for (place, urgency) in urgencies.iter().enumerate() {
-                board.set(place, Some(status("b", now, *urgency, true)));
+                board.set(place, status("b", now, *urgency, true));
             }
             board.lines(now, 24, 80).pop().unwrap()
         };

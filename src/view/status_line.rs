@@ -1,84 +1,39 @@
-//! What the status line says: a fold over the events, and its rendering at a moment and a width.
+//! What the status line says: what is known of a loop, at a moment and a width.
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Local, Utc};
+use chrono::{Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::cells::{cut, pad, plain};
-use super::report::money;
-use crate::engine::event::Stamped;
-use crate::engine::fact::{Fact, TaskAtWork, WaitReason, Word};
+use super::cells::{cut, pad};
 use crate::engine::stop::Urgency;
-use crate::engine::tally::Tally;
+use crate::tell::seen::{Doing, Seen};
+use crate::tell::words::GAP;
+use crate::text::count::money;
 use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
 const LEAST_DOING: usize = 16;
 /// The title of a task takes so many cells at most.
 const TITLE: usize = 32;
-const GAP: &str = " · ";
 
-/// Where a loop stands, as far as the status line tells.
+/// The line of one loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StatusLine {
     /// Of one branch out of many, as wide as the others' names.
     name: Option<String>,
     started: Instant,
-    iteration: u64,
-    last_iteration: Option<u64>,
-    /// Of the attempts so far, in seconds.
-    mean: Option<f64>,
-    cost_usd: Option<f64>,
-    /// What it had cost before this run.
-    cost_before: f64,
-    /// Of a graph.
-    task: Option<AtTask>,
-    doing: Doing,
-    urgency: Urgency,
-}
-
-/// The task at hand.
-#[derive(Debug, Clone, PartialEq)]
-struct AtTask {
-    /// Before it: that it is verified.
-    title: String,
-    model: Option<String>,
-    /// Their total tells of all of them.
-    is_of_many: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Doing {
-    Starting,
-    Thinking,
-    Tool(String),
-    Background(String),
-    Validating,
-    BetweenAttempts,
-    Retrying { retry: u32, max_retries: u32 },
-    Waiting { why: &'static str, until: DateTime<Utc> },
-    AwaitingRoom,
-    Queued,
-    Paused,
+    /// Where the loop stands.
+    pub(super) seen: Seen,
+    /// It is to be seen; one that is not only counts.
+    pub(super) is_shown: bool,
 }
 
 impl StatusLine {
     /// The line of a loop that starts now.
     #[must_use]
     pub(crate) fn new(started: Instant) -> Self {
-        Self {
-            name: None,
-            started,
-            iteration: 0,
-            last_iteration: None,
-            mean: None,
-            cost_usd: None,
-            cost_before: 0.0,
-            task: None,
-            doing: Doing::Starting,
-            urgency: Urgency::None,
-        }
+        Self { name: None, started, seen: Seen::default(), is_shown: true }
     }
 
     /// The line of one branch out of many, whose names take `width` cells.
@@ -90,66 +45,6 @@ impl StatusLine {
     /// The loop starts only now.
     pub(crate) fn start(&mut self, now: Instant) {
         self.started = now;
-    }
-
-    /// Takes one fact.
-    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        let tally = stamped.tally;
-        if let Fact::LoopStarted { .. } = stamped.fact {
-            self.cost_before = tally.cost_usd.unwrap_or_default();
-        }
-        match stamped.fact {
-            Fact::LoopStarted { max_iterations, .. } | Fact::LimitsChanged { max_iterations } => {
-                self.last_iteration = tally.last_iteration(*max_iterations);
-                self.count(tally);
-            }
-            Fact::AttemptStarted { .. } => {
-                self.count(tally);
-                self.doing = Doing::Thinking;
-            }
-            Fact::TaskStarted { task, tasks, verifies } => self.begin_task(task, *verifies, tasks.total > 1),
-            Fact::Verifying { task } => {
-                let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
-                self.begin_task(task, true, is_of_many);
-            }
-            Fact::Tool { input, name } => self.doing = Doing::Tool(plain(&format!("{name} {input}"))),
-            Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } => self.doing = Doing::Thinking,
-            Fact::Background { tasks, .. } => self.doing = Doing::Background(plain(tasks)),
-            Fact::Validating => self.doing = Doing::Validating,
-            Fact::AttemptEnded(_) => {
-                self.count(tally);
-                self.doing = Doing::BetweenAttempts;
-            }
-            &Fact::Retrying { max_retries, retry, .. } => self.doing = Doing::Retrying { retry, max_retries },
-            Fact::Waiting { reason: Word::Known(WaitReason::DiskSpace), .. } => {
-                self.doing = Doing::AwaitingRoom;
-            }
-            Fact::Waiting { reason, until, .. } => {
-                let is_overload = *reason == WaitReason::Overload.into();
-                let why = if is_overload { "provider overloaded" } else { "usage limit" };
-                self.doing = Doing::Waiting { why, until: until.to_utc() };
-            }
-            Fact::Queued => self.doing = Doing::Queued,
-            Fact::Paused => self.doing = Doing::Paused,
-            Fact::Resumed { .. } => self.doing = Doing::BetweenAttempts,
-            Fact::Asked { stopping: Word::Known(urgency), .. } => self.urgency = *urgency,
-            // Whoever has pressed Ctrl+C lets it go on.
-            Fact::Answered { text: Some(_) } => self.urgency = Urgency::None,
-            _ => {}
-        }
-    }
-
-    fn begin_task(&mut self, task: &TaskAtWork<'_>, verifies: bool, is_of_many: bool) {
-        let what = if verifies { "verifying " } else { "" };
-        let title = what.to_owned() + &plain(&task.title);
-        self.task = Some(AtTask { title, model: task.model.as_deref().map(plain), is_of_many });
-        self.doing = Doing::Thinking;
-    }
-
-    fn count(&mut self, tally: &Tally) {
-        self.iteration = tally.iteration;
-        self.mean = tally.durations.mean();
-        self.cost_usd = tally.cost_usd;
     }
 
     /// The line as it reads at the moment `now`, in at most `width` cells of the terminal.
@@ -169,60 +64,45 @@ impl StatusLine {
     }
 
     fn facts(&self, now: Instant) -> String {
-        let mut facts = vec![match self.last_iteration {
-            Some(last) => format!("iteration {}/{last}", self.iteration),
-            None => format!("iteration {}", self.iteration),
-        }];
+        let Seen { iteration, task, .. } = &self.seen;
+        let mut facts = vec![format!("iteration {iteration}{}", self.seen.of())];
         facts.push(duration::elapsed(now.saturating_duration_since(self.started)));
-        let mean = self.mean.filter(|_| self.name.is_none() && self.task.is_none());
+        let mean = self.seen.mean.filter(|_| self.name.is_none() && task.is_none());
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
             facts.push(format!("avg {}", duration::elapsed(mean)));
         }
         facts.extend(money(self.cost()));
-        facts.extend(self.task.as_ref().and_then(|task| task.model.clone()));
+        facts.extend(task.as_ref().and_then(|task| task.model.clone()));
         facts.join(GAP)
     }
 
     /// One of many tells what it costs in this run, as their total does, which tells that of a loop over tasks.
     fn cost(&self) -> Option<f64> {
-        let is_in_total = self.task.as_ref().is_some_and(|task| task.is_of_many);
-        let before = if self.is_branch() { self.cost_before } else { 0.0 };
-        self.cost_usd.filter(|_| !is_in_total).map(|cost| cost - before)
+        let is_in_total = self.seen.task.as_ref().is_some_and(|task| task.is_of_many);
+        let cost = if self.is_branch() { self.seen.own_cost() } else { self.seen.cost_usd };
+        cost.filter(|_| !is_in_total)
     }
 
     fn doing(&self) -> String {
-        let doing = self.deed();
-        match &self.task {
-            Some(task) if self.is_at_work() => format!("{}: {doing}", cut(&task.title, TITLE)),
-            _ => doing,
-        }
-    }
-
-    fn deed(&self) -> String {
-        match &self.doing {
-            Doing::Starting => "starting".to_owned(),
-            Doing::Thinking => "thinking".to_owned(),
-            Doing::Tool(tool) => tool.clone(),
-            Doing::Background(tasks) => format!("in the background: {tasks}"),
-            Doing::Validating => "validating".to_owned(),
-            Doing::BetweenAttempts => "between attempts".to_owned(),
-            Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
+        let doing = match &self.seen.doing {
             // Their total says until when.
-            Doing::Waiting { why, .. } if self.is_branch() => (*why).to_owned(),
-            Doing::Waiting { why, until } => {
-                let left = duration::elapsed((*until - Utc::now()).to_std().unwrap_or_default());
-                format!("{why}: {left} left, until {}", timestamp::nearby(until, Local::now()))
+            Doing::Waiting { until, .. } if !self.is_branch() && self.seen.doing.has_end() => {
+                let left = duration::elapsed((until.to_utc() - Utc::now()).to_std().unwrap_or_default());
+                let until = timestamp::nearby(until, Local::now());
+                format!("{}: {left} left, until {until}", self.seen.doing.words())
             }
-            Doing::AwaitingRoom => "waiting for room on the disk".to_owned(),
-            Doing::Queued => "waiting for a free place".to_owned(),
-            Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
+            doing => doing.words(),
+        };
+        match &self.seen.task {
+            Some(task) if self.seen.is_at_work() => format!("{}: {doing}", cut(&task.title, TITLE)),
+            _ => doing,
         }
     }
 
     /// What the next Ctrl+C does.
     fn hint(&self) -> &'static str {
-        match self.urgency {
-            Urgency::None if self.is_at_work() => "Ctrl+C: stop after this attempt",
+        match self.seen.urgency {
+            Urgency::None if self.seen.is_at_work() => "Ctrl+C: stop after this attempt",
             Urgency::None => "Ctrl+C: stop",
             Urgency::AfterAttempt => "Ctrl+C: end the agent now",
             Urgency::Now => "Ctrl+C: kill the agent",
@@ -234,16 +114,6 @@ impl StatusLine {
     pub(super) fn is_branch(&self) -> bool {
         self.name.is_some()
     }
-
-    /// How far the loop has been asked to stop.
-    pub(super) fn urgency(&self) -> Urgency {
-        self.urgency
-    }
-
-    /// Whether an attempt is under way.
-    pub(super) fn is_at_work(&self) -> bool {
-        matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Background(_) | Doing::Validating)
-    }
 }
 
 #[cfg(test)]
@@ -251,10 +121,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::engine::event::LoopIdentity;
-    use crate::engine::fact::TaskCounts;
+    use crate::engine::event::{LoopIdentity, Stamped};
+    use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
     use crate::engine::policy::Limits;
     use crate::engine::stop::Ask;
+    use crate::engine::tally::Tally;
 
     fn line(tally: &Tally, facts: &[Fact<'_>]) -> impl Fn(u64, usize) -> String + use<> {
         let identity =
@@ -262,7 +133,7 @@ mod tests {
         let started = Instant::now();
         let mut line = StatusLine::new(started);
         for fact in facts {
-            line.take(&Stamped::new(Local::now(), &identity, tally, fact));
+            line.seen.take(&Stamped::new(Local::now(), &identity, tally, fact));
         }
         move |seconds, width| line.text(started + Duration::from_secs(seconds), width)
     }

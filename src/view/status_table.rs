@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use anstyle::Style;
 use chrono::{Local, Utc};
 
 use super::cells::{cut, plain};
-use super::columns::Columns;
+use super::columns::Table;
 use super::next_step::shell_word;
 use super::report;
 use super::status::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;
-use crate::text::palette::FAINT;
+use crate::tell::words::{sign, tries_now};
+use crate::text::count::money;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
 
@@ -44,21 +44,16 @@ pub(crate) struct Sight {
 /// A table of loops, and below it how to end a wait. `width` is the terminal's; without one nothing is cut.
 #[must_use]
 pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -> String {
-    let heads = ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"].map(str::to_owned);
-    let mut rows: Vec<[String; CELLS]> = vec![heads];
-    rows.extend(loops.iter().map(|(snapshot, sight)| cells(snapshot, sight, width.is_some())));
-    for column in 0..CELLS {
-        if rows[1..].iter().all(|row| row[column].is_empty()) {
-            rows[0][column].clear();
-        }
-    }
-    let columns = Columns::fitting(&rows, &LEAST_TELLING, (ACTIVITY, LEAST_ACTIVITY), width);
-    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
-    for (row, (snapshot, _)) in rows[1..].iter().zip(loops) {
-        let (style, _) = report::sign(snapshot.word());
-        text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
-        text += "\n";
-    }
+    let table = Table {
+        heads: ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"],
+        coloured: WORD,
+        least_telling: &LEAST_TELLING,
+        gives: (ACTIVITY, LEAST_ACTIVITY),
+    };
+    let rows = loops
+        .iter()
+        .map(|(snapshot, sight)| (cells(snapshot, sight, width.is_some()), sign(snapshot.word()).0));
+    let (mut text, _) = table.text(rows, width, ACTIVITY);
     for line in hints(loops) {
         text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
         text += "\n";
@@ -89,11 +84,9 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; C
 
 /// `$1.20`, and where there is a budget `$1.20/$5.00`.
 fn cost(state: &State) -> String {
-    let spent = state.tally.cost_usd.filter(|cost| *cost > 0.0);
-    match (spent, state.budget.max_cost_usd) {
+    match (state.tally.cost_usd, state.budget.max_cost_usd) {
         (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
-        (Some(spent), None) => format!("${spent:.2}"),
-        (None, None) => String::new(),
+        (spent, None) => money(spent).unwrap_or_default(),
     }
 }
 
@@ -129,8 +122,8 @@ fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
     };
     let mut waiting = loops.iter().map(|(snapshot, _)| snapshot).filter(|snapshot| waits(snapshot));
     let hint = match (waiting.next(), waiting.next()) {
-        (Some(one), None) => Some(format!("'ralph resume {}' tries now", shell_word(one.name()))),
-        (Some(_), Some(_)) => Some("'ralph resume' tries now, for all that wait".to_owned()),
+        (Some(one), None) => Some(tries_now(&shell_word(one.name()))),
+        (Some(_), Some(_)) => Some(tries_now("") + ", for all that wait"),
         (None, _) => None,
     };
     hint.into_iter().collect()

@@ -2,6 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Fact, WaitReason};
+
 /// A limit that is met again so soon behind its end is the same: nobody has named its end, or has been wrong by a little.
 const SAME_LIMIT: TimeDelta = TimeDelta::minutes(1);
 /// One that lasts so much longer than was told is worth another word.
@@ -26,8 +29,15 @@ struct Told {
 }
 
 impl Waits {
+    /// Books a wait; answers whether it is to be told.
+    pub(crate) fn meet(&mut self, stamped: &Stamped<'_>) -> bool {
+        let Fact::Waiting { reason, until, .. } = stamped.fact else { return false };
+        let is_limit = *reason == WaitReason::UsageLimit.into();
+        self.is_new(!is_limit, stamped.at.to_utc(), until.to_utc())
+    }
+
     /// Books a wait that begins now and lasts until then; answers whether nobody knows of it yet.
-    pub(crate) fn is_new(&mut self, is_overload: bool, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
+    fn is_new(&mut self, is_overload: bool, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         if is_overload {
             let last = self.overload.replace(until);
             return last.is_none_or(|last| now > last + SAME_OVERLOAD);

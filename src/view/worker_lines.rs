@@ -8,6 +8,7 @@ use crate::engine::fact::{Asked, AttemptEnded, Fact, Word};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
+use crate::tell::seen::Seen;
 use crate::text::duration::of_seconds;
 use crate::text::terminal::message;
 
@@ -15,8 +16,6 @@ use crate::text::terminal::message;
 #[derive(Debug)]
 pub(crate) struct WorkerLines {
     name: String,
-    /// The last iteration that may begin.
-    last: Option<u64>,
     /// How the latest iteration failed: its number, and its exit.
     failed: Option<(u64, String)>,
     /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
@@ -31,25 +30,14 @@ pub(crate) struct WorkerLines {
 impl WorkerLines {
     /// For the worker of this name, which is new where it `spawns`.
     pub(crate) fn new(name: &str, spawns: bool) -> Self {
-        Self {
-            name: name.to_owned(),
-            last: None,
-            failed: None,
-            first: None,
-            begins: None,
-            spawns,
-            leaves: false,
-        }
+        Self { name: name.to_owned(), failed: None, first: None, begins: None, spawns, leaves: false }
     }
 
     /// The line that a fact is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
-    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) -> Option<String> {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) -> Option<String> {
         let tally = stamped.tally;
         let text = match stamped.fact {
-            Fact::LoopStarted { max_iterations, .. } | Fact::LimitsChanged { max_iterations } => {
-                self.last = tally.last_iteration(*max_iterations);
-                String::new()
-            }
+            Fact::LoopStarted { .. } | Fact::LimitsChanged { .. } => String::new(),
             Fact::AttemptStarted { iteration, .. } if self.spawns => {
                 self.first = Some(*iteration);
                 String::new()
@@ -60,13 +48,12 @@ impl WorkerLines {
             }
             // One that is taken up has begun before.
             Fact::AgentStarted { .. } if !self.spawns => match self.begins.take() {
-                Some(iteration) => self.starting(iteration),
+                Some(iteration) => starting(iteration, seen),
                 None => String::new(),
             },
             Fact::AgentKnown { session_id: Some(window), .. } if std::mem::take(&mut self.spawns) => {
                 let (first, window) = (self.first.unwrap_or(1), message(window));
-                let (name, of) = (&self.name, self.of());
-                let starting = self.starting(first);
+                let (name, of, starting) = (&self.name, seen.of(), starting(first, seen));
                 return Some(format!(
                     "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
                 ));
@@ -112,21 +99,9 @@ impl WorkerLines {
         format!("[ralph] {}: {text}\n", self.name)
     }
 
-    fn of(&self) -> String {
-        self.last.map(|last| format!("/{last}")).unwrap_or_default()
-    }
-
-    fn starting(&self, iteration: u64) -> String {
-        format!("starting iteration {iteration}{}", self.of())
-    }
-
     fn ended(&mut self, ended: &AttemptEnded<'_>, exceeded: Duration) -> String {
         let iteration = ended.iteration;
-        let exit = match (ended.exit_code, ended.signal) {
-            (Some(code), _) => code.to_string(),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "unknown".to_owned(),
-        };
+        let exit = ended.exit("signal ");
         match ended.status() {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
                 let took = spaced(ended.duration());
@@ -159,6 +134,10 @@ impl WorkerLines {
             }
         }
     }
+}
+
+fn starting(iteration: u64, seen: &Seen) -> String {
+    format!("starting iteration {iteration}{}", seen.of())
 }
 
 /// `5m 12s`

@@ -258,7 +258,7 @@ fn a_limit_that_all_meet_is_told_once_and_those_that_end_leave_a_short_line() {
         let rows = last_rows(screen, 2);
         let waits = screen.lines().filter(|row| row.contains("  iteration 1/20 · ") && row.contains(" · us"));
         waits.count() == names.len()
-            && rows[0].starts_with("0 of 5 done · limit until ")
+            && rows[0].starts_with("0 of 5 done · usage limit until ")
             && rows[0].ends_with(", 10m")
             && rows[1] == "Ctrl+C: stop"
     });

@@ -263,7 +263,10 @@ fn logs_show_follow_and_end() {
     assert_eq!((follow.code, agent.code), (Some(0), Some(0)));
     let tags: Vec<&str> = follow.stdout.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(tags, ["[START]", "[END]", "[START]", "[END]", "[DONE]"], "{follow:?}");
-    assert!(agent.stdout.contains("on it") && agent.stdout.ends_with("■ limit\n"), "{agent:?}");
+    assert!(
+        agent.stdout.contains("on it") && agent.stdout.ends_with("■ limit: max iterations reached\n"),
+        "{agent:?}"
+    );
 
     assert_eq!(scratch.run("logs").stdout, scratch.read(".ralph/iterations.log"));
     let last = scratch.run("logs prompt -n 2").stdout;

@@ -228,7 +228,7 @@ fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
         assert_end(&scratch, &run, code, reason, "paused");
         assert_eq!(attempts(&scratch), 2, "{run:?}");
         let validations = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
-        assert_eq!(validations.matches("[ralph] validation ").count(), 2, "{validations}");
+        assert_eq!(validations.matches("[ralph] the validation ").count(), 2, "{validations}");
     }
 }
 

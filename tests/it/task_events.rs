@@ -80,7 +80,7 @@ fn a_run_that_is_watched_in_plain_says_what_became_of_each_task() {
     for line in [
         format!("▶ works on {id} with sonnet: first"),
         format!("▶ a fresh agent verifies {id}"),
-        format!("▶ {id} has passed its verification"),
+        format!("✓ {id} has passed its verification"),
         format!("✓ {id} is done (1/1 tasks)"),
     ] {
         assert!(run.stderr.contains(&line), "{line}: {run:?}");

@@ -39,7 +39,7 @@ fn a_transcript_has_every_attempt_or_one() {
     assert_eq!(all[3], "▶ Iteration 1, retry 1, attempt 2 of this run");
     assert_eq!(all[4], "This is the second try. <promise>COMPLETE</promise>");
     assert!(all[5].starts_with("✓ Iteration 1 completed in "), "{all:?}");
-    assert_eq!((all[6].as_str(), all.len()), ("■ done", 7));
+    assert_eq!((all[6].as_str(), all.len()), ("■ done: completion signal detected", 7));
 
     assert_eq!(lines(&scratch, "logs --agent --attempt 1"), all[..3]);
     assert_eq!(lines(&scratch, "logs prompt --agent --attempt 2"), all[3..]);
@@ -114,7 +114,10 @@ fn a_transcript_outlives_its_state_and_can_be_of_an_earlier_run() {
     assert_eq!(run.stderr, format!("error: run {first} has the loops prompt: say which\n"), "{run:?}");
 
     assert_eq!(scratch.run("clean").code, Some(0));
-    assert_eq!(lines(&scratch, "logs prompt --agent").last().map(String::as_str), Some("■ done"));
+    assert_eq!(
+        lines(&scratch, "logs prompt --agent").last().map(String::as_str),
+        Some("■ done: completion signal detected")
+    );
     let run = scratch.run("logs nobody --agent");
     assert!(run.code == Some(1) && run.stderr.contains("no loop is called 'nobody'"), "{run:?}");
 }
@@ -175,7 +178,7 @@ fn what_an_agent_says_is_followed_while_it_says_it_and_its_silence_is_told() {
     fs::write(home.join("go"), "").unwrap();
     followed("The second.");
     fs::write(home.join("end"), "").unwrap();
-    followed("■ done");
+    followed("■ done: completion signal detected");
     assert_eq!((ralph.finish().code, finish(follow).code), (Some(0), Some(0)));
     assert!(!scratch.run("status").stdout.contains("SILENT"));
 }

@@ -292,6 +292,16 @@ impl AttemptEnded<'_> {
         self.failure.as_ref().map_or("", |failure| &failure.message)
     }
 
+    /// The program's exit code, or the number of the signal that ended it behind `signal`.
+    #[must_use]
+    pub fn exit(&self, signal: &str) -> String {
+        match (self.exit_code, self.signal) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(number)) => format!("{signal}{number}"),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+
     /// What it cost in US dollars: as the agent said, else as its account shows.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {

@@ -60,6 +60,21 @@ pub enum WaitReason {
     DiskSpace,
 }
 
+impl WaitReason {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::UsageLimit, Self::Overload, Self::DiskSpace];
+
+    /// The word in event lines and reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::UsageLimit => "usage_limit",
+            Self::Overload => "overload",
+            Self::DiskSpace => "disk_space",
+        }
+    }
+}
+
 /// What was asked of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]

@@ -202,9 +202,7 @@ impl Fold {
             }
             Fact::Waiting { reason, until, .. } => {
                 let what = match reason {
-                    Word::Known(WaitReason::UsageLimit) => "usage_limit",
-                    Word::Known(WaitReason::Overload) => "overload",
-                    Word::Known(WaitReason::DiskSpace) => "disk_space",
+                    Word::Known(reason) => reason.word(),
                     Word::Other(word) => word,
                 };
                 // How long the disk is full, nobody knows.

@@ -1,3 +1,5 @@
+use unicode_width::UnicodeWidthStr as _;
+
 use super::*;
 use crate::engine::event::Unwritten;
 use crate::engine::fact::Word;

@@ -6,12 +6,12 @@ use chrono::{DateTime, FixedOffset};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{money, sign};
 use crate::record::report::{LoopReport, RunReport};
-use crate::text::palette::FAINT;
+use crate::tell::words::sign;
+use crate::text::count::money;
 use crate::text::timestamp;
 use crate::view::cells::plain;
-use crate::view::columns::Columns;
+use crate::view::columns::Table;
 
 /// Cells of a line: id, when, what, ends, iterations, commits, cost.
 const CELLS: usize = 7;
@@ -29,21 +29,14 @@ pub(crate) fn table(reports: &[RunReport], known: &[String], width: Option<usize
     if reports.is_empty() {
         return String::new();
     }
-    let mut rows =
-        vec![["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"].map(str::to_owned)];
-    rows.extend(reports.iter().map(|report| cells(report, id(known, &report.run))));
-    for column in 0..CELLS {
-        if rows[1..].iter().all(|row| row[column].is_empty()) {
-            rows[0][column].clear();
-        }
-    }
-    let columns = Columns::fitting(&rows, &LEAST_TELLING, (ENDS, usize::MAX), width);
-    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
-    for (row, report) in rows[1..].iter().zip(reports) {
-        text += &columns.line(row, |column| if column == ENDS { style(report) } else { Style::new() });
-        text += "\n";
-    }
-    text
+    let table = Table {
+        heads: ["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"],
+        coloured: ENDS,
+        least_telling: &LEAST_TELLING,
+        gives: (ENDS, usize::MAX),
+    };
+    let rows = reports.iter().map(|report| (cells(report, id(known, &report.run)), style(report)));
+    table.text(rows, width, ENDS).0
 }
 
 /// As much of the id of a run as no other one has.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{changes, done_of, lines, money, span, total};
+use super::{changes, done_of, lines, span, total};
 use crate::record::report::RunReport;
+use crate::text::count::money;
 use crate::text::timestamp;
 use crate::view::cells::plain;
 

@@ -8,13 +8,13 @@ pub(crate) mod text;
 
 use std::time::Duration;
 
-use anstyle::Style;
 use chrono::Local;
 
-use crate::engine::fact::TaskCounts;
+use crate::engine::fact::{TaskCounts, WaitReason};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
+use crate::tell::words;
+use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 
 /// One loop, or one task of a loop over tasks.
@@ -81,22 +81,7 @@ fn waits(one: &LoopReport) -> Option<String> {
     let wait = one.waits.last().filter(|wait| one.end == "waiting" && wait.to.is_none())?;
     match wait.until {
         Some(until) => Some(format!("waits until {}", timestamp::nearby(&until, Local::now()))),
-        None => (wait.what == "disk_space").then(|| "waits for room on the disk".to_owned()),
-    }
-}
-
-/// The sign before a name and its colour.
-pub(crate) fn sign(end: &str) -> (Style, &'static str) {
-    match end {
-        "done" => (GOOD, "✓"),
-        "unproven" => (ERROR, "?"),
-        "failed" | "error" | "empty" | "killed" => (ERROR, "✗"),
-        "running" => (STRONG, "▶"),
-        "needs_attention" => (QUESTION, "?"),
-        "queued" => (FAINT, "·"),
-        "waiting" => (NOTE, "…"),
-        "paused" => (NOTE, "‖"),
-        _ => (NOTE, "■"),
+        None => (wait.what == WaitReason::DiskSpace.word()).then(|| words::wait_named(&wait.what).to_owned()),
     }
 }
 
@@ -109,10 +94,6 @@ pub(super) fn done_of(tasks: TaskCounts) -> String {
 /// `+412 −18`; `None` where nobody counted.
 fn changes(work: &Work) -> Option<String> {
     Some(format!("+{} −{}", work.insertions?, work.deletions?))
-}
-
-pub(in crate::view) fn money(cost: Option<f64>) -> Option<String> {
-    cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
 }
 
 fn span(seconds: f64) -> String {
@@ -142,7 +123,7 @@ fn total(report: &RunReport) -> Option<String> {
         took(report).map(duration::rough),
         money((!costs.is_empty()).then(|| costs.iter().sum())),
     ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+    Some(words::figures(parts))
 }
 
 /// `2 done` and `1 failed`: how often there is each end; what is done first, what never began last.

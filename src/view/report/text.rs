@@ -6,10 +6,11 @@ use anstream::adapter::strip_str;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, lines, money, of_loop, sign, span, total};
+use super::{Line, changes, done_of, lines, of_loop, span, total};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport};
-use crate::text::count;
+use crate::tell::words::{figures, sign};
+use crate::text::count::{self, money};
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
 use crate::text::timestamp;
@@ -137,10 +138,8 @@ fn took(one: &LoopReport) -> String {
     ran.extend((one.attempts > one.iterations).then(|| count::of(one.attempts, "attempt")));
     ran.extend((one.failed_attempts > 0).then(|| format!("{} failed", one.failed_attempts)));
     let files = one.work.as_ref().and_then(|work| work.files).map(|files| count::of(files, "file"));
-    let (input, output) = (one.input_tokens, one.output_tokens);
-    let tokens = (input.saturating_add(output) > 0)
-        .then(|| format!("{} tokens in, {} out", count::short(input), count::short(output)));
-    [Some(ran.join(", ")), files, tokens].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    let tokens = count::tokens((one.input_tokens, one.output_tokens));
+    figures([Some(ran.join(", ")), files, tokens])
 }
 
 /// What is told of each line.

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anstyle::Style;
-
-use super::{Entry, Kind};
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, STRONG};
+use crate::tell::words::{Entry, Kind};
+use crate::text::palette::{FAINT, STRONG};
 use crate::text::terminal::{clean, message};
 use crate::view::cells::faint_lines;
 
@@ -46,7 +44,7 @@ impl Flow {
             }
             kind => {
                 text += self.end();
-                let style = style_of(kind);
+                let style = kind.style();
                 let mut lines = entry.text.lines();
                 let first = message(lines.next().unwrap_or_default());
                 let _ = writeln!(text, "{style}{} {first}{style:#}", entry.mark);
@@ -62,17 +60,5 @@ impl Flow {
     pub(crate) fn end(&mut self) -> &'static str {
         let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
         if is_within { "\n" } else { "" }
-    }
-}
-
-/// The style of an entry's line.
-pub(crate) fn style_of(kind: Kind) -> Style {
-    match kind {
-        Kind::Begin | Kind::Tool => STRONG,
-        Kind::Good => GOOD,
-        Kind::Error => ERROR,
-        Kind::Note => NOTE,
-        Kind::Faint | Kind::Thought => FAINT,
-        Kind::Text | Kind::Piece => Style::new(),
     }
 }

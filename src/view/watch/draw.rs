@@ -14,9 +14,9 @@ use super::model::{Mode, Model, Side};
 use super::paint::{Paint, shown};
 use super::row::Key as LoopKey;
 use super::side::{self, about, below, draw_about, draw_pages, rule, style_of};
+use crate::text::count::money;
 use crate::text::palette::{ERROR, FAINT, NOTE, QUESTION, STRONG};
 use crate::view::cells::plain;
-use crate::view::report::money;
 
 /// The smallest screen, in columns and rows.
 const SMALLEST: (u16, u16) = (60, 20);

@@ -9,9 +9,9 @@ use unicode_width::UnicodeWidthStr as _;
 use super::model::Model;
 use super::paint::{Paint, shown};
 use super::row::Row;
+use crate::text::count::money;
 use crate::text::palette::{FAINT, STRONG};
 use crate::view::cells::{cut, pad};
-use crate::view::report::money;
 
 /// Cells of a row: name, project, state, progress, cost, time.
 const CELLS: usize = 6;

@@ -8,10 +8,11 @@ use chrono::{DateTime, Local, Utc};
 
 use crate::engine::outcome::Status;
 use crate::record::state::State;
+use crate::tell::words::sign;
+use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{money, sign};
-use crate::view::status::{LoopSnapshot, budget};
+use crate::view::status::{LoopSnapshot, budget, rank};
 
 /// What tells one loop from another: the folder of its records.
 pub(crate) type Key = PathBuf;
@@ -105,13 +106,7 @@ impl Row {
 
     /// In which group it stands when they are sorted by where they stand: what wants somebody first, what is over last.
     pub(super) fn rank(&self) -> u8 {
-        match self.word {
-            "needs_attention" | "unknown" => 0,
-            _ if !self.is_alive => 4,
-            "paused" => 1,
-            "waiting" | "queued" => 3,
-            _ => 2,
-        }
+        rank(self.word, self.is_alive)
     }
 
     /// What there is to say about time in a cell: how long it still waits, how long it has been silent, when it ended.

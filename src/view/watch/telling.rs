@@ -3,8 +3,9 @@
 use super::model::Model;
 use super::scroll::Paragraph;
 use crate::record::event_line::EventLine;
+use crate::tell::words::{Entry, Kind};
 use crate::text::palette::FAINT;
-use crate::view::transcript::{Entry, Kind, Transcript, style_of};
+use crate::view::transcript::Transcript;
 
 /// What goes on from one line to the next.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ fn paragraph(entry: Entry) -> Paragraph {
             }
         }
         kind if entry.mark.is_empty() => {
-            Paragraph { style: style_of(kind), sign: String::new(), text: entry.text }
+            Paragraph { style: kind.style(), sign: String::new(), text: entry.text }
         }
-        kind => Paragraph { style: style_of(kind), sign: format!("{} ", entry.mark), text: entry.text },
+        kind => Paragraph { style: kind.style(), sign: format!("{} ", entry.mark), text: entry.text },
     }
 }

@@ -3,9 +3,10 @@
 use super::markup::Html;
 use super::tone::Tone;
 use crate::record::report::{LoopReport, RunReport, Work};
+use crate::text::count::money;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{ends, money, span, took};
+use crate::view::report::{ends, span, took};
 
 /// The head of the page.
 pub(super) fn head(html: &mut Html, report: &RunReport) {

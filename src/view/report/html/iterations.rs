@@ -7,11 +7,12 @@ use super::tone::Tone;
 use super::transcript::transcript;
 use crate::record::report::{AttemptReport, IterationReport, LoopReport, ValidationReport};
 use crate::text::count;
+use crate::text::count::money;
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::cells::plain;
-use crate::view::report::{money, span};
+use crate::view::report::span;
 
 /// So many iterations of a loop are told at most, the newest.
 const MOST: usize = 200;

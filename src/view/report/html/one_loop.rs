@@ -8,11 +8,12 @@ use super::timeline::wait_word;
 use super::tone::Tone;
 use super::{Logs, anchor};
 use crate::record::report::{CommitReport, LoopReport};
+use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
 use crate::view::next_step::shell_word;
-use crate::view::report::{changes, done_of, money, span};
+use crate::view::report::{changes, done_of, span};
 
 /// So much of a name, subject or reason is shown, in characters.
 const WORDS: usize = 300;

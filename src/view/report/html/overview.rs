@@ -5,10 +5,11 @@ use super::head::badge;
 use super::markup::Html;
 use super::tone::Tone;
 use crate::record::report::RunReport;
+use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::view::cells::plain;
 use crate::view::report::text::notes;
-use crate::view::report::{Line, changes, done_of, money, of_loop, of_task, span};
+use crate::view::report::{Line, changes, done_of, of_loop, of_task, span};
 
 /// So much of a name or title is shown, in characters.
 const NAME: usize = 300;

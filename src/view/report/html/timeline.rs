@@ -7,6 +7,7 @@ use super::markup::Html;
 use super::svg::{Place, rect, sample, toned};
 use super::tone::Tone;
 use crate::record::report::{LoopReport, RunReport};
+use crate::tell::words;
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
@@ -219,12 +220,9 @@ fn waits(html: &mut Html, one: &LoopReport, scale: Scale) {
 /// What is waited for, in words.
 pub(super) fn wait_word(what: &str) -> &str {
     match what {
-        "usage_limit" => "waits for the usage limit",
-        "overload" => "waits: the service is overloaded",
-        "paused" => "paused",
-        "queued" => "waits for a free place",
-        "needs_attention" => "waits for a person",
-        other => other,
+        "queued" => words::QUEUED,
+        "needs_attention" => "needs attention",
+        other => words::wait_named(other),
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use super::markup::Html;
 use crate::record::event_line::EventLine;
+use crate::tell::words::{Entry, Kind};
 use crate::text::count;
 use crate::text::head_and_tail::head_and_tail;
 use crate::view::cells::plain;
-use crate::view::transcript::{Entry, Kind, Transcript};
+use crate::view::transcript::Transcript;
 
 /// Only the newest attempts of a loop can be told.
 const ATTEMPTS: u64 = 400;
@@ -158,7 +159,7 @@ fn entry(html: &mut Html, entry: &Entry) {
         Kind::Tool => "tool",
         Kind::Good => "is-good",
         Kind::Error => "is-failed",
-        Kind::Note => "is-note",
+        Kind::Note | Kind::Question => "is-note",
         Kind::Begin | Kind::Faint => "faint",
     };
     html.element("div", &[("class", class), ("dir", "auto")], |html| match entry.kind {

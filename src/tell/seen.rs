@@ -1,0 +1,195 @@
+//! What is known of a running loop: the one fold over its facts that all live displays, and the log of iterations, are made of.
+
+use chrono::{DateTime, FixedOffset};
+
+use super::words::{PAUSED, QUEUED};
+use crate::engine::event::Stamped;
+use crate::engine::fact::{Fact, TaskAtWork, TaskCounts, WaitReason, Word};
+use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::policy::{Budget, Limits};
+use crate::engine::stop::Urgency;
+use crate::engine::tally::Tally;
+use crate::text::line::one_line;
+use crate::text::terminal::message;
+
+/// Where a loop stands.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) iteration: u64,
+    /// The number of the last iteration that may begin.
+    pub(crate) last_iteration: Option<u64>,
+    /// What it may use up, as far as the beginning of its log tells.
+    pub(crate) limits: Option<Limits>,
+    /// Of the attempts so far, in seconds.
+    pub(crate) mean: Option<f64>,
+    /// In US dollars.
+    pub(crate) cost_usd: Option<f64>,
+    /// What it had cost before this run.
+    cost_before: f64,
+    /// The task at hand, of a graph.
+    pub(crate) task: Option<AtTask>,
+    /// Of its target.
+    pub(crate) tasks: Option<TaskCounts>,
+    pub(crate) doing: Doing,
+    /// How far it has been asked to stop.
+    pub(crate) urgency: Urgency,
+    /// The validation of the iteration at hand has failed.
+    pub(crate) is_refuted: bool,
+    pub(crate) end: Option<Ended>,
+}
+
+/// The task at hand.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AtTask {
+    /// Before it: that it is verified.
+    pub(crate) title: String,
+    pub(crate) model: Option<String>,
+    /// Their total tells of all of them.
+    pub(crate) is_of_many: bool,
+}
+
+/// What a loop does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum Doing {
+    #[default]
+    Starting,
+    Thinking,
+    Tool(String),
+    Background(String),
+    Validating,
+    BetweenAttempts,
+    Retrying {
+        retry: u32,
+        max_retries: u32,
+    },
+    Waiting {
+        reason: Word<WaitReason>,
+        until: DateTime<FixedOffset>,
+    },
+    Queued,
+    Paused,
+}
+
+impl Seen {
+    /// Takes one fact.
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+        let tally = stamped.tally;
+        match stamped.fact {
+            Fact::LoopStarted { limits, max_iterations, .. } => {
+                self.end = None;
+                self.cost_before = tally.cost_usd.unwrap_or_default();
+                self.limits = limits.as_deref().map(Limits::from);
+                self.last_iteration = tally.last_iteration(*max_iterations);
+                self.count(tally);
+            }
+            Fact::LimitsChanged { max_iterations } => {
+                self.last_iteration = tally.last_iteration(*max_iterations);
+                self.count(tally);
+            }
+            Fact::AttemptStarted { .. } => {
+                self.count(tally);
+                self.is_refuted = false;
+                self.doing = Doing::Thinking;
+            }
+            Fact::TaskStarted { task, tasks, verifies } => {
+                self.tasks = Some(*tasks);
+                self.begin_task(task, *verifies, tasks.total > 1);
+            }
+            Fact::TaskEnded { tasks, .. } => self.tasks = Some(*tasks),
+            Fact::Verifying { task } => {
+                let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
+                self.begin_task(task, true, is_of_many);
+            }
+            Fact::Validated { ok, .. } => self.is_refuted = !ok,
+            Fact::AttemptEnded(_) => {
+                self.count(tally);
+                self.doing = Doing::BetweenAttempts;
+            }
+            Fact::Asked { stopping: Word::Known(urgency), .. } => self.urgency = *urgency,
+            // Whoever has pressed Ctrl+C lets it go on.
+            Fact::Answered { text: Some(_) } => self.urgency = Urgency::None,
+            Fact::LoopEnded(_) => {
+                self.count(tally);
+                self.doing = Doing::BetweenAttempts;
+                self.end = Some(stamped.outcome().map_or(Ended::Failed, Outcome::ended));
+            }
+            fact => self.does(fact),
+        }
+    }
+
+    fn does(&mut self, fact: &Fact<'_>) {
+        self.doing = match fact {
+            Fact::Tool { input, name } => Doing::Tool(plain(&format!("{name} {input}"))),
+            Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } => Doing::Thinking,
+            Fact::Background { tasks, .. } => Doing::Background(plain(tasks)),
+            Fact::Validating => Doing::Validating,
+            &Fact::Retrying { max_retries, retry, .. } => Doing::Retrying { retry, max_retries },
+            Fact::Waiting { reason, until, .. } => Doing::Waiting { reason: reason.clone(), until: *until },
+            Fact::Queued => Doing::Queued,
+            Fact::Paused => Doing::Paused,
+            Fact::Resumed { .. } => Doing::BetweenAttempts,
+            _ => return,
+        }
+    }
+
+    fn begin_task(&mut self, task: &TaskAtWork<'_>, verifies: bool, is_of_many: bool) {
+        let what = if verifies { "verifying " } else { "" };
+        let title = what.to_owned() + &plain(&task.title);
+        self.task = Some(AtTask { title, model: task.model.as_deref().map(plain), is_of_many });
+        self.doing = Doing::Thinking;
+    }
+
+    fn count(&mut self, tally: &Tally) {
+        self.iteration = tally.iteration;
+        self.mean = tally.durations.mean();
+        self.cost_usd = tally.cost_usd;
+    }
+
+    /// `/20` behind the number of an iteration, where there is a last one.
+    pub(crate) fn of(&self) -> String {
+        self.last_iteration.map(|last| format!("/{last}")).unwrap_or_default()
+    }
+
+    /// What it may use up besides iterations.
+    pub(crate) fn budget(&self) -> Budget {
+        self.limits.as_ref().map(Limits::budget).unwrap_or_default()
+    }
+
+    /// What this run has cost, in US dollars.
+    pub(crate) fn own_cost(&self) -> Option<f64> {
+        self.cost_usd.map(|cost| cost - self.cost_before)
+    }
+
+    /// Whether an attempt is under way.
+    pub(crate) fn is_at_work(&self) -> bool {
+        matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Background(_) | Doing::Validating)
+    }
+}
+
+impl Doing {
+    /// Whether it is a wait of which the end is known: how long the disk is full, nobody knows.
+    pub(crate) fn has_end(&self) -> bool {
+        matches!(self, Self::Waiting { reason, .. } if *reason != WaitReason::DiskSpace.into())
+    }
+
+    /// In a few words, but for a wait, which its display words with its end.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Starting => "starting".to_owned(),
+            Self::Thinking => "thinking".to_owned(),
+            Self::Tool(tool) => tool.clone(),
+            Self::Background(tasks) => format!("in the background: {tasks}"),
+            Self::Validating => "validating".to_owned(),
+            Self::BetweenAttempts => "between attempts".to_owned(),
+            Self::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
+            Self::Waiting { reason, .. } => super::words::wait(reason).to_owned(),
+            Self::Queued => QUEUED.to_owned(),
+            Self::Paused => PAUSED.to_owned(),
+        }
+    }
+}
+
+/// On one line, and nothing that could drive a terminal.
+fn plain(text: &str) -> String {
+    one_line(&message(text))
+}

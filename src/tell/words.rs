@@ -1,0 +1,399 @@
+//! Each fact in words: the one place that words an attempt, a wait, a validation or an end. What differs from here are only the
+//! lines that scripts know from earlier programs (`blocks.rs`, and the lines of runs and of workers).
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use chrono::{DateTime, Local, TimeZone};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
+use crate::engine::outcome::Outcome;
+use crate::engine::report::AttemptStatus;
+use crate::engine::stop::Urgency;
+use crate::engine::validator::failure;
+use crate::reply::show::Leave;
+use crate::text::duration::of_seconds;
+use crate::text::line::one_line_within;
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
+use crate::text::terminal::message;
+use crate::text::wrap::wrapped;
+use crate::text::{count, duration, timestamp};
+
+/// So much of a reason is told in a line, in characters.
+const REASON: usize = 300;
+/// With less room than this beside the mark of a line, in cells, it is the terminal that breaks it.
+const LEAST_ROOM: usize = 16;
+/// What stands between two figures of a line.
+pub(crate) const GAP: &str = " · ";
+
+/// What an entry is, and so how it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An attempt begins.
+    Begin,
+    /// The assistant said this: a whole block.
+    Text,
+    /// The assistant said this, which goes on where the last piece ended.
+    Piece,
+    /// The agent thought this, which goes on like a piece.
+    Thought,
+    /// A tool was called: `mark` is its name, the text what tells most about its input.
+    Tool,
+    /// Something went well.
+    Good,
+    /// Something went wrong.
+    Error,
+    /// Something that is worth a look.
+    Note,
+    /// Something wants an answer.
+    Question,
+    /// Something that may be passed over.
+    Faint,
+}
+
+impl Kind {
+    /// The style of its line.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Self::Begin | Self::Tool => STRONG,
+            Self::Good => GOOD,
+            Self::Error => ERROR,
+            Self::Note => NOTE,
+            Self::Question => QUESTION,
+            Self::Faint | Self::Thought => FAINT,
+            Self::Text | Self::Piece => Style::new(),
+        }
+    }
+}
+
+/// A fact in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    /// What its line begins with: a sign, or the name of a tool. Empty for what the agent said.
+    pub(crate) mark: String,
+    /// As agents wrote it: it may hold anything, also what could drive a terminal.
+    pub(crate) text: String,
+}
+
+impl Entry {
+    pub(crate) fn new(kind: Kind, mark: &str, text: impl Into<String>) -> Self {
+        Self { kind, mark: mark.to_owned(), text: text.into() }
+    }
+
+    /// Its line, broken between words so that nothing is wider; the rest stands below what follows the mark.
+    pub(crate) fn line(&self, width: Option<usize>) -> String {
+        let (style, text) = (self.kind.style(), message(&self.text));
+        let head = format!("{} ", self.mark);
+        let indent = head.width();
+        let lines = match width.and_then(|width| width.checked_sub(indent)) {
+            Some(room) if room >= LEAST_ROOM => wrapped(&text, room, usize::MAX),
+            _ => vec![text],
+        };
+        let mut broken = String::new();
+        for (at, line) in lines.iter().enumerate() {
+            let head = if at == 0 { &head } else { &" ".repeat(indent) };
+            // Writing to a String cannot fail.
+            let _ = writeln!(broken, "{style}{head}{line}{style:#}");
+        }
+        broken
+    }
+
+    /// What stands below it of what a command has printed: all but the line that it quotes.
+    pub(crate) fn below<'a>(&self, output: &'a str) -> &'a str {
+        output.strip_prefix(&self.text).map_or(output, |rest| rest.trim_start_matches(['\r', '\n']))
+    }
+}
+
+/// A fact of that moment in words; `None` for what people are not told by itself.
+pub(crate) fn entry<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<Entry> {
+    Some(match fact {
+        Fact::Text { text } => Entry::new(Kind::Text, "", &**text),
+        Fact::TextDelta { text } => Entry::new(Kind::Piece, "", &**text),
+        Fact::Thought { text } => Entry::new(Kind::Thought, "", &**text),
+        Fact::Tool { input, name } => Entry::new(Kind::Tool, name, &**input),
+        Fact::AgentError { message } => Entry::new(Kind::Error, "✗", &**message),
+        Fact::AgentNotice { message } => Entry::new(Kind::Note, "↻", &**message),
+        Fact::Permission { answer, what, .. } => {
+            let (kind, mark, said) = match answer {
+                Word::Known(Leave::Allowed) => (Kind::Faint, "✓", "allowed"),
+                Word::Known(Leave::Refused) => (Kind::Note, "✗", "refused, it may only look"),
+                Word::Known(Leave::Unanswered) | Word::Other(_) => {
+                    (Kind::Note, "✗", "not answered, no answer fits")
+                }
+            };
+            Entry::new(kind, mark, format!("{said}: {what}"))
+        }
+        Fact::Background { at_most_s, tasks } => {
+            let at_most = duration::format(of_seconds(*at_most_s));
+            let text =
+                format!("the agent waits for what it has in the background: {tasks} (at most {at_most})");
+            Entry::new(Kind::Faint, "⏸", text)
+        }
+        Fact::AttemptEnded(ended) => attempt_ended(ended, false),
+        Fact::LoopEnded(ended) => loop_ended(ended, ended.outcome(), ended.detail.as_deref()),
+        fact => {
+            return task(fact)
+                .or_else(|| validation(fact))
+                .or_else(|| pause(fact, at))
+                .or_else(|| remark(fact));
+        }
+    })
+}
+
+/// An attempt that begins; `last` is the number of the last iteration that may begin: `Iteration 3 of 20, retry 1`.
+pub(crate) fn attempt_begins(iteration: u64, last: Option<u64>, retry: u32) -> Entry {
+    let of = last.map(|last| format!(" of {last}")).unwrap_or_default();
+    let retry = if retry > 0 { format!(", retry {retry}") } else { String::new() };
+    Entry::new(Kind::Begin, "▶", format!("Iteration {iteration}{of}{retry}"))
+}
+
+/// How an attempt has ended: how its line looks, its sign, what became of it, and the word before how long it took.
+pub(crate) fn how(status: AttemptStatus) -> (Kind, &'static str, &'static str, &'static str) {
+    match status {
+        AttemptStatus::Success | AttemptStatus::Still => (Kind::Good, "✓", "completed", " in"),
+        AttemptStatus::CompleteUnproven => {
+            (Kind::Note, "?", "says that all is done, which is not proven", ", after")
+        }
+        AttemptStatus::UsageLimit => (Kind::Note, "⏸", "met a usage limit", " after"),
+        AttemptStatus::Interrupted => (Kind::Note, "■", "was interrupted", " after"),
+        AttemptStatus::Timeout => (Kind::Error, "⏱", "timed out", " after"),
+        AttemptStatus::AgentFailure => (Kind::Error, "✗", "failed", " after"),
+    }
+}
+
+/// An attempt that is over, without why it failed: `Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`.
+/// `is_refuted`: its validation has failed.
+pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, is_refuted: bool) -> Entry {
+    let (kind, mark, how, after) = match how(ended.status()) {
+        (Kind::Good, ..) if is_refuted => (Kind::Note, "?", "is not valid", ", after"),
+        how => how,
+    };
+    let took = duration::elapsed_tenths(ended.duration());
+    let what = format!("Iteration {} {how}{after} {took}", ended.iteration);
+    Entry::new(kind, mark, spent(Some(what), ended))
+}
+
+/// What the agent of an attempt was, and what that cost: `haiku · $0.12 · 12.3k tokens in, 1.2k out`; its text is empty where
+/// nothing is known.
+pub(crate) fn cost(ended: &AttemptEnded<'_>) -> Entry {
+    Entry::new(Kind::Faint, "Σ", spent(ended.usage.model.as_ref().map(ToString::to_string), ended))
+}
+
+fn spent(of: Option<String>, ended: &AttemptEnded<'_>) -> String {
+    let tokens = ended.usage.input_tokens.zip(ended.usage.output_tokens).unwrap_or_default();
+    figures([of, count::money(ended.cost_usd()), count::tokens(tokens)])
+}
+
+/// Figures side by side, those that are known.
+pub(crate) fn figures(known: impl IntoIterator<Item = Option<String>>) -> String {
+    known.into_iter().flatten().collect::<Vec<_>>().join(GAP)
+}
+
+/// The end of a loop, and why: `failed: too many failures in a row: claude exited with 3`.
+pub(crate) fn loop_ended(ended: &LoopEnded<'_>, outcome: Option<Outcome>, detail: Option<&str>) -> Entry {
+    let word = match (outcome, &ended.end) {
+        (Some(outcome), _) => outcome.ended().word(),
+        (None, Some(Word::Known(end))) => end.word(),
+        (None, Some(Word::Other(word))) => word,
+        (None, None) => "ended",
+    };
+    let why = outcome.map(Outcome::reason).filter(|why| *why != word);
+    let detail = detail.filter(|detail| !detail.is_empty());
+    let parts = [Some(word), why, detail];
+    let (kind, _) = kind_of(word);
+    Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
+}
+
+/// How the end of a loop in one word looks, or where it stands, and the sign before its name.
+fn kind_of(end: &str) -> (Kind, &'static str) {
+    match end {
+        "done" => (Kind::Good, "✓"),
+        "unproven" => (Kind::Error, "?"),
+        "failed" | "error" | "empty" | "killed" => (Kind::Error, "✗"),
+        "running" => (Kind::Begin, "▶"),
+        "needs_attention" => (Kind::Question, "?"),
+        "queued" => (Kind::Faint, "·"),
+        "waiting" => (Kind::Note, "…"),
+        "paused" => (Kind::Note, "‖"),
+        _ => (Kind::Note, "■"),
+    }
+}
+
+/// The sign before the name of a loop that stands so, or has ended so, and its colour.
+pub(crate) fn sign(end: &str) -> (Style, &'static str) {
+    let (kind, mark) = kind_of(end);
+    (kind.style(), mark)
+}
+
+/// What there is to say about the task of an iteration.
+fn task(fact: &Fact<'_>) -> Option<Entry> {
+    Some(match fact {
+        Fact::TaskStarted { task, verifies, .. } => {
+            let what = if *verifies { "verifies" } else { "works on" };
+            let model = task.model.as_ref().map(|model| format!(" with {model}")).unwrap_or_default();
+            Entry::new(Kind::Faint, "▶", format!("{what} {}{model}: {}", task.id, task.title))
+        }
+        Fact::Verifying { task } => {
+            Entry::new(Kind::Faint, "▶", format!("a fresh agent verifies {}", task.id))
+        }
+        Fact::Verified { task, ok: true, .. } => {
+            Entry::new(Kind::Good, "✓", format!("{} has passed its verification", task.id))
+        }
+        Fact::Verified { task, ok: false, reason } => {
+            let reason = one_line_within(reason, REASON);
+            Entry::new(Kind::Error, "✗", format!("{} has not passed its verification: {reason}", task.id))
+        }
+        Fact::TaskEnded { outcome, reason, task, tasks } => {
+            let (kind, mark, what) = match &**outcome {
+                "done" => (Kind::Good, "✓", "is done"),
+                "failed" => (Kind::Error, "✗", "has failed"),
+                "retried" => (Kind::Note, "↻", "is to be done again"),
+                _ => (Kind::Note, "↻", "goes back"),
+            };
+            let reason = one_line_within(reason, REASON);
+            let why = if reason.is_empty() { reason } else { format!(": {reason}") };
+            Entry::new(kind, mark, format!("{} {what} ({}/{} tasks){why}", task.id, tasks.done, tasks.total))
+        }
+        _ => return None,
+    })
+}
+
+/// What came of a command that ran beside the agent, without what it has printed.
+fn validation(fact: &Fact<'_>) -> Option<Entry> {
+    Some(match fact {
+        Fact::Validated { ok: true, .. } => Entry::new(Kind::Good, "✓", "the validation succeeded"),
+        Fact::Validated { output, undecided, .. } => {
+            Entry::new(Kind::Error, "✗", failure(*undecided, output))
+        }
+        Fact::HookEnded { hook, ok: true, .. } => {
+            Entry::new(Kind::Faint, "✓", format!("hook {hook} is through"))
+        }
+        Fact::HookEnded { hook, .. } => Entry::new(Kind::Error, "✗", format!("hook {hook} has failed")),
+        _ => return None,
+    })
+}
+
+/// Why nothing happens, and that it goes on.
+fn pause<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<Entry> {
+    Some(match fact {
+        Fact::Retrying { max_retries, pause_s, retry, .. } => {
+            let pause = Some(of_seconds(*pause_s)).filter(|pause| !pause.is_zero());
+            let pause = pause.map(|pause| format!(" in {}", duration::format(pause))).unwrap_or_default();
+            Entry::new(Kind::Note, "↻", format!("retry {retry}/{max_retries}{pause}"))
+        }
+        Fact::BackingOff { pause_s, .. } => {
+            let pause = duration::format(of_seconds(*pause_s));
+            Entry::new(Kind::Note, "⏸", format!("the next iteration begins in {pause}"))
+        }
+        Fact::Waiting { .. } => Entry::new(Kind::Note, "⏸", waiting(fact, at.with_timezone(&Local))?),
+        Fact::Queued => Entry::new(Kind::Faint, "⏸", QUEUED),
+        Fact::Paused => Entry::new(Kind::Note, "⏸", PAUSED),
+        Fact::Resumed { .. } | Fact::AttentionOver => Entry::new(Kind::Note, "▶", "going on"),
+        _ => return None,
+    })
+}
+
+/// What is said between ralph and people.
+fn remark(fact: &Fact<'_>) -> Option<Entry> {
+    Some(match fact {
+        Fact::NeedsAttention { screen } => {
+            Entry::new(Kind::Question, "?", format!("needs attention: {screen}"))
+        }
+        Fact::Question { text } => Entry::new(Kind::Question, "?", &**text),
+        Fact::Answered { text } => Entry::new(Kind::Note, "›", text.as_deref().unwrap_or("no answer")),
+        Fact::Asked { note: Some(note), .. } => Entry::new(Kind::Note, "✎", format!("note: {note}")),
+        Fact::LimitsChanged { .. } => {
+            Entry::new(Kind::Note, "▶", "what was changed holds from the next iteration on")
+        }
+        Fact::Published { message } => Entry::new(Kind::Faint, "↑", &**message),
+        Fact::Notice { message } => Entry::new(Kind::Note, "!", &**message),
+        Fact::Recovered { attempts, cost_usd, .. } => {
+            Entry::new(Kind::Note, "!", recovered(*attempts, *cost_usd))
+        }
+        _ => return None,
+    })
+}
+
+/// What a start has read of an earlier process that was cut off, in one line.
+pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
+    let are = if attempts == 1 { "is" } else { "are" };
+    let cost = count::money(cost_usd).map(|cost| format!(" ({cost})")).unwrap_or_default();
+    let attempts = count::of(attempts, "attempt");
+    format!("the last run was cut off: {attempts} that it had not booked {are} counted{cost}")
+}
+
+/// What a signal, or a request from another terminal, leads to; `None` where that is not told.
+pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<Entry> {
+    let text = match (what, urgency) {
+        (Asked::Note, _) => "a note was taken for the next prompt",
+        (Asked::Pause, _) => "pausing after this attempt",
+        (Asked::Detach, _) => "its state is cleaned away: the agent works on by itself",
+        (Asked::Resume | Asked::Change, _) | (_, Urgency::None) => return None,
+        (_, Urgency::AfterAttempt) if is_at_work => {
+            "stopping after this attempt; press Ctrl+C again to end the agent now"
+        }
+        (_, Urgency::AfterAttempt) => "stopping",
+        (_, Urgency::Now) => "ending the agent; press Ctrl+C again to kill it and leave",
+        (_, Urgency::AtOnce) => "killing the agent",
+    };
+    Some(Entry::new(Kind::Note, "■", text))
+}
+
+/// One branch of many waits until fewer others are at work.
+pub(crate) const QUEUED: &str = "waiting for a free place";
+/// The loop holds.
+pub(crate) const PAUSED: &str = "paused, 'ralph resume' goes on";
+
+/// What is waited for, in a few words.
+pub(crate) fn wait(reason: &Word<WaitReason>) -> &str {
+    match reason {
+        Word::Known(reason) => wait_for(*reason),
+        Word::Other(word) => word,
+    }
+}
+
+fn wait_for(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::UsageLimit => "usage limit",
+        WaitReason::Overload => "provider overloaded",
+        WaitReason::DiskSpace => "waiting for room on the disk",
+    }
+}
+
+/// The same by the word of a report, which may be another pause.
+pub(crate) fn wait_named(what: &str) -> &str {
+    let known = WaitReason::ALL.into_iter().find(|reason| reason.word() == what);
+    known.map_or(what, |reason| wait_for(reason))
+}
+
+/// What is waited for, and until when: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.
+pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
+    let Fact::Waiting { reason, until, .. } = fact else { return None };
+    if let Some(shortage) = fact.shortage() {
+        return Some(format!("{shortage}: waiting for room"));
+    }
+    let reached = if *reason == WaitReason::UsageLimit.into() { " reached" } else { "" };
+    let left = duration::rough((until.to_utc() - now.to_utc()).to_std().unwrap_or_default());
+    let until = timestamp::nearby(until, now);
+    Some(format!("{}{reached}; waiting until {until} ({left})", wait(reason)))
+}
+
+/// How a wait ends at once; the name of a loop for a shell, or none for all loops.
+pub(crate) fn tries_now(name: &str) -> String {
+    format!("'ralph resume{}{name}' tries now", if name.is_empty() { "" } else { " " })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_line_goes_on_below_its_words() {
+        let entry = Entry::new(Kind::Text, "✗", "one two three four five");
+        assert_eq!(entry.line(Some(20)), "✗ one two three four\n  five\n");
+        assert_eq!(entry.line(Some(80)), "✗ one two three four five\n");
+        assert_eq!(entry.line(Some(10)), entry.line(None));
+    }
+}
