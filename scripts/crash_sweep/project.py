@@ -41,8 +41,8 @@ class Project:
         self.folder, self.fault = folder, fault
         # Words before the next command only.
         self.before_next = []
-        # Not all that was written is there.
-        self.lost_power = False
+        # Not all that was written is there, of these runs and of the state.
+        self.lost_power, self.runs_cut_off = False, set()
         # The loop before the last one was not resumed, and nothing of it counts for the last one.
         self.began_anew = False
         self.root, self.home = folder / "project", folder / "home"
@@ -144,14 +144,15 @@ class Project:
             time.sleep(0.02)
 
     def events(self):
-        """The whole lines of all events logs, in the order of their runs."""
-        lines = []
-        for log in sorted(self.root.glob(".ralph/runs/*/**/*.events.jsonl")):
-            for line in log.read_bytes().split(b"\n")[:-1]:
+        """The whole lines of all events logs, in the order of their runs, and how these ended."""
+        lines, logs = [], self.root.glob(".ralph/runs/*/**/*.events.jsonl")
+        for folder in sorted({log.parent for log in logs}):
+            logs = [path.read_bytes() for path in [*sorted(folder.glob("*.events.jsonl")), *folder.glob("end.json")]]
+            for line in [line for log in logs for line in log.split(b"\n")]:
                 try:
                     lines.append(json.loads(line))
                 except ValueError:
-                    pass  # Cut off by the fault.
+                    pass  # Cut off by the fault, or what stands behind the last one.
         return lines
 
     def calls(self):
