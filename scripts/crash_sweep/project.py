@@ -18,6 +18,7 @@ AGENT = r"""#!/usr/bin/env bash
 prompt=$(cat)
 once() { git log --format=%s | grep -qxF "$1" || { echo "$1" > "$1.txt"; git add "$1.txt" && git commit -qm "$1"; } || exit 1; }
 say() {
+    echo >> "$HOME/answers"
     printf '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"%s"}]},"parent_tool_use_id":null}\n' "$1"
     echo '{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5}}'
 }
@@ -40,8 +41,10 @@ class Project:
         self.folder, self.fault = folder, fault
         # Words before the next command only.
         self.before_next = []
-        # Not all that was told is there.
-        self.lost_power = False
+        # Not all that was written is there, of these runs and of the state.
+        self.lost_power, self.runs_cut_off = False, set()
+        # The loop before the last one was not resumed, and nothing of it counts for the last one.
+        self.began_anew = False
         self.root, self.home = folder / "project", folder / "home"
         for path in [self.root, self.home, folder / "bin"]:
             path.mkdir(parents=True)
@@ -141,22 +144,22 @@ class Project:
             time.sleep(0.02)
 
     def events(self):
-        """The whole lines of all events logs, in the order of their runs."""
-        lines = []
-        for log in sorted(self.root.glob(".ralph/runs/*/**/*.events.jsonl")):
-            for line in log.read_bytes().split(b"\n")[:-1]:
+        """The whole lines of all events logs, in the order of their runs, and how these ended."""
+        lines, logs = [], self.root.glob(".ralph/runs/*/**/*.events.jsonl")
+        for folder in sorted({log.parent for log in logs}):
+            logs = [path.read_bytes() for path in [*sorted(folder.glob("*.events.jsonl")), *folder.glob("end.json")]]
+            for line in [line for log in logs for line in log.split(b"\n")]:
                 try:
                     lines.append(json.loads(line))
                 except ValueError:
-                    pass  # Cut off by the fault.
+                    pass  # Cut off by the fault, or what stands behind the last one.
         return lines
 
-    def ended(self, loop=None):
-        """The ends of attempts of all loops, or of one."""
-        return [event for event in self.events() if event["event"] == "attempt_ended" and loop in (None, event["loop"])]
-
     def calls(self):
-        path = self.home / "calls"
+        return self.kept_by_agents("calls")
+
+    def kept_by_agents(self, name):
+        path = self.home / name
         return path.read_text().splitlines() if path.exists() else []
 
     def litter(self):

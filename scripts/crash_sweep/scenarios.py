@@ -12,6 +12,8 @@ class Scenario:
     # Whose calls can be broken, see `cutter.py`.
     processes = ("loop", "supervisor")
     command = loop = ""
+    # What its loops are called.
+    loops = ()
     lives_on = False
     again = None
 
@@ -24,13 +26,18 @@ class Scenario:
         if code == 0:
             return
         if "no loop" in text:
-            project.good(self.command)
+            self.begin_anew(project)
         elif "not written by you" in text:
             # The user's folder could not name it; the message says this.
             project.good(self.command + " --resume")
         else:
             need("come to its end (limit)" in text or "come to its end (done)" in text,
                  f"'ralph resume {self.loop}' ended with {code}:", text[-1500:])
+
+    def begin_anew(self, project):
+        """What a person would do where the loop before is forgotten, or is not to be resumed."""
+        project.began_anew = True
+        project.good(self.command)
 
     def check(self, project, before):
         """Whether everything was done once; `before` is what was known right after the fault."""
@@ -44,7 +51,7 @@ class Scenario:
 class Plan(Scenario):
     """A build loop over a plan: two iterations, each with a commit."""
 
-    name, command, loop, again = "plan", "build 2", "build", "build 1"
+    name, command, loop, again, loops = "plan", "build 2", "build", "build 1", ("build",)
 
     def prepare(self, project):
         project.write(".ralph/implementation_plan.md", "- [ ] one\n- [ ] two\n")
@@ -53,13 +60,14 @@ class Plan(Scenario):
 
     def check(self, project, before):
         project.assert_committed_once(["one", "two"])
-        assert_reported(project, assert_books(project, self.state(project), project.ended()))
+        assert_books(project, self.state(project))
 
 
 class RalphMd(Plan):
     """A RALPH.md loop with two iterations."""
 
     name, command, loop, again = "ralph-md", "run fix -n 2 --max-retries 1", "fix", "run fix -n 1"
+    loops = ("fix",)
 
     def prepare(self, project):
         super().prepare(project)
@@ -72,7 +80,7 @@ TITLES = ["one", "two", "three", "four", "five"]
 class Tasks(Scenario):
     """Five tasks, each of them verified by a second agent."""
 
-    name, command, loop, again = "tasks", "run --all", "tasks", "run --all"
+    name, command, loop, again, loops = "tasks", "run --all", "tasks", "run --all", ("tasks",)
 
     def prepare(self, project):
         project.agent(r"""id=$(sed -n 's/^## Your task: //p' <<< "$prompt")
@@ -94,11 +102,7 @@ else echo "do $id" >> "$HOME/calls"; once "$id"; say "It is done.\n<task-done>$i
             elif event["event"] == "validating" and at_work:
                 later = project.calls()[len(calls):]
                 need(f"do {at_work}" not in later, f"{at_work} was claimed, and done again: {calls}, then {later}")
-        self.check_books(project)
-
-    def check_books(self, project):
-        """The loop goes on where it was cut off."""
-        assert_reported(project, assert_books(project, self.state(project), project.ended(), True))
+        assert_books(project, self.state(project))
 
 
 class TasksAgain(Tasks):
@@ -107,18 +111,13 @@ class TasksAgain(Tasks):
     name = "tasks-again"
 
     def next_start(self, project):
-        project.good(self.command)
-
-    def check_books(self, project):
-        (state,) = self.state(project)
-        if ended := [event for event in project.ended() if event["run"] == state["run"]]:
-            assert_books(project, [state], ended, True)
+        self.begin_anew(project)
 
 
 class Branches(Scenario):
     """Two branches at once, each with two tasks."""
 
-    name, command, again, threads = "branches", "loop build", "loop build", True
+    name, command, again, threads, loops = "branches", "loop build", "loop build", True, ("a", "b")
 
     def prepare(self, project):
         project.write("IMPLEMENTATION_PLAN.md", "# Plan\n\n" + "".join(
@@ -137,14 +136,32 @@ if [ -n "$(open)" ]; then say more; else say '<promise>COMPLETE</promise>'; fi
             project.assert_committed_once([f"{branch}-1", f"{branch}-2"], branch)
         need("[ ]" not in (project.root / "IMPLEMENTATION_PLAN.md").read_text(), "the plan has open tasks")
         states = self.state(project)
-        need(sorted(state["name"] for state in states) == ["a", "b"], "states:", states)
-        assert_reported(project, sum(assert_books(project, [state], project.ended(state["name"])) for state in states))
+        # A branch that is done is not built again, and a loop that was forgotten stays so.
+        names = sorted(state["name"] for state in states)
+        need(names == ["a", "b"] or project.fault == "clean" and set(names) <= {"a", "b"}, "states:", states)
+        assert_books(project, states)
+
+
+class CleanWorktrees(Branches):
+    """The work trees of two branches that are done, removed."""
+
+    name, command, threads, processes = "clean-worktrees", "clean --worktrees", False, ("loop",)
+    loops = ()
+
+    def prepare(self, project):
+        super().prepare(project)
+        project.good("loop build")
+
+    def check(self, project, before):
+        super().check(project, before)
+        trees = project.git("worktree", "list").splitlines()
+        need(len(trees) == 1 and not list(project.root.glob(".worktrees/*")), "work trees:", trees)
 
 
 class Worker(Scenario):
     """A worker in a pane of tmux, with two iterations."""
 
-    name, loop, lives_on, processes = "worker", "w", True, ("loop", "supervisor", "wrapper")
+    name, loop, loops, lives_on, processes = "worker", "w", ("w",), True, ("loop", "supervisor", "wrapper")
     command = "spawn --name w --prompt-file prompt.md -n 2 -- claude"
     again = "resume w --max-iterations 3"
 
@@ -153,10 +170,17 @@ class Worker(Scenario):
         project.agent("printf '❯ '; read -r line; echo \"$line\" >> \"$HOME/calls\"\nprintf '● Working.\\n❯ \\n'; sleep 0.2; exit 0\n",
                       "#!/usr/bin/env bash\n")
 
+    def begin_anew(self, project):
+        project.began_anew = True
+        code, text = project.ralph(self.command)
+        # Its agent may work on without the loop.
+        if code != 0 and "exists already" in text:
+            project.good(self.command.replace("spawn", "spawn --replace"))
+
     def check(self, project, before):
         log = (project.home / ".local/state/ralph/loops/w/iterations.log").read_text(errors="replace")
         given = len(project.calls())
-        if project.lost_power:
+        if project.lost_power or project.fault == "clean":
             # What nobody knows of any more is done again.
             need(given >= 2, f"the prompt was given {given} times:", log)
         else:
@@ -192,7 +216,7 @@ def verb(name, command, *first):
 
 
 SCENARIOS = {scenario.name: scenario for scenario in [
-    Tasks(), Plan(), TasksAgain(), RalphMd(), Branches(), Worker(), verb("task-add", "task add one"), verb("init", "init"),
+    Tasks(), Plan(), TasksAgain(), RalphMd(), Branches(), CleanWorktrees(), Worker(), verb("task-add", "task add one"), verb("init", "init"),
     verb("feature-add", "feature add one", "task add one"), verb("feature-delete", "feature delete one", "feature add one"),
     verb("task-import", "task import .ralph/implementation_plan.md"), verb("trust", "trust --yes"),
     verb("clean", "clean build", "build 1"), verb("init-force", "init --force", "init"),
@@ -200,26 +224,58 @@ SCENARIOS = {scenario.name: scenario for scenario in [
 ]}
 
 
-def assert_books(project, states, ended, verifies=False):
-    """Numbers and money are the same in the state and in these ends of attempts; answers the money."""
-    if project.lost_power:
-        return 0
+def assert_books(project, states):
+    """Numbers and money are the same in the states of loops, in their events and in reports."""
+    need(len({state["name"] for state in states}) == len(states), "states:", states)
+    runs = Run.all_of(project)
+    for state in states:
+        own = [run for run in runs if run.loop == state["name"] and (not project.began_anew or run.name == state["run"])]
+        assert_numbers(project, [event for run in own for event in run.ended])
+        cost, known = own[-1].cost if own else 0, state["cost_usd"] or 0
+        told = sum(run.grown for run in own)
+        # A power cut may have taken events of what the state has, and the state and the events of what only an end tells.
+        if state["run"] not in project.runs_cut_off:
+            need(abs(known - cost) < 0.001, f"money of {state['name']}: events {cost}, state {known}")
+        need(project.lost_power or abs(told - cost) < 0.001, f"money of {state['name']}: {told} in all runs, {cost} at the end")
+    told, grown = sum(run["cost_usd"] or 0 for run in project.json("history")), sum(run.grown for run in runs)
+    need(abs(told - grown) < 0.001, f"money: events {grown}, reports {told}")
+    answers = len(project.kept_by_agents("answers"))
+    need(sum(state["cost_usd"] or 0 for state in states) < 0.25 * answers + 0.001, f"{answers} answers of $0.25, and in the states:", states)
+
+
+def assert_numbers(project, ended):
+    """No iteration has ended well twice, and none is missing."""
     numbers = [event["iteration"] for event in ended if event["status"] == "success"]
+    need(numbers == sorted(set(numbers)), "iterations that ended well:", numbers)
     if project.fault == "supervisor":
         # An iteration whose supervisor was killed has failed; where there are no retries the next one does what is left.
-        need(len(set(numbers)) == len(numbers), "iterations that ended well:", numbers)
         numbers = sorted({event["iteration"] for event in ended})
-    need(numbers == list(range(1, len(numbers) + 1)), "iterations that ended well:", numbers)
-    need(len(states) == 1, "states:", states)
-    # What verifying agents cost stands in the sum only.
-    cost = ended[-1]["spent"]["cost_usd"] if verifies else sum(event["usage"].get("cost_usd", 0) for event in ended)
-    need(abs(states[0]["cost_usd"] - cost) < 0.001, f"money: events {cost}, state {states[0]['cost_usd']}")
-    return cost
+    need(project.lost_power or numbers == list(range(1, len(numbers) + 1)), "iterations that ended well:", numbers)
 
 
-def assert_reported(project, cost):
-    """All reports together name this money."""
-    if project.lost_power:
-        return
-    told = sum(run["cost_usd"] or 0 for run in project.json("history"))
-    need(abs(told - cost) < 0.001, f"money: events {cost}, reports {told}")
+class Run:
+    """What the events of one run of one loop tell of its attempts and its money."""
+
+    def __init__(self, name, loop):
+        self.name, self.loop, self.ended, self.before, self.cost = name, loop, [], 0, 0
+
+    @property
+    def grown(self):
+        """What it has cost itself: a loop that is resumed goes on counting."""
+        return self.cost - self.before
+
+    @staticmethod
+    def all_of(project):
+        runs = {}
+        for event in project.events():
+            run = runs.setdefault((event["run"], event["loop"]), Run(event["run"], event["loop"]))
+            if event["event"] == "loop_started":
+                run.before = run.cost = event.get("spent", {}).get("cost_usd", 0)
+            elif event["event"] == "loop_ended":
+                # A power cut may have left no more of it, and the end stands beside its log as well.
+                run.cost = event.get("cost_usd", 0)
+            elif event["event"] == "attempt_ended":
+                run.ended.append(event)
+                # With what the agents cost that verify.
+                run.cost = event["spent"].get("cost_usd", 0)
+        return list(runs.values())

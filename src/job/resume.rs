@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use super::ready::ACCEPT_CONFIG;
 use crate::engine::event::LoopIdentity;
 use crate::engine::fact::Fact;
+use crate::engine::outcome::Outcome;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::{Difference, WatchedConfig};
@@ -96,7 +97,12 @@ pub(super) fn resume(
     let trust = Trust::of(&state, read_on.as_ref(), project);
     let warnings = config_warnings(&state, setup, project, trust, accepts_config)?;
     let interrupted = state.was_interrupted();
-    let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
+    let never_began = state.outcome() == Some(Outcome::AgentMissing);
+    let mut tally = state.tally.resumed(!interrupted, chrono::Utc::now());
+    if never_began {
+        // Its iteration has failed, and is made now that the agent may be there.
+        tally.last = Last::Waited;
+    }
     let from = match (interrupted, tally.last) {
         (false, _) => "the last loop had ended; a new one goes on after",
         (true, Last::Nothing | Last::Settled(_)) => "resuming after",

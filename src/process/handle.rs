@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Instant;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::identity::ProcessIdentity;
@@ -39,6 +40,14 @@ impl ProcessHandle {
         Ok(process.is_alive().then_some(handle))
     }
 
+    /// The process that has this pid now; `None` when there is none.
+    pub fn of_pid(pid: u32) -> io::Result<Option<Self>> {
+        match i32::try_from(pid).ok().and_then(Pid::from_raw).map(Self::open) {
+            Some(Err(error)) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+            opened => opened.transpose(),
+        }
+    }
+
     fn open(pid: Pid) -> io::Result<Self> {
         Ok(Self { pid, descriptor: pidfd_open(pid, PidfdFlags::empty())? })
     }
@@ -57,5 +66,10 @@ impl ProcessHandle {
     /// Waits for its end until `deadline`, without reaping it. `false` when it lives on.
     pub fn ends_by(&self, deadline: Instant) -> io::Result<bool> {
         is_ready_by(&self.descriptor, PollFlags::IN, deadline)
+    }
+
+    /// Its end among other things that are waited for.
+    pub(super) fn end(&self) -> PollFd<'_> {
+        PollFd::new(&self.descriptor, PollFlags::IN)
     }
 }

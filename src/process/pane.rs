@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::ops::Not;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -147,30 +148,42 @@ impl Pane {
         let Some(control) = opened.connect()? else { return Ok(None) };
         let Ok(wrapper) = ProcessHandle::of_peer(&control) else { return Ok(None) };
         let heard = Some(control.try_clone()?.into());
-        let notes = PaneNotes { heard, count: 0, kept: VecDeque::new(), folder: folder.to_owned() };
+        let notes = PaneNotes { heard, ..PaneNotes::none(folder) };
         Ok(Some((Self { wrapper, control, killed: false }, notes)))
     }
 
-    /// Waits until the wrapper listens that was just started. One that is through by then is told by its notes alone.
+    /// Waits until the wrapper listens that was just started, as this process where that is known. One that has ended by then is
+    /// known by its notes alone; it has none when it was killed before it listened.
     ///
     /// # Errors
     /// When it does not come within `limit`; what it was to start is taken back then.
-    pub fn await_start(folder: &Path, limit: Duration) -> Result<(Option<Self>, PaneNotes), PaneError> {
+    pub fn await_start(
+        folder: &Path,
+        wrapper: Option<u32>,
+        limit: Duration,
+    ) -> Result<(Option<Self>, PaneNotes), PaneError> {
         let failed = PaneError::at(folder);
         let opened = PaneFolder::open(folder).map_err(&failed)?;
         let look = || {
             if let Some((pane, notes)) = Self::try_connect(&opened, folder)? {
                 return Ok(Some((Some(pane), notes)));
             }
-            let kept = VecDeque::from(opened.kept()?);
-            let notes = PaneNotes { heard: None, count: 0, kept, folder: folder.to_owned() };
+            let notes = PaneNotes { kept: opened.kept()?.into(), ..PaneNotes::none(folder) };
             Ok((!notes.kept.is_empty()).then_some((None, notes)))
         };
-        let found = opened.wait_for(Instant::now() + limit, look).map_err(&failed)?;
-        found.ok_or_else(|| {
-            let _ = opened.take_back();
-            PaneError::NeverCame { folder: folder.to_owned(), seconds: limit.as_secs() }
-        })
+        let handle = wrapper.map_or(Ok(None), ProcessHandle::of_pid).map_err(&failed)?;
+        // It may have ended before it could be held.
+        let limit = if wrapper.is_some() && handle.is_none() { Duration::ZERO } else { limit };
+        let found = opened.wait_for(handle.as_ref(), Instant::now() + limit, look).map_err(&failed)?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let _ = opened.take_back();
+        let lives = handle.map_or(Ok(wrapper.is_none()), |wrapper| wrapper.ends_by(Instant::now()).map(Not::not));
+        if lives.map_err(&failed)? {
+            return Err(PaneError::NeverCame { folder: folder.to_owned(), seconds: limit.as_secs() });
+        }
+        Ok((None, PaneNotes::none(folder)))
     }
 
     /// Process id of the wrapper; everything the program starts is below it.
@@ -229,6 +242,12 @@ pub struct PaneNotes {
     /// Those that were kept.
     kept: VecDeque<SupervisorNote>,
     folder: PathBuf,
+}
+
+impl PaneNotes {
+    fn none(folder: &Path) -> Self {
+        Self { heard: None, count: 0, kept: VecDeque::new(), folder: folder.to_owned() }
+    }
 }
 
 impl Iterator for PaneNotes {

@@ -6,12 +6,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{Mode, OFlags};
 
+use super::handle::ProcessHandle;
 use super::note::SupervisorNote;
-use super::ready::is_ready_by;
+use super::ready::is_any_ready_by;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 
@@ -112,19 +113,26 @@ impl PaneFolder {
         let _ = remove(&self.path.join(SOCKET));
     }
 
-    /// Waits until `look` finds something, looking whenever a name appears here; `None` when `deadline` came first.
+    /// Waits until `look` finds something, looking whenever a name appears here; `None` when `deadline` or the end of `maker` came
+    /// first, the process that makes what is looked for.
     pub(super) fn wait_for<T>(
         &self,
+        maker: Option<&ProcessHandle>,
         deadline: Instant,
         mut look: impl FnMut() -> io::Result<Option<T>>,
     ) -> io::Result<Option<T>> {
         let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&watch, &self.path, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
         loop {
-            if let Some(found) = look()? {
-                return Ok(Some(found));
+            // Before the look: what it has left is there by then.
+            let has_ended = maker.map_or(Ok(false), |maker| maker.ends_by(Instant::now()))?;
+            let found = look()?;
+            if found.is_some() || has_ended {
+                return Ok(found);
             }
-            if !is_ready_by(&watch, PollFlags::IN, deadline)? {
+            let mut awaited = vec![PollFd::new(&watch, PollFlags::IN)];
+            awaited.extend(maker.map(ProcessHandle::end));
+            if !is_any_ready_by(&mut awaited, deadline)? {
                 return Ok(None);
             }
             // That something came is all that counts.

@@ -80,10 +80,7 @@ impl Window {
     /// # Errors
     /// When it is gone, or tmux does not answer.
     pub fn where_it_is(&self) -> Result<Self, TmuxError> {
-        let show = Words::new(["display-message", "-p", "-t", &self.pane, PLACE]);
-        self.require_server()?;
-        let answer = self.server().ask(&[self.guarded(&show)])?;
-        let line = answer.first().map(String::as_str).unwrap_or_default();
+        let line = self.told(PLACE)?;
         match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
             [session, window, name] if session.starts_with('$') => Ok(Self {
                 session: session.to_owned(),
@@ -91,8 +88,25 @@ impl Window {
                 name: name.to_owned(),
                 ..self.clone()
             }),
-            _ => Err(TmuxError::Gone(line.to_owned())),
+            _ => Err(TmuxError::Gone(line)),
         }
+    }
+
+    /// The pid of the program that was started in it last, which may have ended.
+    ///
+    /// # Errors
+    /// When it is gone, or tmux does not answer.
+    pub fn process(&self) -> Result<u32, TmuxError> {
+        let line = self.told("#{pane_pid}")?;
+        line.parse().map_err(|_| TmuxError::Gone(line))
+    }
+
+    /// What tmux makes of this format for it, and [`STRANGER`] where it is another server's.
+    fn told(&self, format: &str) -> Result<String, TmuxError> {
+        let show = Words::new(["display-message", "-p", "-t", &self.pane, format]);
+        self.require_server()?;
+        let answer = self.server().ask(&[self.guarded(&show)])?;
+        Ok(answer.into_iter().next().unwrap_or_default())
     }
 
     fn is_same(&self) -> String {

@@ -61,7 +61,7 @@ fn terminal(scratch: &Scratch) -> Terminal {
 fn open(scratch: &Scratch, words: &[&str]) -> Opened {
     pane::prepare(&folder(scratch), &launch(scratch, words)).unwrap();
     let terminal = terminal(scratch);
-    let (program, notes) = Pane::await_start(&folder(scratch), COMES).unwrap();
+    let (program, notes) = Pane::await_start(&folder(scratch), None, COMES).unwrap();
     Opened { terminal, program: program.unwrap(), notes }
 }
 
@@ -232,7 +232,7 @@ fn monitors_come_and_go() {
     // Who comes after all is over learns the same.
     assert!(Pane::connect(&folder(&scratch)).unwrap().is_none());
     assert_eq!(after_start_of(pane::ended(&folder(&scratch)).unwrap()), last);
-    let (pane, notes) = Pane::await_start(&folder(&scratch), COMES).unwrap();
+    let (pane, notes) = Pane::await_start(&folder(&scratch), None, COMES).unwrap();
     assert!(pane.is_none());
     assert_eq!(after_start(notes), last);
     // Until there is something new to start.
@@ -306,7 +306,7 @@ fn a_program_that_is_not_there_is_said_on_both_sides() {
     let launch = Launch { wrapper: Vec::new(), ..launch(&scratch, &["no-such-program"]) };
     pane::prepare(&folder(&scratch), &launch).unwrap();
     let terminal = terminal(&scratch);
-    let (_, notes) = Pane::await_start(&folder(&scratch), COMES).unwrap();
+    let (_, notes) = Pane::await_start(&folder(&scratch), None, COMES).unwrap();
     assert_eq!(notes.collect::<Vec<_>>(), [SupervisorNote::Refused(2)]);
     let end = terminal.end();
     assert!(end.history.contains("error: ralph cannot run its program here: No such file"), "{end:?}");
@@ -317,7 +317,7 @@ fn a_program_that_is_not_there_is_said_on_both_sides() {
 fn a_wrapper_that_never_comes_is_given_up() {
     let scratch = Scratch::new();
     pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
-    let error = Pane::await_start(&folder(&scratch), Duration::from_millis(100)).unwrap_err();
+    let error = Pane::await_start(&folder(&scratch), None, Duration::from_millis(100)).unwrap_err();
     assert!(matches!(error, PaneError::NeverCame { .. }), "{error}");
     assert_eq!(names(&scratch), [""; 0], "what was to be started is taken back");
     // It comes after all, and there is nothing to start.

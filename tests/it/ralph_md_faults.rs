@@ -74,6 +74,11 @@ fn an_agent_that_is_gone_mid_loop_ends_the_loop() {
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stderr.contains("cannot start 'nobody'"), "{run:?}");
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some("agent_missing"));
+    // The iteration that had no agent is made when there is one.
+    scratch.agent("mine", "cat > /dev/null; echo $RALPH_ITERATION >> made");
+    scratch.write("fix/RALPH.md", "---\nagent: mine\n---\nDo it.\n");
+    let run = scratch.run("resume fix");
+    assert_eq!((run.code, scratch.read("made").as_str()), (Some(0), "2\n3\n4\n5\n"), "{run:?}");
 }
 
 #[test]

@@ -101,6 +101,22 @@ fn an_end_that_only_the_log_has_is_an_end() {
 }
 
 #[test]
+fn a_log_that_has_lost_attempts_in_a_power_cut_hides_none_from_reports() {
+    let scratch = project("say hi; ok");
+    assert_eq!(scratch.run("prompt p.md 5").code, Some(0));
+    let (log, whole) = (log(&scratch), fs::read_to_string(log(&scratch)).unwrap());
+    let second = whole.match_indices(r#""event":"attempt_ended""#).nth(1).unwrap().0;
+    for lost in [&whole[..second], "", "\0\0\0"] {
+        fs::write(&log, lost).unwrap();
+        let report = scratch.run("report --json").stdout;
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let one = &report["loops"][0];
+        assert_eq!((&one["iterations"], &one["attempts"], &one["end"]), (&5.into(), &5.into(), &"limit".into()));
+        assert_eq!(format!("{:.2}", one["cost_usd"].as_f64().unwrap()), "0.10", "{one}");
+    }
+}
+
+#[test]
 fn a_state_that_is_lost_is_made_anew_from_the_log() {
     for content in [Some(""), Some("version = 1\nrun = \"x"), Some("\0\0\0\0\0\0"), None] {
         let scratch = cut_off();

@@ -123,7 +123,7 @@ impl Workers {
         argv.extend(pane::wrapper_args(&folder));
         let opening = Opening { name, argv: &argv, cwd: &scratch.root(), size: Opening::SIZE };
         let window = self.tmux.server.open(&opening).unwrap();
-        Pane::await_start(&folder, COMES).unwrap();
+        Pane::await_start(&folder, None, COMES).unwrap();
         let mark = self.mark(name);
         let held = Held {
             window: window.clone(),

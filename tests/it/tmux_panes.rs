@@ -64,7 +64,7 @@ fn start(body: &str) -> Worker {
     let opening =
         Opening { name: "worker", argv: &tmux.argv(), cwd: &tmux.scratch.root(), size: Opening::SIZE };
     let window = tmux.server.open(&opening).unwrap();
-    let (pane, mut notes) = Pane::await_start(&tmux.folder(), Duration::from_mins(1)).unwrap();
+    let (pane, mut notes) = Pane::await_start(&tmux.folder(), None, Duration::from_mins(1)).unwrap();
     assert!(matches!(notes.next(), Some(Started(_))));
     Worker { tmux, window, pane: pane.unwrap(), notes }
 }
@@ -93,7 +93,7 @@ fn its_exit_code_and_last_screen_are_known() {
     // The next one in the same window.
     tmux.prepare("kill -9 $$");
     tmux.server.renew(&worker.window, &tmux.argv(), &tmux.scratch.root()).unwrap();
-    let (_, notes) = Pane::await_start(&tmux.folder(), Duration::from_mins(1)).unwrap();
+    let (_, notes) = Pane::await_start(&tmux.folder(), None, Duration::from_mins(1)).unwrap();
     assert_eq!(notes.skip(1).collect::<Vec<_>>(), [Signaled(9), Gone(0)]);
     window::close(&worker.window).unwrap();
     await_end(&worker.window.server);

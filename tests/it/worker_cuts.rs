@@ -2,6 +2,7 @@
 //! between the monitor and the real one, and kills its parent once.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::scratch::finish;
 use crate::workers::Tmux;
@@ -17,16 +18,8 @@ const SPAWN: &str = "spawn --name w --prompt-file prompt.md -n 1 -- claude";
 impl Tmux {
     /// With a `tmux` that kills its parent at its call number `count` that has this word, before it does it or afterwards.
     fn cut(word: &str, count: u32, is_after: bool) -> Self {
-        let tmux = Self::new();
-        tmux.scratch.write("prompt.md", "Do the thing that is to be done.");
-        tmux.scratch.agent("claude", AGENT);
-        let found = Command::new("bash").args(["-c", "command -v tmux"]).output().unwrap();
-        let real = String::from_utf8(found.stdout).unwrap();
-        let (real, calls) = (real.trim(), tmux.scratch.outside().join("calls"));
-        let calls = calls.display();
-        tmux.scratch.agent(
-            "tmux",
-            &format!(
+        Self::between(|real, calls| {
+            format!(
                 "case \" $* \" in *{word}*) echo >>'{calls}'
                  if [ $(wc -l <'{calls}') = {count} ]; then
                    if {is_after}; then {real} \"$@\"; fi
@@ -34,8 +27,19 @@ impl Tmux {
                  fi ;;
                  esac
                  exec {real} \"$@\""
-            ),
-        );
+            )
+        })
+    }
+
+    /// With a `tmux` of the test's own, a script that gets the path of the real one and that of a file.
+    fn between(script: impl Fn(&str, &str) -> String) -> Self {
+        let tmux = Self::new();
+        tmux.scratch.write("prompt.md", "Do the thing that is to be done.");
+        tmux.scratch.agent("claude", AGENT);
+        let found = Command::new("bash").args(["-c", "command -v tmux"]).output().unwrap();
+        let real = String::from_utf8(found.stdout).unwrap();
+        let calls = tmux.scratch.outside().join("calls");
+        tmux.scratch.agent("tmux", &script(real.trim(), &calls.display().to_string()));
         tmux
     }
 
@@ -125,4 +129,17 @@ fn a_pane_whose_end_is_booked_is_closed_by_whoever_comes_next() {
         assert_eq!(run.code, Some(0), "{verb}: {run:?}");
         tmux.assert_nothing_left();
     }
+}
+
+#[test]
+fn a_wrapper_that_ends_before_it_listens_is_not_waited_for() {
+    let tmux = Tmux::between(|real, _| {
+        format!(r#"words=(); for word; do words+=("${{word/#__supervise/__gone}}"); done; {real} "${{words[@]}}""#)
+    });
+    let began = Instant::now();
+    let run = tmux.run(SPAWN);
+    assert!(run.stderr.contains("before it could take its prompt; it showed: "), "{run:?}");
+    assert!(began.elapsed() < Duration::from_secs(25), "30 s are for one that may still come: {run:?}");
+    assert!(!tmux.folder().join("launch").exists(), "it has secrets");
+    tmux.assert_nothing_left();
 }

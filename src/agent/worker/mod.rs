@@ -223,10 +223,14 @@ impl WorkerAgent {
         held.write(&self.folder)?;
         let place = format!("{}:{}", window.name, window.name);
         context.tell(Fact::AgentKnown { model: None, session_id: Some((&place).into()) })?;
-        let (pane, notes) = match Pane::await_start(&self.folder, COMES) {
-            Ok((pane, notes)) => (pane, Some(notes)),
+        let (pane, notes) = match window.process() {
+            Ok(wrapper) => {
+                let (pane, notes) =
+                    Pane::await_start(&self.folder, Some(wrapper), COMES).map_err(cannot_start)?;
+                (pane, Some(notes))
+            }
             // It took the wrapper along before that could begin.
-            Err(_) if !window.server.is_alive() => {
+            Err(error) if error.is_gone() => {
                 port.post(0, Message::NotesEnded);
                 (None, None)
             }

@@ -7,11 +7,12 @@ use std::path::Path;
 use chrono::{DateTime, FixedOffset, Local};
 use serde::Deserialize;
 
-use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
+use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
+use crate::engine::tally::Tally;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
@@ -181,7 +182,10 @@ impl Fold {
             }
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
             Fact::AttemptEnded(ended) => self.attempt_ended(ended),
-            Fact::LoopStarted { spent, .. } => self.spent = spent.unwrap_or_default(),
+            Fact::LoopStarted { spent, tally, .. } => {
+                self.spent = spent.unwrap_or_default();
+                report.before = Before::of(self.spent, tally.as_deref());
+            }
             Fact::Validated { ok, output, undecided } => {
                 let output = last_lines(output, VALIDATION).join("\n");
                 if let Some(iteration) = report.iteration_list.last_mut() {
@@ -324,6 +328,14 @@ impl TaskReport {
             Some(work) => work.to = to.to_string(),
             None => self.work = Some(Work { from: before, to: to.to_string(), ..Work::default() }),
         }
+    }
+}
+
+impl Before {
+    fn of(spent: LineSpent, tally: Option<&Tally>) -> Self {
+        let Some(tally) = tally else { return Self { spent, ..Self::default() } };
+        let (iterations, attempts) = (tally.ran(), tally.durations.count);
+        Self { spent, iterations, attempts, failed: tally.error_count }
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) use fold::Live;
 use super::event_line::EventLine;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
-use crate::engine::fact::{BranchResult, Fact, LineBranch, TaskCounts, Word};
+use crate::engine::fact::{BranchResult, Fact, LineBranch, LineSpent, TaskCounts, Word};
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
@@ -130,6 +130,18 @@ pub struct LoopReport {
     /// The logs, below the folder of the run.
     #[serde(skip)]
     pub folder: PathBuf,
+    /// What was counted when it began, where it goes on.
+    #[serde(skip)]
+    pub(crate) before: Before,
+}
+
+/// What a loop had counted before a run that goes on with it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Before {
+    spent: LineSpent,
+    iterations: u64,
+    attempts: u64,
+    failed: u64,
 }
 
 /// What was committed.
@@ -334,9 +346,10 @@ impl RunReport {
         }
         match end.as_ref().map(|end| &end.fact) {
             Some(Fact::BuildEnded { branches, .. }) => loops = in_order_of(branches, loops),
-            // The log is torn, and its last line is told here.
-            Some(Fact::LoopEnded(ended)) => {
-                loops.iter_mut().filter(|one| one.exit_code.is_none()).for_each(|one| one.ended(ended, None));
+            // The log has lost its last line, and maybe others before it.
+            Some(Fact::LoopEnded(_)) => {
+                let torn = loops.iter_mut().filter(|one| one.exit_code.is_none());
+                torn.zip(&end).for_each(|(one, end)| one.ended_by(end));
             }
             _ => {}
         }
@@ -441,6 +454,7 @@ impl LoopReport {
             commit_list: Vec::new(),
             unreadable_lines: 0,
             folder: PathBuf::new(),
+            before: Before::default(),
         }
     }
 }

@@ -37,20 +37,9 @@ impl LoopReport {
     /// What is known of the loop of a run that has left no events log: its end, or that it never told one. `None` where even its
     /// name is not known, and of branches, which have a line each.
     pub(super) fn without_log(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<Self> {
-        if let Some(EventLine { fact: Fact::LoopEnded(ended), .. }) = end {
-            let end = end?;
-            let mut report = Self {
-                run: end.run.to_string(),
-                mode: end.mode.to_string(),
-                agent: end.agent.to_string(),
-                ended_at: Some(end.at),
-                ..Self::named(&end.name)
-            };
-            report.ended(ended, None);
-            report.duration_s = ended.duration_s;
-            (report.iterations, report.attempts) = (ended.iterations, ended.attempts.unwrap_or_default());
-            report.cost_usd = ended.cost_usd;
-            (report.input_tokens, report.output_tokens) = (ended.input_tokens, ended.output_tokens);
+        if let Some(end) = end.filter(|end| matches!(end.fact, Fact::LoopEnded(_))) {
+            let mut report = Self { ended_at: Some(end.at), ..Self::named(&end.name) };
+            report.ended_by(end);
             return Some(report);
         }
         let name = loop_of_run(start.filter(|_| end.is_none()), None)?;
@@ -60,9 +49,28 @@ impl LoopReport {
     /// What was said of a branch when its build had been killed.
     pub(super) fn ended_later(&mut self) {
         let end = run_folder::read_end(&self.folder);
-        let end = end.as_deref().and_then(|line| EventLine::read(line).ok());
-        if let Some(Fact::LoopEnded(ended)) = end.map(|end| end.fact) {
-            self.ended(&ended, None);
+        if let Some(end) = end.as_deref().and_then(|line| EventLine::read(line).ok()) {
+            self.ended_by(&end);
         }
+    }
+
+    /// How it ended is known by this line alone, and its log may lack attempts as well: what a log has is never synchronised.
+    pub(super) fn ended_by(&mut self, end: &EventLine<'_>) {
+        let Fact::LoopEnded(ended) = &end.fact else { return };
+        self.ended(ended, None);
+        if self.mode.is_empty() {
+            (self.run, self.mode, self.agent) = (end.run.to_string(), end.mode.to_string(), end.agent.to_string());
+            self.duration_s = ended.duration_s;
+        }
+        let before = &self.before;
+        let raise = |own: &mut u64, all: u64, before: u64| *own = all.saturating_sub(before).max(*own);
+        raise(&mut self.iterations, ended.iterations, before.iterations);
+        raise(&mut self.attempts, ended.attempts.unwrap_or_default(), before.attempts);
+        raise(&mut self.failed_attempts, ended.failed, before.failed);
+        raise(&mut self.input_tokens, ended.input_tokens, before.spent.input_tokens);
+        raise(&mut self.output_tokens, ended.output_tokens, before.spent.output_tokens);
+        let cost = ended.cost_usd.map(|all| all - before.spent.cost_usd.unwrap_or_default());
+        // A sum is not exact.
+        self.cost_usd = cost.filter(|cost| cost - self.cost_usd.unwrap_or_default() > 1e-9).or(self.cost_usd);
     }
 }
