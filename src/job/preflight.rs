@@ -9,7 +9,9 @@ use super::Refused;
 use super::agent_choice::{
     CheckedFilters, Choice, check_program, ladder, ours, timeouts, wishes_of_call, with_wishes,
 };
-use super::workspace::Workspace;
+use super::ready::Ready;
+use super::variables::agent_env;
+use super::workspace::{Call, Workspace};
 use crate::agent::command::program;
 use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
@@ -22,7 +24,9 @@ use crate::project::Project;
 use crate::settings::{Origin, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
-pub(crate) struct Preflight {
+pub(crate) struct Preflight<'a> {
+    /// Which loop.
+    pub(crate) call: Call<'a>,
     /// What ends it.
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
@@ -38,23 +42,20 @@ enum Chosen {
     Command(CommandLine),
 }
 
-impl Preflight {
+impl<'a> Preflight<'a> {
     /// For a loop with the agent of the settings. `limit` is the number on the command line.
     ///
     /// # Errors
     /// When the agent is not there, a budget could not be kept, or something does not compile.
-    pub(crate) fn of_settings(workspace: &Workspace, limit: Option<u64>) -> anyhow::Result<Self> {
-        let Workspace { project, settings } = workspace;
+    pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
+        let Workspace { project, settings } = call.workspace;
         let choice = Choice::of(settings, project)?;
         choice.check_installed(settings, project)?;
         check_budget(settings, choice.name(), choice.reports_cost(settings))?;
         let done_pattern = done_pattern(settings)?;
         let filters = choice.compile(settings, project)?;
-        Ok(Self {
-            limits: limits(limit, settings),
-            done_pattern,
-            agent: Chosen::Preset(Box::new((choice, filters))),
-        })
+        let agent = Chosen::Preset(Box::new((choice, filters)));
+        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
     }
 
     /// For a loop whose agent is a command line.
@@ -62,16 +63,17 @@ impl Preflight {
     /// # Errors
     /// As with [`Preflight::of_settings`].
     pub(crate) fn of_command(
-        workspace: &Workspace,
+        call: Call<'a>,
         limit: Option<u64>,
         command: CommandLine,
     ) -> anyhow::Result<Self> {
-        let Workspace { project, settings } = workspace;
+        let Workspace { project, settings } = call.workspace;
         let preset = command_of_call(&command, settings)?.0;
         check_program(program(&command), preset, "the line 'agent:'", settings, project)?;
         check_budget(settings, command.name(), preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
-        Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
+        let agent = Chosen::Command(command);
+        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
     }
 
     /// The models of the agent to choose from for tasks, the smallest first; none where nobody has named any.
@@ -113,33 +115,37 @@ impl Preflight {
         }
     }
 
-    /// The agent, ready to run in `project`, which may be a work tree of the workspace. `env` is what it gets on top of our
-    /// environment, `mark` the run mark.
+    /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` what its agent gets besides the
+    /// variables that all agents get.
     ///
     /// # Errors
     /// When a filter of a preset does not compile.
-    pub(crate) fn factory(
+    pub(crate) fn ready(
         &self,
-        workspace: &Workspace,
-        project: &Project,
-        env: Vec<(OsString, OsString)>,
-        mark: &str,
-    ) -> Result<Factory, Refused> {
-        let settings = &workspace.settings;
-        match &self.agent {
+        project: &'a Project,
+        run: &str,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Ready<'a>, Refused> {
+        let Workspace { project: own, settings } = self.call.workspace;
+        let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let agent = match &self.agent {
             Chosen::Preset(preset) => {
                 let (choice, filters) = (**preset).clone();
-                let (root, elsewhere) =
-                    (workspace.project.root(), project.root() != workspace.project.root());
-                let choice = if elsewhere { choice.rooted_at(root) } else { choice };
-                Ok(choice.agent(filters, settings, project, env, mark))
+                let elsewhere = project.root() != own.root();
+                let choice = if elsewhere { choice.rooted_at(own.root()) } else { choice };
+                choice.agent(filters, settings, project, env, run)
             }
             Chosen::Command(command) => {
-                let launch = launch(project, settings, env, mark);
+                let launch = launch(project, settings, env, run);
                 let wishes = wishes_of_call(settings);
-                Ok(Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?)
+                Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?
             }
-        }
+        };
+        let (name, launch) = (agent.name().to_owned(), agent.launch().clone());
+        Ok(Ready {
+            done_pattern: self.done_pattern.clone(),
+            ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent)
+        })
     }
 }
 
