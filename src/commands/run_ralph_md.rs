@@ -35,7 +35,13 @@ use crate::view::run_lines::RunLines;
 const FILE: &str = "RALPH.md";
 const MODE: &str = "run";
 
-/// `ralph run`.
+/// Whether the target is a RALPH.md or its folder: the parser knows, because what follows is for the file.
+#[expect(clippy::unnecessary_wraps, reason = "other targets are looked up")]
+pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
+    Ok(args.is_ralph_md)
+}
+
+/// `ralph run` of a RALPH.md.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(count_or_none).transpose()?.flatten();
     if args.tasks.prompt.is_some() {

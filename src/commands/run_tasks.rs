@@ -88,7 +88,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 /// Whether the target is a task or a feature, or none that could be called otherwise.
-pub(super) fn names_one(args: &RunArgs) -> anyhow::Result<bool> {
+pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
     let project = locate(args.flags.place.ralph_dir.as_ref())?;
     if project.graph().symlink_metadata().is_err() {
