@@ -17,11 +17,12 @@ use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::agent::preset::Preset;
 use crate::engine::agent::CommandLine;
+use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::settings::{Origin, Settings, Verb};
+use crate::settings::{Origin, Resolved, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
 pub(crate) struct Preflight<'a> {
@@ -189,9 +190,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),
         idle: unless_zero(settings.idle_threshold),
-        max_duration: settings.max_duration,
-        max_cost_usd: settings.max_cost,
-        max_tokens: settings.max_tokens,
+        budget: Budget::of(|limit| settings.amount(limit.key())),
         max_limit_wait: settings.max_limit_wait,
         free_space_floor: settings.free_space_floor,
     }
@@ -202,7 +201,11 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
 pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limits {
     let named = limits(None, settings);
     let mut changed = own.clone();
-    for row in settings.rows().filter(|row| row.origin != Origin::Default) {
+    let is_named = |row: &&Resolved| row.origin != Origin::Default;
+    changed.budget = Budget::of(|limit| {
+        settings.row(limit.key()).filter(is_named).map_or(&own.budget, |_| &named.budget).get(limit)
+    });
+    for row in settings.rows().filter(is_named) {
         match row.setting.key {
             "loop.max_iterations" => changed.max_iterations = named.max_iterations,
             // Who is tried again by those is the task, or nobody.
@@ -215,9 +218,6 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
                 (changed.breaker, changed.on_failure) = (named.breaker, named.on_failure);
             }
             "completion.idle_threshold" => changed.idle = named.idle,
-            "loop.max_duration" => changed.max_duration = named.max_duration,
-            "loop.max_cost" => changed.max_cost_usd = named.max_cost_usd,
-            "loop.max_tokens" => changed.max_tokens = named.max_tokens,
             "loop.max_limit_wait" => changed.max_limit_wait = named.max_limit_wait,
             "loop.free_space_floor" => changed.free_space_floor = named.free_space_floor,
             _ => {}
@@ -228,7 +228,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
 
 /// A budget in money needs an agent that says what it costs.
 fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
-    if settings.max_cost.is_some() && !reports_cost {
+    if settings.amount(Limit::Cost.key()).is_some() && !reports_cost {
         bail!(
             "agent '{agent}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
              set AGENT_USAGE_CMD and AGENT_USAGE_PARSER"
@@ -249,4 +249,19 @@ fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
         })
     };
     settings.done_pattern.as_ref().map(compile).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::table::TABLE;
+
+    #[test]
+    fn every_limit_has_a_setting_that_resume_can_raise_by_its_flag() {
+        for limit in Limit::ALL {
+            let setting = TABLE.iter().find(|setting| setting.key == limit.key()).unwrap();
+            assert!(setting.can_be_raised(), "{limit:?}");
+            assert_eq!(setting.flag.as_ref().unwrap().long, limit.flag());
+        }
+    }
 }

@@ -241,7 +241,7 @@ impl<'a> Ready<'a> {
         let recorder = RefCell::new(recorder);
 
         let hooks = Hooks::start(&settings.hooks, launch(project, settings, Vec::new(), &self.run));
-        let (notifier, started) = (self.notifier, (verb.words(), self.limits.budget()));
+        let (notifier, started) = (self.notifier, (verb.words(), self.limits.budget));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
         sinks.insert(0, Box::new(&recorder));

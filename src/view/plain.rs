@@ -133,7 +133,7 @@ impl Plain {
             Fact::LoopStarted { limits, max_iterations, .. } => {
                 self.last_is(stamped.tally.last_iteration(*max_iterations));
                 if let (Frame::Person(lines), Some(limits)) = (&mut self.frame, limits) {
-                    lines.budget_is(limits.budget());
+                    lines.budget_is(limits.budget.into());
                 }
             }
             Fact::LimitsChanged { max_iterations } => {

@@ -96,7 +96,7 @@ impl Watching<'_> {
             ..self.agent(launch.clone(), patterns, timeouts)
         };
         let mut ready = Ready::new(call, project, limits, (agent_name(worker), &launch), agent);
-        ready.name = (*name).to_owned();
+        ready.name = (*name).into();
         ready.resume = if state.is_some() { Resume::Asked } else { Resume::No };
         ready.argv = Some(vec!["ralph".into(), "run".into(), (*name).into()]);
         ready.started = state.filter(|state| state.was_interrupted()).map(|state| state.started_at);
