@@ -17,18 +17,20 @@ pub enum Unit {
 }
 
 /// What is asked of a limit.
-struct Row {
+#[derive(Debug)]
+pub struct Row {
     /// The setting that has it.
-    key: &'static str,
+    pub key: &'static str,
     /// The flag of that setting, by which `resume` raises it.
-    flag: &'static str,
+    pub flag: &'static str,
     /// What the JSON of `status` calls it.
     json: &'static str,
-    unit: Unit,
+    /// What its amounts are.
+    pub unit: Unit,
     /// The outcome of a loop that has reached it.
     outcome: Outcome,
     /// How much of it is used up.
-    used: fn(&Used) -> f64,
+    pub used: fn(&Used) -> f64,
 }
 
 /// Declares a row for each limit, with its field in the state file and in the events.
@@ -42,7 +44,10 @@ macro_rules! limits {
             /// Every one, in the order of the declaration.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            const fn row(self) -> Row {
+            /// What is known of it.
+            #[must_use]
+            #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
+            pub const fn row(self) -> Row {
                 match self { $(Self::$name => $row,)* }
             }
         }
@@ -65,14 +70,16 @@ macro_rules! limits {
             pub const NONE: Self = Self { $($state: None,)* };
 
             /// With the amount that this answers for each limit.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
             pub fn of(amount: impl Fn(Limit) -> Option<f64>) -> Self {
-                Self { $($state: amount(Limit::$name).map(Amount::of),)* }
+                Self { $($state: amount(Limit::$name).map(|real| real as $amount),)* }
             }
 
             /// How much may be used up of this; `None` for no limit.
             #[must_use]
+            #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
             pub fn get(&self, limit: Limit) -> Option<f64> {
-                match limit { $(Limit::$name => self.$state.map(Amount::real),)* }
+                match limit { $(Limit::$name => self.$state.map(|amount| amount as f64),)* }
             }
 
             /// What the JSON of `status` says of it: names with values, null for no limit.
@@ -112,7 +119,7 @@ limits! {
         json: "max_tokens",
         unit: Unit::Count("tokens"),
         outcome: Outcome::BudgetReached,
-        used: |used| used.spent.tokens.real(),
+        used: |used| used.spent.tokens as f64,
     };
     /// Of the loop as a whole, in seconds.
     Duration(max_duration_seconds, max_duration_s: f64) = Row {
@@ -126,30 +133,6 @@ limits! {
 }
 
 impl Limit {
-    /// The setting that has it.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        self.row().key
-    }
-
-    /// The flag that raises it.
-    #[must_use]
-    pub const fn flag(self) -> &'static str {
-        self.row().flag
-    }
-
-    /// What its amounts are.
-    #[must_use]
-    pub const fn unit(self) -> Unit {
-        self.row().unit
-    }
-
-    /// How much of it is used up.
-    #[must_use]
-    pub fn used(self, used: &Used) -> f64 {
-        (self.row().used)(used)
-    }
-
     /// The outcome of a loop that has reached it, with its last work proven or not.
     #[must_use]
     pub fn outcome(self, unproven: bool) -> Outcome {
@@ -162,7 +145,8 @@ impl Budget {
     /// The first limit that is reached.
     #[must_use]
     pub fn reached(&self, used: &Used) -> Option<Limit> {
-        let is_reached = |limit: &Limit| self.get(*limit).is_some_and(|amount| limit.used(used) >= amount);
+        let is_reached =
+            |limit: &Limit| self.get(*limit).is_some_and(|amount| (limit.row().used)(used) >= amount);
         Limit::ALL.into_iter().find(is_reached)
     }
 }
@@ -190,33 +174,5 @@ impl Spent {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { cost_usd: self.cost_usd + other.cost_usd, tokens: self.tokens.saturating_add(other.tokens) }
-    }
-}
-
-/// An amount as a real number, by which all limits are compared.
-trait Amount {
-    fn of(real: f64) -> Self;
-    fn real(self) -> f64;
-}
-
-impl Amount for f64 {
-    fn of(real: f64) -> Self {
-        real
-    }
-
-    fn real(self) -> f64 {
-        self
-    }
-}
-
-impl Amount for u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-    fn of(real: f64) -> Self {
-        real as Self
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
-    fn real(self) -> f64 {
-        self as f64
     }
 }

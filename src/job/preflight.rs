@@ -190,7 +190,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),
         idle: unless_zero(settings.idle_threshold),
-        budget: Budget::of(|limit| settings.amount(limit.key())),
+        budget: Budget::of(|limit| settings.amount(limit.row().key)),
         max_limit_wait: settings.max_limit_wait,
         free_space_floor: settings.free_space_floor,
     }
@@ -203,7 +203,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
     let mut changed = own.clone();
     let is_named = |row: &&Resolved| row.origin != Origin::Default;
     changed.budget = Budget::of(|limit| {
-        settings.row(limit.key()).filter(is_named).map_or(&own.budget, |_| &named.budget).get(limit)
+        settings.row(limit.row().key).filter(is_named).map_or(&own.budget, |_| &named.budget).get(limit)
     });
     for row in settings.rows().filter(is_named) {
         match row.setting.key {
@@ -228,7 +228,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
 
 /// A budget in money needs an agent that says what it costs.
 fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
-    if settings.amount(Limit::Cost.key()).is_some() && !reports_cost {
+    if settings.amount(Limit::Cost.row().key).is_some() && !reports_cost {
         bail!(
             "agent '{agent}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
              set AGENT_USAGE_CMD and AGENT_USAGE_PARSER"
@@ -259,9 +259,9 @@ mod tests {
     #[test]
     fn every_limit_has_a_setting_that_resume_can_raise_by_its_flag() {
         for limit in Limit::ALL {
-            let setting = TABLE.iter().find(|setting| setting.key == limit.key()).unwrap();
+            let setting = TABLE.iter().find(|setting| setting.key == limit.row().key).unwrap();
             assert!(setting.can_be_raised(), "{limit:?}");
-            assert_eq!(setting.flag.as_ref().unwrap().long, limit.flag());
+            assert_eq!(setting.flag.as_ref().unwrap().long, limit.row().flag);
         }
     }
 }

@@ -129,10 +129,15 @@ pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> 
     let used = tally.used();
     let is_meant = |limit: &Limit| [false, true].map(|unproven| limit.outcome(unproven)).contains(&outcome);
     let meant = Limit::ALL.into_iter().filter(is_meant).filter_map(|limit| Some((limit, budget.get(limit)?)));
-    let (reached, others): (Vec<_>, Vec<_>) = meant.partition(|(limit, amount)| limit.used(&used) >= *amount);
+    let (reached, others): (Vec<_>, Vec<_>) =
+        meant.partition(|(limit, amount)| (limit.row().used)(&used) >= *amount);
     let raised = if reached.is_empty() { others } else { reached };
     let flag = |(limit, amount): (Limit, f64)| {
-        Some(format!("{} {}", limit.flag(), twice(limit.unit(), amount.max(limit.used(&used)))?))
+        Some(format!(
+            "{} {}",
+            limit.row().flag,
+            twice(limit.row().unit, amount.max((limit.row().used)(&used)))?
+        ))
     };
     let flags: Vec<String> = raised.into_iter().filter_map(flag).collect();
     (!flags.is_empty()).then(|| flags.join(" "))

@@ -335,7 +335,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
 
 /// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.
 pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
-    let amount = |limit: Limit| in_unit(limit.unit(), budget.get(limit)?);
+    let amount = |limit: Limit| in_unit(limit.row().unit, budget.get(limit)?);
     let parts: Vec<String> = Limit::ALL.into_iter().filter_map(amount).collect();
     (!parts.is_empty()).then(|| format!("at most {}", parts.join(" · ")))
 }
