@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use super::setting_flags::{RAISED, SettingFlags};
+
 /// Which loop is meant.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TargetArgs {
@@ -24,36 +26,12 @@ pub struct ResumeArgs {
     /// At most this many iterations, those included that have run
     #[arg(long, short = 'n', value_name = "N", requires = "name", allow_negative_numbers = true)]
     pub max_iterations: Option<String>,
-    /// For a loop that has ended: as much money in all, in US dollars
-    #[arg(long, value_name = "USD", requires = "name", allow_negative_numbers = true)]
-    pub max_cost: Option<String>,
-    /// For a loop that has ended: as many tokens in all
-    #[arg(long, value_name = "N", requires = "name", allow_negative_numbers = true)]
-    pub max_tokens: Option<String>,
-    /// For a loop that has ended: as much time in all
-    #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
-    pub max_duration: Option<String>,
-    /// For a loop that has ended: wait so long at most for a usage limit
-    #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
-    pub max_limit_wait: Option<String>,
+    /// What else a loop that has ended may use up.
+    #[command(flatten)]
+    pub raised: SettingFlags<RAISED>,
     /// Go on with the settings as they are, although an agent has changed their files
     #[arg(long)]
     pub accept_config: bool,
-}
-
-impl ResumeArgs {
-    /// The budgets that it gives, each by its flag.
-    #[must_use]
-    pub fn budgets(&self) -> Vec<(&'static str, &str)> {
-        let Self { max_cost, max_tokens, max_duration, max_limit_wait, .. } = self;
-        let all = [
-            ("--max-cost", max_cost),
-            ("--max-tokens", max_tokens),
-            ("--max-duration", max_duration),
-            ("--max-limit-wait", max_limit_wait),
-        ];
-        all.into_iter().filter_map(|(flag, value)| Some((flag, value.as_deref()?))).collect()
-    }
 }
 
 /// `status`.

@@ -87,9 +87,9 @@ pub struct RunArgs {
     /// What only tasks know.
     #[command(flatten)]
     pub tasks: TaskFlags,
-    /// The target is no RALPH.md.
+    /// The target is a RALPH.md.
     #[arg(skip)]
-    pub is_over_tasks: bool,
+    pub is_ralph_md: bool,
     /// What the RALPH.md gets.
     #[arg(skip)]
     pub user_args: Vec<UserArg>,

@@ -87,7 +87,7 @@ impl Cli {
         let read = split.and_then(|(own, user_args)| {
             let mut cli = Self::of_words(definition, &[&argv[..], &own].concat())?;
             if let Command::Run(args) = &mut cli.command {
-                args.user_args = user_args;
+                (args.user_args, args.is_ralph_md) = (user_args, true);
             }
             Ok(cli)
         });
@@ -99,15 +99,10 @@ impl Cli {
             return read;
         }
         let names_tasks = || words.iter().any(user_args::is_about_tasks);
-        let mut cli = match (Self::of_words(definition, &[&argv[..], &words].concat()), read) {
-            (Ok(cli), _) => cli,
-            (Err(_), Err(error)) if !names_tasks() => return Err(error),
-            (Err(error), _) => return Err(error),
-        };
-        if let Command::Run(args) = &mut cli.command {
-            args.is_over_tasks = true;
+        match (Self::of_words(definition, &[&argv[..], &words].concat()), read) {
+            (Err(_), Err(error)) if !names_tasks() => Err(error),
+            (cli, _) => cli,
         }
-        Ok(cli)
     }
 }
 

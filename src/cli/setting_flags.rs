@@ -7,26 +7,43 @@ use crate::settings::setting::{Flag, Setting, ValueKind};
 use crate::settings::table::TABLE;
 
 /// The flags of every verb that looks at a project.
-pub(super) const EVERYWHERE: bool = true;
+pub(super) const EVERYWHERE: u8 = 0;
 /// The flags of the verbs that run loops.
-pub(super) const LOOPS: bool = false;
+pub(super) const LOOPS: u8 = 1;
+/// The flags by which `resume` raises what a loop may use up.
+pub(super) const RAISED: u8 = 2;
 
-/// Flags of settings with what the user gave; which of them is said by [`Flag::everywhere`].
+/// Flags of settings with what the user gave: [`EVERYWHERE`], [`LOOPS`] or [`RAISED`].
 #[derive(Debug, Clone, Default)]
-pub struct SettingFlags<const EVERYWHERE: bool> {
+pub struct SettingFlags<const WHICH: u8> {
     /// Values by the setting's key.
     pub given: Vec<(&'static str, String)>,
 }
 
-impl<const EVERYWHERE: bool> SettingFlags<EVERYWHERE> {
+impl<const WHICH: u8> SettingFlags<WHICH> {
     fn rows() -> impl Iterator<Item = (&'static Setting, &'static Flag)> {
         let rows = TABLE.iter().filter_map(|setting| Some((setting, setting.flag.as_ref()?)));
-        rows.filter(|(_, flag)| flag.everywhere == EVERYWHERE)
+        rows.filter(|(setting, flag)| match WHICH {
+            EVERYWHERE => flag.everywhere,
+            RAISED => setting.can_be_raised(),
+            _ => !flag.everywhere,
+        })
+    }
+
+    /// What was given, each by its flag.
+    #[must_use]
+    pub fn by_flag(&self) -> Vec<(&'static str, &str)> {
+        let rows = Self::rows().filter_map(|(setting, flag)| {
+            let (_, value) = self.given.iter().find(|(key, _)| *key == setting.key)?;
+            Some((flag.long, &**value))
+        });
+        rows.collect()
     }
 }
 
-impl<const EVERYWHERE: bool> Args for SettingFlags<EVERYWHERE> {
+impl<const WHICH: u8> Args for SettingFlags<WHICH> {
     fn augment_args(command: Command) -> Command {
+        let arg: fn(&'static Setting, &'static Flag) -> Arg = if WHICH == RAISED { raised } else { arg };
         command.args(Self::rows().map(|(setting, flag)| arg(setting, flag)))
     }
 
@@ -35,9 +52,12 @@ impl<const EVERYWHERE: bool> Args for SettingFlags<EVERYWHERE> {
     }
 }
 
-impl<const EVERYWHERE: bool> FromArgMatches for SettingFlags<EVERYWHERE> {
+impl<const WHICH: u8> FromArgMatches for SettingFlags<WHICH> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = Self::rows().filter_map(|(setting, _)| Some((setting.key, value(setting, matches)?)));
+        let given = Self::rows().filter_map(|(setting, flag)| {
+            let id = if WHICH == RAISED { flag.long } else { setting.key };
+            Some((setting.key, value(id, setting.kind, matches)?))
+        });
         Ok(Self { given: given.collect() })
     }
 
@@ -62,10 +82,16 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
     }
 }
 
-fn value(setting: &Setting, matches: &ArgMatches) -> Option<String> {
-    match setting.kind {
-        ValueKind::Switch => matches.get_flag(setting.key).then(|| "true".to_owned()),
-        _ => matches.get_one::<String>(setting.key).cloned(),
+/// The flag of a row that `resume` has. Its id is its own: it does not mean the same as the setting's.
+fn raised(_: &'static Setting, flag: &'static Flag) -> Arg {
+    let arg = Arg::new(flag.long).long(flag.long.trim_start_matches('-')).help(flag.raised);
+    arg.value_name(flag.value).requires("name").allow_negative_numbers(true)
+}
+
+fn value(id: &str, kind: ValueKind, matches: &ArgMatches) -> Option<String> {
+    match kind {
+        ValueKind::Switch => matches.get_flag(id).then(|| "true".to_owned()),
+        _ => matches.get_one::<String>(id).cloned(),
     }
 }
 

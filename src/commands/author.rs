@@ -12,9 +12,8 @@ use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Feature, GraphError, Store as _, check_feature_name};
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, run_id};
+use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
-use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
 use crate::prompt::authoring::{LONGEST_BRIEF, Piece};
@@ -24,7 +23,6 @@ use crate::source::inspection::Ground;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
-const MODE: &str = "feature";
 /// Where agents make tasks, below the run dir. A folder of this name is taken for ours alone, with the graph right in it.
 pub(super) const DRAFT: &str = "task-draft/.ralph";
 /// More of a brief than this is not read from stdin, in bytes.
@@ -229,15 +227,13 @@ struct Author<'a> {
 
 impl Author<'_> {
     fn run(self) -> anyhow::Result<u8> {
-        let Workspace { project, settings } = self.workspace;
-        let preflight = Preflight::of_settings(self.workspace, self.flags.resume_limit)?;
-        let run = run_id();
+        let project = &self.workspace.project;
+        let preflight = Preflight::of_settings(self.workspace.called(Verb::Feature, self.flags), None)?;
         let draft = project.run_dir().join(DRAFT);
-        let mut env = agent_env(MODE, &preflight.limits, project, settings);
         // What agents do to a graph is done to the draft, wherever they are.
-        env.push(("RALPH_DIR".into(), draft.clone().into()));
-        env.extend(self.feature.map(|name| (task::FEATURE_VARIABLE.into(), name.into())));
-        let agent = preflight.factory(self.workspace, project, env, &run)?;
+        let graph = ("RALPH_DIR".into(), draft.clone().into());
+        let feature = self.feature.map(|name| (task::FEATURE_VARIABLE.into(), name.into()));
+        let mut ready = preflight.ready(project, &run_id(), [graph].into_iter().chain(feature))?;
         let (root, in_git) = (project.root().to_owned(), project.in_git());
         let commission = Commission {
             feature: self.feature.map(str::to_owned),
@@ -261,14 +257,10 @@ impl Author<'_> {
             }
         }
         let source = Authoring::new(Rc::new(RefCell::new(store)), commission);
-        let reviewer = source.reviewer();
-        let ready = Ready {
-            name: self.feature.unwrap_or("task").to_owned(),
-            validator: Some(Box::new(reviewer)),
-            person: if self.asks { AtTerminal::find() } else { None },
-            ..Ready::new(self.workspace, Verb::Feature, &preflight, (agent, run), source)
-        };
-        ready.run(self.flags, Frame::Lines(RunLines::default()))
+        ready.name = self.feature.unwrap_or("task").into();
+        ready.validator = Some(Box::new(source.reviewer()));
+        ready.person = if self.asks { AtTerminal::find() } else { None };
+        ready.run(source, Frame::Lines(RunLines::default()))
     }
 }
 

@@ -88,8 +88,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Completions { shell } => completions::script(shell),
         Command::Help { words } => guide::help(&words),
         Command::Man => print(man::render),
-        Command::Run(args) if args.is_over_tasks => run_by_name(&args),
-        Command::Run(args) => run_ralph_md::run(&args),
+        Command::Run(args) => run_target(&args),
         Command::Spawn(args) => spawn::spawn(&args),
         Command::Loop { bare, verb } => branches::run(verb.as_ref(), &bare),
         Command::Task { verb } => task::run(&verb),
@@ -99,12 +98,22 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
     }
 }
 
-/// `ralph run NAME`: a task or a feature, else a worker.
-fn run_by_name(args: &RunArgs) -> anyhow::Result<u8> {
-    if !run_tasks::names_one(args)?
-        && let Some(code) = spawn::run(args)?
-    {
-        return Ok(code);
+/// What `ralph run` can be about: what tells whether the arguments mean such a target, and what runs it.
+type Target = (fn(&RunArgs) -> anyhow::Result<bool>, fn(&RunArgs) -> anyhow::Result<u8>);
+
+/// Every kind of target; the first one that recognises the arguments runs.
+const TARGETS: &[Target] = &[
+    (run_ralph_md::is_meant, run_ralph_md::run),
+    (run_tasks::is_meant, run_tasks::run),
+    (spawn::is_meant, spawn::run),
+];
+
+/// `ralph run`. Of a target that is none, tasks say what there is.
+fn run_target(args: &RunArgs) -> anyhow::Result<u8> {
+    for (is_meant, run) in TARGETS {
+        if is_meant(args)? {
+            return run(args);
+        }
     }
     run_tasks::run(args)
 }

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
-use crate::engine::policy::Limits;
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, run_id};
-use crate::job::variables::{agent_env, prompt_names};
+use crate::job::ready::run_id;
+use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
 use crate::prompt;
@@ -87,22 +86,18 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let workspace = open_loop(verb, flags)?;
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
-    let limit = flags.resume_limit.or(limit).or_else(|| limit_it_had(project, verb).filter(|_| flags.resume));
-    let preflight = Preflight::of_settings(&workspace, limit)?;
-    let mode = verb.words();
+    let limit = limit.or_else(|| limit_it_had(project, verb).filter(|_| flags.resume));
+    let preflight = Preflight::of_settings(workspace.called(verb, flags), limit)?;
     if verb != Verb::Prompt {
         require_specs(project.root(), settings)?;
     }
-    let source = source(mode, file, &preflight.limits, &workspace)?;
-    let run = run_id();
-    let env = agent_env(mode, &preflight.limits, project, settings);
-    let agent = preflight.factory(&workspace, project, env, &run)?;
-    let mut ready = Ready::new(&workspace, verb, &preflight, (agent, run), source);
+    let source = source(&preflight, file)?;
+    let mut ready = preflight.ready(project, &run_id(), [])?;
     if verb == Verb::Plan {
         let (plan, then) = (project.implementation_plan(), ready.validator.take());
         ready.validator = Some(Box::new(PlanThere { plan, then }));
     }
-    ready.run(flags, Frame::Blocks)
+    ready.run(source, Frame::Blocks)
 }
 
 /// The limit of the last loop here, where that is the one to be resumed. What else is wrong with its state is told when it
@@ -137,12 +132,8 @@ fn own_prompt(project: &Project, mode: &str) -> Text {
 }
 
 /// The source of prompts, checked: whatever would end the loop at once is refused here.
-fn source(
-    mode: &str,
-    file: Option<&Path>,
-    limits: &Limits,
-    Workspace { project, settings }: &Workspace,
-) -> anyhow::Result<PromptFile> {
+fn source(preflight: &Preflight<'_>, file: Option<&Path>) -> anyhow::Result<PromptFile> {
+    let (project, mode) = (&preflight.call.workspace.project, preflight.call.mode());
     let text = match file {
         Some(path) => Text::File(project.cwd().join(path)),
         None => own_prompt(project, mode),
@@ -151,7 +142,8 @@ fn source(
         "build" => Plan::Built(project.implementation_plan()),
         _ => Plan::None,
     };
-    let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings), REPLAN);
+    let names = prompt_names(preflight.call, &preflight.limits, project);
+    let source = PromptFile::new(text, plan, names, REPLAN);
     source.check_plan().map_err(Refused::from)?;
     let template = source.read().map_err(Refused::from)?;
     if mode == "prompt" && !template.contains(COMPLETE) {

@@ -52,7 +52,7 @@ impl More<'_> {
 /// `ralph resume`.
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
-    let budgets = args.budgets();
+    let budgets = args.raised.by_flag();
     let more = More { iterations: limit, budgets: &budgets, accepts_config: args.accept_config };
     let (here, loops) = target::loops(&args.target)?;
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();

@@ -12,7 +12,6 @@ use super::plain_loop::count_or_none;
 use crate::cli::RunArgs;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::engine::context::Context;
-use crate::engine::context::Sink;
 use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
@@ -20,12 +19,11 @@ use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
 use crate::job::preflight::{Preflight, command_of_call, launch, limits};
-use crate::job::ready::{Ready, run_id};
+use crate::job::ready::run_id;
 use crate::job::signals::Signals;
 use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt::front_matter::Document;
-use crate::record::log_dir::LogDir;
 use crate::settings::Verb;
 use crate::source::ralph_md::RalphMd;
 use crate::text::line::shell_words;
@@ -37,7 +35,13 @@ use crate::view::run_lines::RunLines;
 const FILE: &str = "RALPH.md";
 const MODE: &str = "run";
 
-/// `ralph run`.
+/// Whether the target is a RALPH.md or its folder: the parser knows, because what follows is for the file.
+#[expect(clippy::unnecessary_wraps, reason = "other targets are looked up")]
+pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
+    Ok(args.is_ralph_md)
+}
+
+/// `ralph run` of a RALPH.md.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(count_or_none).transpose()?.flatten();
     if args.tasks.prompt.is_some() {
@@ -49,6 +53,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         );
     }
     let workspace = open_loop(Verb::Run, &args.flags)?;
+    let call = workspace.called(Verb::Run, &args.flags);
     let Workspace { project, settings } = &workspace;
     let path = path_of(args.target.as_deref(), project.cwd())?;
     let reserved = own_names(&RunArgs::augment_args(clap::Command::new(MODE)));
@@ -56,14 +61,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
 
     let run = run_id();
     let limits = limits(args.flags.resume_limit.or(limit), settings);
-    let env = agent_env(MODE, &limits, project, settings);
+    let env = agent_env(call, &limits, project);
     let name = name_of(&path);
     let source = RalphMd {
         name: name.clone(),
         max_iterations: limits.max_iterations,
         args: values(&document, &args.user_args, &reserved)?,
         reserved,
-        launch: launch(project, settings, env.clone(), &run),
+        launch: launch(project, settings, env, &run),
         path,
     };
     if args.dry_run {
@@ -74,21 +79,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         remark(&format!("the agent would be started as: {}", shell_words(words)));
         return dry_run(source);
     }
-    let mut preflight = Preflight::of_command(&workspace, limit, command)?;
+    let mut preflight = Preflight::of_command(call, limit, command)?;
     // At the limit of iterations, a run has failed when its last one has.
     preflight.limits.last_counts = true;
     preflight.limits.failed_end = Outcome::StoppedOnError;
     if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let agent = preflight.factory(&workspace, project, env, &run)?;
-    let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
-    let ready = Ready {
-        name,
-        sinks: log_dir.into_iter().map(|dir| -> Sink<'_> { Box::new(dir) }).collect(),
-        ..Ready::new(&workspace, Verb::Run, &preflight, (agent, run), source)
-    };
-    ready.run(&args.flags, Frame::Lines(RunLines::default()))
+    let mut ready = preflight.ready(project, &run, [])?;
+    ready.logs_into(args.log_dir.as_ref())?;
+    ready.name = name;
+    ready.run(source, Frame::Lines(RunLines::default()))
 }
 
 /// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.

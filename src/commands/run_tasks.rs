@@ -11,19 +11,16 @@ use super::output::{print_as_it_is, remark};
 use super::plain_loop::count_or_none;
 use super::{report, starter, task};
 use crate::cli::RunArgs;
-use crate::engine::context::Sink;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _};
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, run_id, validator};
+use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
-use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
-use crate::record::log_dir::LogDir;
 use crate::settings::{Origin, Settings, Verb};
 use crate::source::inspection::Ground;
 use crate::source::tasks::{Models, Places, Target, Tasks, no_tasks};
@@ -37,12 +34,12 @@ const MODE: &str = "tasks";
 
 /// `ralph run` over tasks.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let limit = match (args.flags.resume_limit, args.max_iterations.as_deref()) {
-        (Some(limit), _) => Some(limit),
-        (None, Some(limit)) => count_or_none(limit)?,
-        (None, None) => args.tasks.once.then_some(1),
+    let limit = match args.max_iterations.as_deref() {
+        Some(limit) => count_or_none(limit)?,
+        None => args.tasks.once.then_some(1),
     };
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
+    let call = workspace.called(Verb::Tasks, &args.flags);
     let Workspace { project, settings } = &workspace;
     let has_graph = project.graph().symlink_metadata().is_ok();
     let store = if has_graph { task::opened_for_run(project)? } else { SqliteStore::nowhere()? };
@@ -51,21 +48,19 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
     // Who is tried again is the task, by whoever comes next: what an attempt has left is not an agent's to go on with.
-    let mut preflight = Preflight::of_settings(&workspace, limit)?.without_retries();
+    let mut preflight = Preflight::of_settings(call, limit)?.without_retries();
     preflight.limits.failed_end = Outcome::StoppedOnError;
     let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();
     let places = places(args, project, asks && preflight.can_look_only())?;
-    let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // What agents do to the graph is done to this one, wherever they are.
-    env.push(("RALPH_DIR".into(), project.graph_dir().into()));
+    let mut env = vec![("RALPH_DIR".into(), project.graph_dir().into())];
     if let Scope::Feature(name) = &scope {
         env.push((task::FEATURE_VARIABLE.into(), name.into()));
     }
-    let agent = preflight.factory(&workspace, project, env, &run)?;
-    let command = validator(settings, agent.launch());
-    let is_verified = asks || command.is_some();
+    let mut ready = preflight.ready(project, &run, env)?;
+    let is_verified = asks || ready.validator.is_some();
     let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
     if let Err(why) = task::key(project) {
         remark(&format!(
@@ -81,25 +76,19 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         remark("nothing is ready: no agent would be started");
         return Ok(0);
     }
-    let verifier = source.verifier(command, asks);
-    let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
-    let folder = project.run(&run);
-    let ready = Ready {
-        name: name_of(&scope),
-        person: if args.flags.json { None } else { AtTerminal::find() },
-        sinks: log_dir.into_iter().map(|dir| -> Sink<'_> { Box::new(dir) }).collect(),
-        validator: Some(Box::new(verifier)),
-        ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
-    };
-    let code = ready.run(&args.flags, Frame::Lines(RunLines::default()))?;
+    ready.logs_into(args.log_dir.as_ref())?;
+    ready.name = name_of(&scope);
+    ready.person = if args.flags.json { None } else { AtTerminal::find() };
+    ready.validator = Some(Box::new(source.verifier(ready.validator.take(), asks)));
+    let code = ready.run(source, Frame::Lines(RunLines::default()))?;
     if !args.flags.json {
-        report::tasks(project, &folder)?;
+        report::tasks(project, &project.run(&run))?;
     }
     Ok(code)
 }
 
 /// Whether the target is a task or a feature, or none that could be called otherwise.
-pub(super) fn names_one(args: &RunArgs) -> anyhow::Result<bool> {
+pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
     let project = locate(args.flags.place.ralph_dir.as_ref())?;
     if project.graph().symlink_metadata().is_err() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::policy::Spent;
+use super::budget::Spent;
 use super::tally::Tally;
 use super::wait::Wait;
 
@@ -61,7 +61,7 @@ impl Board {
         let mut known = self.lock();
         let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
         if let Some(spent) = known.spent.get_mut(own) {
-            *spent = Spent::of(tally);
+            *spent = tally.spent();
         }
         let others = known.spent.iter().enumerate().filter(|(place, _)| *place != own);
         others.fold(Spent::default(), |sum, (_, spent)| sum.and(*spent))

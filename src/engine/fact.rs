@@ -36,7 +36,7 @@ pub enum Fact<'a> {
     /// The loop begins; nothing has run yet.
     LoopStarted {
         /// What ends it besides; left out in older lines.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "parts::by_name")]
         limits: Option<Box<LineLimits>>,
         /// Null: no limit.
         max_iterations: Option<u64>,

@@ -6,6 +6,7 @@
 pub mod agent;
 mod attempt;
 pub mod board;
+pub mod budget;
 pub mod context;
 pub mod event;
 pub mod fact;

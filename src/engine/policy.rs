@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
+use super::budget::{Budget, Spent, Used};
 use super::outcome::Outcome;
 use super::report::Signal;
 use super::tally::{Last, Tally};
@@ -49,12 +49,8 @@ pub struct Limits {
     pub breaker_end: Outcome,
     /// The loop ends when this many iterations in a row have changed nothing.
     pub idle: Option<u64>,
-    /// Time of the loop as a whole, over all its processes.
-    pub max_duration: Option<Duration>,
-    /// An iteration may begin while less money than this was spent, in US dollars.
-    pub max_cost_usd: Option<f64>,
-    /// An iteration may begin while fewer tokens than this were used, read and written ones together.
-    pub max_tokens: Option<u64>,
+    /// No attempt may begin when something of it is used up.
+    pub budget: Budget,
     /// The longest time that is waited in a row for a usage limit to pass, or for a provider that is overloaded.
     pub max_limit_wait: Duration,
     /// How much of a file system has to be free before an attempt.
@@ -62,16 +58,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What it may use up besides iterations.
-    #[must_use]
-    pub fn budget(&self) -> Budget {
-        Budget {
-            max_cost_usd: self.max_cost_usd,
-            max_tokens: self.max_tokens,
-            max_duration_seconds: self.max_duration.map(|limit| limit.as_secs_f64()),
-        }
-    }
-
     /// The pause after so many iterations in a row that failed; `None` where there is none.
     #[must_use]
     pub fn pause_after(&self, failures: u64) -> Option<Duration> {
@@ -117,47 +103,8 @@ pub struct Now {
     pub rooms: Rooms,
 }
 
-/// What a loop may use up besides iterations. The names are those of the state file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Budget {
-    /// In US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost_usd: Option<f64>,
-    /// Read and written ones together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// Over all its processes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_duration_seconds: Option<f64>,
-}
 /// What the file systems have that hold the project and the ralph dir; `None` where that cannot be told.
 pub type Rooms = [Option<Room>; 2];
-
-/// Money and tokens that are spent.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
-    /// In US dollars.
-    pub cost_usd: f64,
-    /// Read and written ones together.
-    pub tokens: u64,
-}
-
-impl Spent {
-    /// By one loop.
-    #[must_use]
-    pub fn of(tally: &Tally) -> Self {
-        Self {
-            cost_usd: tally.cost_usd.unwrap_or_default(),
-            tokens: tally.input_tokens.saturating_add(tally.output_tokens),
-        }
-    }
-
-    /// Both together.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self { cost_usd: self.cost_usd + other.cost_usd, tokens: self.tokens.saturating_add(other.tokens) }
-    }
-}
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,19 +246,10 @@ fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
     if all <= limits.max_limit_wait { Step::Begin { pause } } else { Step::End(Outcome::Overloaded) }
 }
 
-/// The budget that is used up, if one is.
+/// The end of a loop whose budget is used up.
 fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
-    let spent = Spent::of(tally).and(now.spent_by_others);
-    let money = limits.max_cost_usd.is_some_and(|limit| spent.cost_usd >= limit);
-    let tokens = limits.max_tokens.is_some_and(|limit| spent.tokens >= limit);
-    let time = limits.max_duration.is_some_and(|limit| now.running >= limit);
-    match (money || tokens, time, tally.unproven) {
-        (true, _, false) => Some(Outcome::BudgetReached),
-        (true, _, true) => Some(Outcome::BudgetUnproven),
-        (false, true, false) => Some(Outcome::DurationReached),
-        (false, true, true) => Some(Outcome::DurationUnproven),
-        (false, false, _) => None,
-    }
+    let used = Used { spent: tally.spent().and(now.spent_by_others), seconds: now.running.as_secs_f64() };
+    limits.budget.reached(&used).map(|limit| limit.outcome(tally.unproven))
 }
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.

@@ -9,6 +9,7 @@ use regex::Regex;
 use super::agent::Agent;
 use super::attempt::Start;
 use super::board::Board;
+use super::budget::Limit;
 use super::context::Context;
 use super::event::Unwritten;
 use super::fact::Fact;
@@ -415,7 +416,7 @@ impl Loop<'_> {
 
     /// When the loop's own time is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let max = self.job.limits.max_duration?;
+        let max = duration::of_seconds(self.job.limits.budget.get(Limit::Duration)?);
         Some(self.started + max.saturating_sub(self.elapsed_before))
     }
 

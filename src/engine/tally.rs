@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::budget::{Spent, Used};
 use super::outcome::Ended;
 use super::policy::{may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
@@ -340,6 +341,21 @@ impl Tally {
             self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());
             self.validation_undecided = false;
         }
+    }
+
+    /// What this loop has spent.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        Spent {
+            cost_usd: self.cost_usd.unwrap_or_default(),
+            tokens: self.input_tokens.saturating_add(self.output_tokens),
+        }
+    }
+
+    /// What this loop has used up.
+    #[must_use]
+    pub fn used(&self) -> Used {
+        Used { spent: self.spent(), seconds: self.elapsed_seconds }
     }
 
     /// Books what an agent has cost.

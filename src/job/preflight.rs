@@ -9,20 +9,25 @@ use super::Refused;
 use super::agent_choice::{
     CheckedFilters, Choice, check_program, ladder, ours, timeouts, wishes_of_call, with_wishes,
 };
-use super::workspace::Workspace;
+use super::ready::Ready;
+use super::variables::agent_env;
+use super::workspace::{Call, Workspace};
 use crate::agent::command::program;
 use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::agent::preset::Preset;
 use crate::engine::agent::CommandLine;
+use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::settings::{Origin, Settings, Verb};
+use crate::settings::{Origin, Resolved, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
-pub(crate) struct Preflight {
+pub(crate) struct Preflight<'a> {
+    /// Which loop.
+    pub(crate) call: Call<'a>,
     /// What ends it.
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
@@ -38,23 +43,20 @@ enum Chosen {
     Command(CommandLine),
 }
 
-impl Preflight {
+impl<'a> Preflight<'a> {
     /// For a loop with the agent of the settings. `limit` is the number on the command line.
     ///
     /// # Errors
     /// When the agent is not there, a budget could not be kept, or something does not compile.
-    pub(crate) fn of_settings(workspace: &Workspace, limit: Option<u64>) -> anyhow::Result<Self> {
-        let Workspace { project, settings } = workspace;
+    pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
+        let Workspace { project, settings } = call.workspace;
         let choice = Choice::of(settings, project)?;
         choice.check_installed(settings, project)?;
         check_budget(settings, choice.name(), choice.reports_cost(settings))?;
         let done_pattern = done_pattern(settings)?;
         let filters = choice.compile(settings, project)?;
-        Ok(Self {
-            limits: limits(limit, settings),
-            done_pattern,
-            agent: Chosen::Preset(Box::new((choice, filters))),
-        })
+        let agent = Chosen::Preset(Box::new((choice, filters)));
+        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
     }
 
     /// For a loop whose agent is a command line.
@@ -62,16 +64,17 @@ impl Preflight {
     /// # Errors
     /// As with [`Preflight::of_settings`].
     pub(crate) fn of_command(
-        workspace: &Workspace,
+        call: Call<'a>,
         limit: Option<u64>,
         command: CommandLine,
     ) -> anyhow::Result<Self> {
-        let Workspace { project, settings } = workspace;
+        let Workspace { project, settings } = call.workspace;
         let preset = command_of_call(&command, settings)?.0;
         check_program(program(&command), preset, "the line 'agent:'", settings, project)?;
         check_budget(settings, command.name(), preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
-        Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
+        let agent = Chosen::Command(command);
+        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
     }
 
     /// The models of the agent to choose from for tasks, the smallest first; none where nobody has named any.
@@ -113,33 +116,37 @@ impl Preflight {
         }
     }
 
-    /// The agent, ready to run in `project`, which may be a work tree of the workspace. `env` is what it gets on top of our
-    /// environment, `mark` the run mark.
+    /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` what its agent gets besides the
+    /// variables that all agents get.
     ///
     /// # Errors
     /// When a filter of a preset does not compile.
-    pub(crate) fn factory(
+    pub(crate) fn ready(
         &self,
-        workspace: &Workspace,
-        project: &Project,
-        env: Vec<(OsString, OsString)>,
-        mark: &str,
-    ) -> Result<Factory, Refused> {
-        let settings = &workspace.settings;
-        match &self.agent {
+        project: &'a Project,
+        run: &str,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Ready<'a>, Refused> {
+        let Workspace { project: own, settings } = self.call.workspace;
+        let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let agent = match &self.agent {
             Chosen::Preset(preset) => {
                 let (choice, filters) = (**preset).clone();
-                let (root, elsewhere) =
-                    (workspace.project.root(), project.root() != workspace.project.root());
-                let choice = if elsewhere { choice.rooted_at(root) } else { choice };
-                Ok(choice.agent(filters, settings, project, env, mark))
+                let elsewhere = project.root() != own.root();
+                let choice = if elsewhere { choice.rooted_at(own.root()) } else { choice };
+                choice.agent(filters, settings, project, env, run)
             }
             Chosen::Command(command) => {
-                let launch = launch(project, settings, env, mark);
+                let launch = launch(project, settings, env, run);
                 let wishes = wishes_of_call(settings);
-                Ok(Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?)
+                Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?
             }
-        }
+        };
+        let (name, launch) = (agent.name().to_owned(), agent.launch().clone());
+        Ok(Ready {
+            done_pattern: self.done_pattern.clone(),
+            ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent)
+        })
     }
 }
 
@@ -183,9 +190,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),
         idle: unless_zero(settings.idle_threshold),
-        max_duration: settings.max_duration,
-        max_cost_usd: settings.max_cost,
-        max_tokens: settings.max_tokens,
+        budget: Budget::of(|limit| settings.amount(limit.row().key)),
         max_limit_wait: settings.max_limit_wait,
         free_space_floor: settings.free_space_floor,
     }
@@ -196,7 +201,11 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
 pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limits {
     let named = limits(None, settings);
     let mut changed = own.clone();
-    for row in settings.rows().filter(|row| row.origin != Origin::Default) {
+    let is_named = |row: &&Resolved| row.origin != Origin::Default;
+    changed.budget = Budget::of(|limit| {
+        settings.row(limit.row().key).filter(is_named).map_or(&own.budget, |_| &named.budget).get(limit)
+    });
+    for row in settings.rows().filter(is_named) {
         match row.setting.key {
             "loop.max_iterations" => changed.max_iterations = named.max_iterations,
             // Who is tried again by those is the task, or nobody.
@@ -209,9 +218,6 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
                 (changed.breaker, changed.on_failure) = (named.breaker, named.on_failure);
             }
             "completion.idle_threshold" => changed.idle = named.idle,
-            "loop.max_duration" => changed.max_duration = named.max_duration,
-            "loop.max_cost" => changed.max_cost_usd = named.max_cost_usd,
-            "loop.max_tokens" => changed.max_tokens = named.max_tokens,
             "loop.max_limit_wait" => changed.max_limit_wait = named.max_limit_wait,
             "loop.free_space_floor" => changed.free_space_floor = named.free_space_floor,
             _ => {}
@@ -222,7 +228,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
 
 /// A budget in money needs an agent that says what it costs.
 fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
-    if settings.max_cost.is_some() && !reports_cost {
+    if settings.amount(Limit::Cost.row().key).is_some() && !reports_cost {
         bail!(
             "agent '{agent}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
              set AGENT_USAGE_CMD and AGENT_USAGE_PARSER"
@@ -243,4 +249,19 @@ fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
         })
     };
     settings.done_pattern.as_ref().map(compile).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::table::TABLE;
+
+    #[test]
+    fn every_limit_has_a_setting_that_resume_can_raise_by_its_flag() {
+        for limit in Limit::ALL {
+            let setting = TABLE.iter().find(|setting| setting.key == limit.row().key).unwrap();
+            assert!(setting.can_be_raised(), "{limit:?}");
+            assert_eq!(setting.flag.as_ref().unwrap().long, limit.row().flag);
+        }
+    }
 }

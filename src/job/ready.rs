@@ -4,18 +4,16 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
-use super::preflight::{Preflight, launch};
+use super::preflight::launch;
 use super::resume::{Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
-use super::workspace::Workspace;
+use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
-use crate::agent::factory::Factory;
-use crate::cli::LoopFlags;
 use crate::engine::agent::Agent;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, News, Sink};
@@ -29,16 +27,17 @@ use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
 use crate::engine::stop::Ask;
 use crate::engine::validator::Validator;
+use crate::files::FileError;
 use crate::git::{self, left_locks};
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::config_watch::WatchedConfig;
+use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
 use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::{Extent, Found, Setup};
-use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::digest::sha256_of_words;
@@ -47,34 +46,27 @@ use crate::text::timestamp;
 use crate::view::View;
 use crate::view::plain::Frame;
 
-/// A loop that is ready but for its records.
+/// A loop that is ready but for its work and its records: what all loops have in common, with the fields that differ for verbs
+/// to set.
 pub(crate) struct Ready<'a> {
-    /// Where things are.
+    /// What starts it.
+    pub(crate) call: Call<'a>,
+    /// Where things are: in the workspace of the call, or in a work tree or a folder of its own.
     pub(crate) project: &'a Project,
-    /// Which settings hold.
-    pub(crate) settings: &'a Settings,
     /// The loop's name.
     pub(crate) name: String,
-    /// What starts such a loop.
-    pub(crate) verb: Verb,
     /// What ends it.
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
     pub(crate) done_pattern: Option<Regex>,
-    /// Unique id of this run, see [`run_id`].
+    /// Unique id of this run, see [`run_id`]: the run mark of its agent.
     pub(crate) run: String,
     /// Whether it goes on where the last one was cut off.
     pub(crate) resume: Resume,
-    /// It goes on also where an agent has changed files of settings.
-    pub(crate) accepts_config: bool,
-    /// What to call who works.
+    /// What to call its agent.
     pub(crate) agent_name: String,
-    /// The words that it is started with, without secrets; `None`: the worker has them.
-    pub(crate) agent_words: Option<Vec<String>>,
-    /// Who works.
+    /// Its agent.
     pub(crate) agent: Box<dyn Agent + 'a>,
-    /// What on.
-    pub(crate) source: Box<dyn Source + 'a>,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
     /// Counts as part of the work tree wherever it lies.
@@ -83,14 +75,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) board: Board,
     /// Its turn among other loops.
     pub(crate) ticket: Option<Ticket>,
-    /// The ralph dir of the command line that started it, where that is not the loop's own.
-    pub(crate) started_from: Option<PathBuf>,
-    /// What a worker is set up with.
-    pub(crate) worker: Option<Worker>,
-    /// The done pattern as the user wrote it.
-    pub(crate) done_words: Option<String>,
-    /// Longest time without a sign of life; `None`: as the settings say.
-    pub(crate) inactivity: Option<Duration>,
+    /// How it is set up, for those who look at it; the files that its work and its settings come from are added when it starts.
+    pub(crate) setup: Setup,
     /// The command line that takes the loop up again, where that is not the one that it was started with.
     pub(crate) argv: Option<Vec<String>>,
     /// When the loop began, where it did so in an earlier process.
@@ -104,38 +90,40 @@ pub(crate) struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// A loop of its own in this workspace, validated as the settings say.
+    /// A loop of its own whose agent has this name and is started so, validated as the settings say.
     #[must_use]
     pub(crate) fn new(
-        workspace: &'a Workspace,
-        verb: Verb,
-        preflight: &Preflight,
-        (agent, run): (Factory, String),
-        source: impl Source + 'a,
+        call: Call<'a>,
+        project: &'a Project,
+        limits: Limits,
+        (agent_name, launch): (String, &Launch),
+        agent: impl Agent + 'a,
     ) -> Self {
-        let Workspace { project, settings } = workspace;
+        let settings = &call.workspace.settings;
+        let words = launch.command_line().map(|word| settings.secrets.word(&word.to_string_lossy()));
+        let validation = validation(settings).map(|command| settings.secrets.word(command));
         Self {
+            call,
             project,
-            settings,
-            name: mode(verb).to_owned(),
-            verb,
-            limits: preflight.limits.clone(),
-            done_pattern: preflight.done_pattern.clone(),
-            run,
+            name: call.mode().to_owned(),
+            limits,
+            done_pattern: None,
+            run: launch.mark.clone(),
             resume: Resume::No,
-            accepts_config: false,
-            validator: validator(settings, agent.launch()),
-            agent_name: agent.name().to_owned(),
-            agent_words: Some(words(agent.launch(), &settings.secrets)),
+            agent_name,
             agent: Box::new(agent),
-            source: Box::new(source),
+            validator: validator(settings, launch),
             plan: project.implementation_plan(),
             board: Board::default(),
             ticket: None,
-            started_from: None,
-            worker: None,
-            done_words: settings.done_pattern.clone(),
-            inactivity: None,
+            setup: Setup {
+                verb: call.verb.words().to_owned(),
+                done_pattern: settings.done_pattern.clone(),
+                inactivity_timeout: Some(settings.inactivity_timeout.as_secs_f64()),
+                agent_digest: Some(digest(words)),
+                validation_digest: Some(digest(validation.into_iter())),
+                ..Setup::default()
+            },
             argv: None,
             started: None,
             person: None,
@@ -144,28 +132,38 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// Runs the only loop of this process, as its flags say, and answers its exit code.
-    pub(crate) fn run(self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
-        self.run_to_end(flags, frame).map(|end| end.outcome.code())
+    /// Has every attempt's output written into this folder of the user's, too.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub(crate) fn logs_into(&mut self, folder: Option<&PathBuf>) -> Result<(), FileError> {
+        let folder = folder.map(|folder| LogDir::open(&self.project.cwd().join(folder))).transpose()?;
+        self.sinks.extend(folder.map(|folder| -> Sink<'_> { Box::new(folder) }));
+        Ok(())
     }
 
-    /// The same, and answers how it ended.
-    pub(crate) fn run_to_end(mut self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<End> {
+    /// Runs the only loop of this process, as its flags say, and answers its exit code.
+    pub(crate) fn run(self, source: impl Source + 'a, frame: Frame) -> anyhow::Result<u8> {
+        self.run_to_end(source, frame).map(|end| end.outcome.code())
+    }
+
+    /// Runs the only loop of this process, as its flags say, and answers how it ended.
+    pub(crate) fn run_to_end(mut self, source: impl Source + 'a, frame: Frame) -> anyhow::Result<End> {
+        let Call { workspace: Workspace { settings, .. }, verb, flags } = self.call;
         if let Some(name) = &flags.name {
             self.name.clone_from(name);
         }
         if flags.resume {
             self.resume = Resume::Asked;
         }
-        self.accepts_config = flags.accept_config;
         let inbox = Arc::new(Inbox::default());
         Signals::listen()?.join(&inbox);
-        let mut view = View::start(flags.json, flags.quiet, frame.for_reader(self.verb.words()))?;
-        for warning in &self.settings.warnings {
+        let mut view = View::start(flags.json, flags.quiet, frame.for_reader(verb.words()))?;
+        for warning in &settings.warnings {
             view.warn(warning);
         }
-        let notifier = notifier(self.project, self.settings);
-        let end = Ready { notifier: Some(&notifier), ..self }.run_as(&mut view, &inbox)?;
+        let notifier = notifier(self.project, settings);
+        let end = Ready { notifier: Some(&notifier), ..self }.run_as(source, &mut view, &inbox)?;
         notifier.finish(|| is_hurried(&inbox));
         while let Some(word) = notifier.word() {
             view.warn(&word);
@@ -175,15 +173,20 @@ impl<'a> Ready<'a> {
     }
 
     /// Opens the records and runs the loop to its end.
-    pub(crate) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox>) -> anyhow::Result<End> {
-        let project = self.project;
+    pub(crate) fn run_as(
+        mut self,
+        source: impl Source + 'a,
+        view: &mut View,
+        inbox: &Arc<Inbox>,
+    ) -> anyhow::Result<End> {
+        let Self { call: Call { workspace: Workspace { settings, .. }, verb, flags }, project, .. } = self;
         let identity = LoopIdentity {
             run: self.run.clone(),
             name: std::mem::take(&mut self.name),
-            mode: mode(self.verb).to_owned(),
+            mode: self.call.mode().to_owned(),
             agent: std::mem::take(&mut self.agent_name),
         };
-        let setup = self.setup();
+        let setup = self.setup(&source);
         // Looked at first: a refused start leaves no session log.
         let mut before = recovery::read(project, &identity.name, Extent::Whole);
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
@@ -193,14 +196,14 @@ impl<'a> Ready<'a> {
             Found::State(state) => state.last_at_work(),
             _ => None,
         });
-        let resumed = resume(self.resume, before, project, &identity, &setup, self.accepts_config)?;
+        let resumed = resume(self.resume, before, project, &identity, &setup, flags.accept_config)?;
         let watch = watch_requests(inbox)?;
-        let secrets = &self.settings.secrets;
+        let secrets = &settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
         let mut recorder = Recorder::open(project, &identity, setup, self.limits.max_iterations, &argv)?;
         // Until the loop has ended.
         let _housekeeping =
-            (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(self.settings)));
+            (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(settings)));
         if let Some(started) = self.started {
             recorder.began(started);
         }
@@ -237,8 +240,8 @@ impl<'a> Ready<'a> {
         let _ = watch.send(Arc::clone(&requests));
         let recorder = RefCell::new(recorder);
 
-        let hooks = Hooks::start(&self.settings.hooks, launch(project, self.settings, Vec::new(), &self.run));
-        let (notifier, started) = (self.notifier, (self.verb.words(), self.limits.budget()));
+        let hooks = Hooks::start(&settings.hooks, launch(project, settings, Vec::new(), &self.run));
+        let (notifier, started) = (self.notifier, (verb.words(), self.limits.budget));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
         sinks.insert(0, Box::new(&recorder));
@@ -263,9 +266,9 @@ impl<'a> Ready<'a> {
             limits: self.limits,
             tally,
             recovered,
-            delay: self.settings.delay,
+            delay: settings.delay,
             done_pattern: self.done_pattern,
-            source: self.source,
+            source: Box::new(source),
             validator: self.validator,
             agent: self.agent,
             worktree: Box::new(GitWorktree::new(project, self.plan)),
@@ -283,35 +286,19 @@ impl<'a> Ready<'a> {
         Ok(end)
     }
 
-    /// How the loop is set up, for those who look at it.
-    fn setup(&mut self) -> Setup {
-        let file = self.source.file();
-        let prompt_file = file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        let has_front_matter = self.verb == Verb::Run;
-        let front_matter = prompt_file.clone().filter(|_| has_front_matter);
-        let config = self.settings.files.iter().cloned().map(WatchedConfig::new);
-        let digest = |words: Vec<String>| sha256_of_words(words.iter().map(String::as_str));
-        let validation = self.settings.validation_command.as_deref().filter(|_| self.validator.is_some());
-        let validation = validation.map(|command| self.settings.secrets.word(command));
-        Setup {
-            verb: self.verb.words().to_owned(),
-            prompt_file,
-            done_pattern: self.done_words.take(),
-            inactivity_timeout: Some(
-                self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
-            ),
-            started_from: self.started_from.take(),
-            agent_digest: self.agent_words.take().map(digest),
-            validation_digest: Some(digest(validation.into_iter().collect())),
-            config: config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect(),
-            worker: self.worker.take().map(Box::new),
-        }
+    /// How the loop is set up, with the files that its work and its settings come from.
+    fn setup(&mut self, source: &dyn Source) -> Setup {
+        let prompt_file = source.file().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let front_matter = prompt_file.clone().filter(|_| self.call.verb == Verb::Run);
+        let config = self.call.workspace.settings.files.iter().cloned().map(WatchedConfig::new);
+        let config = config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect();
+        Setup { prompt_file, config, ..std::mem::take(&mut self.setup) }
     }
 }
 
-/// What is started, without the secrets in it.
-fn words(launch: &Launch, secrets: &Redactor) -> Vec<String> {
-    launch.command_line().map(|word| secrets.word(&word.to_string_lossy())).collect()
+/// Tells whether words are the same, without keeping them.
+fn digest(words: impl Iterator<Item = String>) -> String {
+    sha256_of_words(words.collect::<Vec<_>>().iter().map(String::as_str))
 }
 
 /// Reports what came of something beside the loop when the loop is over.
@@ -368,17 +355,17 @@ pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
     hidden.err().map(|error| format!("ralph's own files may show up in git status: {error}"))
 }
 
+/// The command that proves the work, as the settings have it.
+fn validation(settings: &Settings) -> Option<&str> {
+    settings.validation_command.as_deref().filter(|_| settings.validation_enabled)
+}
+
 /// What the settings say about proving the work; it runs where the agent does.
-pub(crate) fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
-    let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
+fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
+    let command = validation(settings)?;
     let shown = settings.secrets.word(command);
     let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
     Some(Box::new(command))
-}
-
-/// What prompts and records call a loop of this verb.
-fn mode(verb: Verb) -> &'static str {
-    verb.words().rsplit(' ').next().unwrap_or_default()
 }
 
 /// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.

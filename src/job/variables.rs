@@ -3,24 +3,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use super::workspace::Call;
 use crate::agent::TOTAL;
 use crate::engine::policy::Limits;
 use crate::project::Project;
-use crate::settings::Settings;
 use crate::source::prompt_file::MAX_ITERATIONS;
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.
 #[must_use]
-pub(crate) fn prompt_names(
-    mode: &str,
-    limits: &Limits,
-    project: &Project,
-    settings: &Settings,
-) -> BTreeMap<String, String> {
+pub(crate) fn prompt_names(call: Call<'_>, limits: &Limits, project: &Project) -> BTreeMap<String, String> {
+    let settings = &call.workspace.settings;
     let mut names = settings.variables.clone();
     let limit = limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
     names.extend([
-        ("MODE".to_owned(), mode.to_owned()),
+        ("MODE".to_owned(), call.mode().to_owned()),
         ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
         ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
         (MAX_ITERATIONS.to_owned(), limit),
@@ -30,15 +26,11 @@ pub(crate) fn prompt_names(
 
 /// What agents get on top of our own environment.
 #[must_use]
-pub(crate) fn agent_env(
-    mode: &str,
-    limits: &Limits,
-    project: &Project,
-    settings: &Settings,
-) -> Vec<(OsString, OsString)> {
+pub(crate) fn agent_env(call: Call<'_>, limits: &Limits, project: &Project) -> Vec<(OsString, OsString)> {
+    let settings = &call.workspace.settings;
     let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
-        ("RALPH_MODE".into(), mode.into()),
+        ("RALPH_MODE".into(), call.mode().into()),
         ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
         ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
         (TOTAL.into(), limits.max_iterations.unwrap_or_default().to_string().into()),

@@ -26,6 +26,24 @@ pub(crate) struct Workspace {
     pub(crate) settings: Settings,
 }
 
+/// A verb that runs a loop: which one, where, and with which flags.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// Where, and under which settings.
+    pub(crate) workspace: &'a Workspace,
+    /// Which verb.
+    pub(crate) verb: Verb,
+    /// What stands on its command line.
+    pub(crate) flags: &'a LoopFlags,
+}
+
+impl Call<'_> {
+    /// What prompts and records call such a loop.
+    pub(crate) fn mode(self) -> &'static str {
+        self.verb.words().rsplit(' ').next().unwrap_or_default()
+    }
+}
+
 /// Finds the project around the current directory.
 pub(crate) fn locate(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
     let cwd = std::env::current_dir()
@@ -133,6 +151,11 @@ fn open_for(
 }
 
 impl Workspace {
+    /// The call of this verb, for which the workspace was opened.
+    pub(crate) fn called<'a>(&'a self, verb: Verb, flags: &'a LoopFlags) -> Call<'a> {
+        Call { workspace: self, verb, flags }
+    }
+
     fn find_secrets(&mut self) {
         let (secrets, warnings) = secrets::redactor(&self.settings, &BTreeMap::new(), &self.project);
         self.settings.secrets = secrets;

@@ -3,10 +3,10 @@
 use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::budget::Budget;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, LoopEnded};
 use crate::engine::outcome::{Ended, Outcome, Status};
-use crate::engine::policy::Budget;
 use crate::record::event_line::{line_of, to_line};
 use crate::settings::notify::Moment;
 use crate::tell::words;

@@ -16,9 +16,9 @@ mod webhook;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::engine::budget::Budget;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
-use crate::engine::policy::Budget;
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::notify::{Moment, NotifySettings, Target};

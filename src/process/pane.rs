@@ -179,7 +179,8 @@ impl Pane {
             return Ok(found);
         }
         let _ = opened.take_back();
-        let lives = handle.map_or(Ok(wrapper.is_none()), |wrapper| wrapper.ends_by(Instant::now()).map(Not::not));
+        let lives =
+            handle.map_or(Ok(wrapper.is_none()), |wrapper| wrapper.ends_by(Instant::now()).map(Not::not));
         if lives.map_err(&failed)? {
             return Err(PaneError::NeverCame { folder: folder.to_owned(), seconds: limit.as_secs() });
         }

@@ -10,11 +10,12 @@ use chrono::{DateTime, Datelike as _, FixedOffset, Local};
 
 use super::event_line::EventLine;
 use super::state::State;
+use crate::engine::budget::Spent;
 use crate::engine::event::{LoopIdentity, Stamped, Unwritten};
 use crate::engine::fact::{Fact, WaitReason, Word};
 use crate::engine::hindsight::Next;
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, Now, Spent};
+use crate::engine::policy::{Limits, Now};
 use crate::engine::report::Signal;
 use crate::engine::tally::{Last, Tally};
 use crate::process::identity::ProcessIdentity;
@@ -106,7 +107,7 @@ impl Replayed {
     /// What it has spent.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        Spent::of(&self.state.tally)
+        self.state.tally.spent()
     }
 
     /// The other loops that share its budget have spent this much until the next line.

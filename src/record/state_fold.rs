@@ -38,7 +38,7 @@ impl State {
         Some(match fact {
             Fact::LoopStarted { limits, max_iterations, max_retries, tally, .. } => {
                 if let Some(limits) = limits {
-                    self.budget = limits.budget();
+                    self.budget = limits.budget.into();
                 }
                 (self.max_iterations, self.max_retries) = (*max_iterations, *max_retries);
                 self.tally = tally.as_deref().cloned().unwrap_or_default();

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::state::{AtTask, Pending, State};
+use crate::engine::budget::Budget;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
-use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::process::identity::ProcessIdentity;
 

@@ -1,5 +1,6 @@
 //! Lays the sources of settings over each other, the weakest first.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::setting::{Setting, ValueKind};
@@ -142,6 +143,13 @@ impl Values {
         read: impl Fn(&Resolved) -> Result<T, SettingsError>,
     ) -> Result<T, SettingsError> {
         read(self.row(key))
+    }
+
+    /// The amounts of all settings that `resume` can raise, by their keys.
+    pub(super) fn amounts(&self) -> Result<BTreeMap<&'static str, f64>, SettingsError> {
+        let amount = |row: &Resolved| Ok((row.setting.key, row.amount()?));
+        let limits = self.0.iter().filter(|row| row.setting.can_be_raised() && !row.value.is_empty());
+        limits.map(amount).collect()
     }
 
     /// A value where there is one, read by `read`.

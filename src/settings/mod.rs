@@ -78,12 +78,6 @@ pub struct Settings {
     pub max_consecutive_errors: u32,
     /// Iterations in a row without a change that end the loop, 0 for never.
     pub idle_threshold: u32,
-    /// Longest time for the loop as a whole.
-    pub max_duration: Option<Duration>,
-    /// Money that may be spent, in US dollars.
-    pub max_cost: Option<f64>,
-    /// Tokens that may be used.
-    pub max_tokens: Option<u64>,
     /// Regular expression over the assistant's text that ends the loop.
     pub done_pattern: Option<String>,
     /// Pause between two iterations.
@@ -138,6 +132,8 @@ pub struct Settings {
     pub near_misses: Vec<NearMiss>,
     /// What the project itself says about settings that need trust, whether it is trusted or not.
     pub of_project: Vec<OfProject>,
+    /// By the keys of settings.
+    amounts: BTreeMap<&'static str, f64>,
     rows: Vec<Resolved>,
 }
 
@@ -207,9 +203,7 @@ impl Settings {
             stop_on_error: stop_on_error(&values)?,
             max_consecutive_errors: values.get("monitoring.max_consecutive_errors", Resolved::count)?,
             idle_threshold: values.get("completion.idle_threshold", Resolved::count)?,
-            max_duration: values.maybe("loop.max_duration", Resolved::duration)?,
-            max_cost: values.maybe("loop.max_cost", Resolved::money)?,
-            max_tokens: values.maybe("loop.max_tokens", Resolved::count)?,
+            amounts: values.amounts()?,
             done_pattern: values.text("loop.done_pattern"),
             delay: values.maybe("loop.delay", Resolved::duration_or_zero)?.unwrap_or_default(),
             validation_enabled: values.get("validation.enabled", Resolved::switch)?,
@@ -250,6 +244,12 @@ impl Settings {
             of_project,
             rows: values.into_rows(),
         })
+    }
+
+    /// How much a setting that `resume` can raise allows: in US dollars, in seconds, or a number; `None` for no limit.
+    #[must_use]
+    pub fn amount(&self, key: &str) -> Option<f64> {
+        self.amounts.get(key).copied()
     }
 
     /// The setting of this key, with its value and origin.

@@ -79,6 +79,16 @@ impl Resolved {
         })
     }
 
+    /// How much of something, by the kind of the setting.
+    #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
+    pub(super) fn amount(&self) -> Result<f64, SettingsError> {
+        match self.setting.kind {
+            ValueKind::Money => self.money(),
+            ValueKind::Duration => Ok(self.duration()?.as_secs_f64()),
+            _ => Ok(self.count::<u64>()? as f64),
+        }
+    }
+
     /// An amount of bytes; `None`: no limit.
     pub(super) fn size(&self) -> Result<Option<u64>, SettingsError> {
         let size = bytes::parse(&self.value);

@@ -122,6 +122,8 @@ pub struct Flag {
     pub heading: Option<&'static str>,
     /// What `--help` says about it. The default comes behind it.
     pub help: &'static str,
+    /// What `resume --help` says about it, where `resume` can raise the setting for a loop that has ended; else empty.
+    pub raised: &'static str,
     /// Every verb that looks at a project has it, not only those that run loops.
     pub everywhere: bool,
 }
@@ -154,6 +156,12 @@ impl Setting {
         other.map_or(self.default, |(_, value)| value)
     }
 
+    /// Whether `resume` can raise it.
+    #[must_use]
+    pub fn can_be_raised(&self) -> bool {
+        self.flag.as_ref().is_some_and(|flag| !flag.raised.is_empty())
+    }
+
     /// A value for people: where there is none, what that means.
     #[must_use]
     pub fn in_words<'a>(&self, value: &'a str) -> &'a str {
@@ -183,7 +191,7 @@ impl Setting {
 impl Flag {
     /// A general option of the verbs that run loops.
     pub(super) const GENERAL: Self =
-        Self { long: "", short: None, value: "", heading: None, help: "", everywhere: false };
+        Self { long: "", short: None, value: "", heading: None, help: "", raised: "", everywhere: false };
     /// One for what ends or holds a loop.
     pub(super) const STOPPING: Self = Self { heading: Some("When to stop or wait"), ..Self::GENERAL };
 }

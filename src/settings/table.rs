@@ -274,6 +274,7 @@ pub const TABLE: &[Setting] = &[
             long: "--max-duration",
             value: "D",
             help: "End the loop after this much time",
+            raised: "For a loop that has ended: as much time in all",
             ..Flag::STOPPING
         }),
         empty: "no limit",
@@ -289,6 +290,7 @@ pub const TABLE: &[Setting] = &[
             long: "--max-cost",
             value: "USD",
             help: "Begin no iteration when this much money is spent, in US dollars",
+            raised: "For a loop that has ended: as much money in all, in US dollars",
             ..Flag::STOPPING
         }),
         empty: "no limit",
@@ -304,6 +306,7 @@ pub const TABLE: &[Setting] = &[
             long: "--max-tokens",
             value: "N",
             help: "Begin no iteration when this many tokens are used",
+            raised: "For a loop that has ended: as many tokens in all",
             ..Flag::STOPPING
         }),
         empty: "no limit",
@@ -319,6 +322,7 @@ pub const TABLE: &[Setting] = &[
             long: "--max-limit-wait",
             value: "D",
             help: "Longest wait for a usage limit to pass, or for an overloaded provider",
+            raised: "For a loop that has ended: wait so long at most for a usage limit",
             ..Flag::STOPPING
         }),
         default: "6h",

@@ -3,10 +3,11 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::words::{PAUSED, QUEUED};
+use crate::engine::budget::Budget;
 use crate::engine::event::Stamped;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::{Budget, Limits};
+use crate::engine::policy::Limits;
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
 use crate::text::line::one_line;
@@ -152,7 +153,7 @@ impl Seen {
 
     /// What it may use up besides iterations.
     pub(crate) fn budget(&self) -> Budget {
-        self.limits.as_ref().map(Limits::budget).unwrap_or_default()
+        self.limits.as_ref().map(|limits| limits.budget).unwrap_or_default()
     }
 
     /// What this run has cost, in US dollars.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::{Budget, Spent, named_reset};
+use crate::engine::policy::named_reset;
 use crate::engine::tally::{Last, Tally};
 use crate::text::duration;
 
@@ -119,15 +120,39 @@ fn logs(name: &str, run: Option<&str>) -> String {
     format!("ralph logs {name} --agent{run}")
 }
 
-/// The flags with which a loop that has used up its budget, or has no patience for a usage limit, can go on; `None` where it
-/// needs none.
+/// The flags with which a loop that has used up its budget, or has no patience for a usage limit, can go on: twice of what is
+/// used up, or of all of that kind where other loops have used it up as well; `None` where it needs none.
 pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> Option<String> {
-    match outcome {
-        Outcome::DurationReached | Outcome::DurationUnproven => longer(tally, budget),
-        Outcome::BudgetReached | Outcome::BudgetUnproven => raised(tally, budget),
-        Outcome::LimitTooFar => patient(tally, Utc::now()),
-        _ => None,
+    if outcome == Outcome::LimitTooFar {
+        return patient(tally, Utc::now());
     }
+    let used = tally.used();
+    let is_meant = |limit: &Limit| [false, true].map(|unproven| limit.outcome(unproven)).contains(&outcome);
+    let meant = Limit::ALL.into_iter().filter(is_meant).filter_map(|limit| Some((limit, budget.get(limit)?)));
+    let (reached, others): (Vec<_>, Vec<_>) =
+        meant.partition(|(limit, amount)| (limit.row().used)(&used) >= *amount);
+    let raised = if reached.is_empty() { others } else { reached };
+    let flag = |(limit, amount): (Limit, f64)| {
+        Some(format!(
+            "{} {}",
+            limit.row().flag,
+            twice(limit.row().unit, amount.max((limit.row().used)(&used)))?
+        ))
+    };
+    let flags: Vec<String> = raised.into_iter().filter_map(flag).collect();
+    (!flags.is_empty()).then(|| flags.join(" "))
+}
+
+/// Twice an amount, as a flag has it; `None` for a time that no clock can tell.
+fn twice(unit: Unit, amount: f64) -> Option<String> {
+    Some(match unit {
+        Unit::Dollars => dollars(amount * 2.0),
+        Unit::Count(_) => format!("{:.0}", (amount * 2.0).max(1.0)),
+        Unit::Seconds => {
+            let whole = Duration::try_from_secs_f64(amount.mul_add(2.0, 0.5)).ok()?.as_secs().max(1);
+            duration::format(Duration::from_secs(whole))
+        }
+    })
 }
 
 /// A wait until the usage limit ends, in whole minutes with one to spare; `None` where it has ended, or it is not known when it will.
@@ -136,30 +161,6 @@ fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
     let left = (named_reset(reset, now)? - now).to_std().ok()?;
     let minutes = left.as_secs() / 60 + 2;
     Some(format!("--max-limit-wait {}", duration::format(Duration::from_secs(minutes * 60))))
-}
-
-/// Twice the time.
-fn longer(tally: &Tally, budget: Budget) -> Option<String> {
-    let seconds = budget.max_duration_seconds?.max(tally.elapsed_seconds).mul_add(2.0, 0.5);
-    let whole = Duration::try_from_secs_f64(seconds).ok()?.as_secs().max(1);
-    Some(format!("--max-duration {}", duration::format(Duration::from_secs(whole))))
-}
-
-/// Twice of what is used up, money or tokens; of both, where other loops have used it up as well.
-fn raised(tally: &Tally, Budget { max_cost_usd, max_tokens, .. }: Budget) -> Option<String> {
-    let spent = Spent::of(tally);
-    let (no_money, no_tokens) = (
-        max_cost_usd.is_some_and(|limit| spent.cost_usd >= limit),
-        max_tokens.is_some_and(|limit| spent.tokens >= limit),
-    );
-    let by_others = !no_money && !no_tokens;
-    let money = max_cost_usd.filter(|_| no_money || by_others);
-    let money = money.map(|limit| format!("--max-cost {}", dollars(limit.max(spent.cost_usd) * 2.0)));
-    let tokens = max_tokens.filter(|_| no_tokens || by_others);
-    let tokens =
-        tokens.map(|limit| format!("--max-tokens {}", limit.max(spent.tokens).saturating_mul(2).max(1)));
-    let all: Vec<String> = money.into_iter().chain(tokens).collect();
-    (!all.is_empty()).then(|| all.join(" "))
 }
 
 /// So much money in cents, or in dollars where that is what it is.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::next_step::shell_word;
 use super::worker_status::{self, WorkerSight};
+use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
-use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
 use crate::tell::words::tries_now;
@@ -177,9 +177,9 @@ impl<'a> LoopSnapshot<'a> {
             "project": project,
             "ralph_dir": ralph_dir,
         });
-        object["max_cost_usd"] = state.budget.max_cost_usd.into();
-        object["max_tokens"] = state.budget.max_tokens.into();
-        object["max_duration"] = state.budget.max_duration_seconds.into();
+        for (name, amount) in state.budget.json() {
+            object[name] = amount;
+        }
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
         object["validation_error"] = tally.last_validation_error().into();
@@ -353,11 +353,19 @@ pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
 
 /// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.
 pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
-    let cost = budget.max_cost_usd.map(|cost| format!("${cost:.2}"));
-    let tokens = budget.max_tokens.map(|tokens| format!("{} tokens", count::short(tokens)));
-    let span = budget.max_duration_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let parts: Vec<String> = [cost, tokens, span.map(duration::format)].into_iter().flatten().collect();
+    let amount = |limit: Limit| in_unit(limit.row().unit, budget.get(limit)?);
+    let parts: Vec<String> = Limit::ALL.into_iter().filter_map(amount).collect();
     (!parts.is_empty()).then(|| format!("at most {}", parts.join(" · ")))
+}
+
+/// `$5.00`, `2.0M tokens`, `2h`; `None` for a time that no clock can tell.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+fn in_unit(unit: Unit, amount: f64) -> Option<String> {
+    Some(match unit {
+        Unit::Dollars => format!("${amount:.2}"),
+        Unit::Count(what) => format!("{} {what}", count::short(amount as u64)),
+        Unit::Seconds => duration::format(Duration::try_from_secs_f64(amount).ok()?),
+    })
 }
 
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
@@ -371,14 +379,13 @@ mod tests {
 
     #[test]
     fn a_budget_is_told_where_there_is_one() {
-        let of = |cost, tokens, seconds| {
-            budget(&Budget { max_cost_usd: cost, max_tokens: tokens, max_duration_seconds: seconds })
+        let of = |amounts: &[(Limit, f64)]| {
+            let amount = |limit| amounts.iter().find(|(known, _)| *known == limit).map(|(_, amount)| *amount);
+            budget(&Budget::of(amount))
         };
-        assert_eq!(of(None, None, None), None);
-        assert_eq!(of(Some(5.0), None, None).unwrap(), "at most $5.00");
-        assert_eq!(
-            of(Some(5.0), Some(2_000_000), Some(5400.0)).unwrap(),
-            "at most $5.00 · 2.0M tokens · 1h30m"
-        );
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(Limit::Cost, 5.0)]).unwrap(), "at most $5.00");
+        let all = [(Limit::Cost, 5.0), (Limit::Tokens, 2e6), (Limit::Duration, 5400.0)];
+        assert_eq!(of(&all).unwrap(), "at most $5.00 · 2.0M tokens · 1h30m");
     }
 }

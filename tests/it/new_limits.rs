@@ -124,6 +124,16 @@ fn one_that_was_killed_or_has_reached_its_limit_runs_up_to_the_new_one() {
 }
 
 #[test]
+fn a_ralph_md_that_has_reached_its_limit_runs_up_to_the_new_one() {
+    let scratch = Scratch::new();
+    scratch
+        .write("fix/RALPH.md", "---\nagent: sh -c 'echo on it'\n---\nAt most {{ ralph.max_iterations }}.\n");
+    said(&scratch.run("run fix -n 2"));
+    assert!(said(&scratch.run("resume fix --max-iterations 3")).contains("Done: 1 iterations"));
+    assert_eq!(status(&scratch)["current_iteration"], 3);
+}
+
+#[test]
 fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_one() {
     use crate::policies::{assert_end, attempts, beside, project, prompt, run};
     let scratch = project("complete");

@@ -111,7 +111,10 @@ fn a_log_that_has_lost_attempts_in_a_power_cut_hides_none_from_reports() {
         let report = scratch.run("report --json").stdout;
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         let one = &report["loops"][0];
-        assert_eq!((&one["iterations"], &one["attempts"], &one["end"]), (&5.into(), &5.into(), &"limit".into()));
+        assert_eq!(
+            (&one["iterations"], &one["attempts"], &one["end"]),
+            (&5.into(), &5.into(), &"limit".into())
+        );
         assert_eq!(format!("{:.2}", one["cost_usd"].as_f64().unwrap()), "0.10", "{one}");
     }
 }

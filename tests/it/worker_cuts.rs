@@ -134,7 +134,9 @@ fn a_pane_whose_end_is_booked_is_closed_by_whoever_comes_next() {
 #[test]
 fn a_wrapper_that_ends_before_it_listens_is_not_waited_for() {
     let tmux = Tmux::between(|real, _| {
-        format!(r#"words=(); for word; do words+=("${{word/#__supervise/__gone}}"); done; {real} "${{words[@]}}""#)
+        format!(
+            r#"words=(); for word; do words+=("${{word/#__supervise/__gone}}"); done; {real} "${{words[@]}}""#
+        )
     });
     let began = Instant::now();
     let run = tmux.run(SPAWN);

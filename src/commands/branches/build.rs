@@ -28,7 +28,7 @@ use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
 use crate::job::signals::Signals;
-use crate::job::variables::{agent_env, prompt_names};
+use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::notify::{Counts, Notifier};
 use crate::parallel::{self, Fate};
@@ -51,7 +51,6 @@ use crate::view::report::text;
 use crate::view::screen::Screen;
 
 pub(super) const VERB: &str = "loop build";
-const MODE: &str = "build";
 /// How many branches are built at once, unless the user says.
 const JOBS: usize = 8;
 
@@ -75,7 +74,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         lost.iter().map(|(_, why)| why.as_str()).for_each(remark);
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
-    let preflight = preflight(&workspace, &args.shared, limit)?;
+    let preflight = preflight(workspace.called(Verb::LoopBuild, flags), &args.shared, limit)?;
     // What is wrong with the plan is told before anything is asked of git; what agents of a killed run did to it is put right first.
     if !kept_plan::is_there(project) {
         planned::read(project, settings)?;
@@ -106,7 +105,6 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
-        accepts_config: flags.accept_config,
         run,
         preflight,
         text,
@@ -146,11 +144,9 @@ fn take_project(project: &Project) -> anyhow::Result<Lock> {
 /// What all branches of one build share.
 struct Building<'a> {
     workspace: &'a Workspace,
-    /// Loops go on also where agents have changed files of settings.
-    accepts_config: bool,
     /// Its id; each loop has one of its own besides.
     run: String,
-    preflight: Preflight,
+    preflight: Preflight<'a>,
     text: Text,
     trees: Vec<git::trees::Tree>,
     remote: Option<git::remote::Remote>,
@@ -276,7 +272,7 @@ impl Building<'_> {
         let identity = LoopIdentity {
             run: self.run.clone(),
             name: VERB.to_owned(),
-            mode: MODE.to_owned(),
+            mode: self.preflight.call.mode().to_owned(),
             agent: self.preflight.agent_name().to_owned(),
         };
         let end = json(&identity, code, rows);
@@ -361,21 +357,16 @@ impl Building<'_> {
         let section = &branch.section;
         let run = run_id();
         let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
-        let env = self.env(&tree.project, &section.name);
-        let agent = self.preflight.factory(self.workspace, &tree.project, env, &run)?;
         let mut source = self.source(branch, &tree, &run);
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
-        let ready = Ready {
-            project: &tree.project,
+        let mut ready = Ready {
             name: section.name.clone(),
             resume: Resume::ByItself,
-            accepts_config: self.accepts_config,
             plan: tree.project.branch_plan(),
             board: self.board.join(),
             ticket: Some(ticket),
             notifier: Some(&self.notifier),
-            started_from: Some(self.workspace.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped: &Stamped<'_>| {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
                     self.keep_lock()?;
@@ -383,9 +374,10 @@ impl Building<'_> {
                 row.take(stamped);
                 Ok(())
             })],
-            ..Ready::new(self.workspace, Verb::LoopBuild, &self.preflight, (agent, run), &mut source)
+            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))?
         };
-        let end = ready.run_as(view, &inbox)?;
+        ready.setup.started_from = Some(self.workspace.project.ralph_dir().to_owned());
+        let end = ready.run_as(&mut source, view, &inbox)?;
         let is_done = source.is_done();
         let publisher = source.into_publisher();
         row.commits = publisher.commits();
@@ -420,7 +412,7 @@ impl Building<'_> {
         let section = &branch.section;
         let facts =
             Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
-        let mut names = prompt_names(MODE, &self.preflight.limits, &tree.project, &self.workspace.settings);
+        let mut names = prompt_names(self.preflight.call, &self.preflight.limits, &tree.project);
         names.insert("BRANCH_NAME".to_owned(), section.name.clone());
         Branch::new(
             facts,
@@ -442,9 +434,8 @@ impl Building<'_> {
         Tree::prepare(places, branch, &self.trees, &self.identity, &self.tracked).map(Some)
     }
 
-    fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
-        let mut env = agent_env(MODE, &self.preflight.limits, tree, &self.workspace.settings);
-        env.push(("RALPH_BRANCH".into(), branch.into()));
+    fn env(&self, branch: &str) -> Vec<(OsString, OsString)> {
+        let mut env = vec![("RALPH_BRANCH".into(), branch.into())];
         // An agent that loses its work tree must not find the user's checkout above it.
         let mut ceiling = self.workspace.project.root().join(".worktrees").into_os_string();
         if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {

@@ -16,7 +16,7 @@ use super::target::count;
 use crate::cli::{BranchFlags, LoopBuildArgs, LoopVerb};
 use crate::engine::outcome::Outcome;
 use crate::job::preflight::Preflight;
-use crate::job::workspace::{Workspace, locate};
+use crate::job::workspace::{Call, locate};
 use crate::project::Project;
 use crate::record::lookup;
 use crate::record::state::Extent;
@@ -48,12 +48,12 @@ fn planning_was_cut_off(flags: &BranchFlags) -> anyhow::Result<bool> {
 /// The number of iterations on the command line.
 fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
     let limit = flags.max_iterations.as_deref().map(|word| count(word, "--max-iterations")).transpose()?;
-    Ok(flags.flags.resume_limit.or(limit.and_then(|limit| u64::try_from(limit).ok())))
+    Ok(limit.and_then(|limit| u64::try_from(limit).ok()))
 }
 
 /// What is checked before branches are planned or built.
-fn preflight(workspace: &Workspace, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight> {
-    let mut preflight = Preflight::of_settings(workspace, limit)?;
+fn preflight<'a>(call: Call<'a>, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight<'a>> {
+    let mut preflight = Preflight::of_settings(call, limit)?;
     preflight.limits.failed_end = Outcome::StoppedOnError;
     if flags.unlimited && flags.flags.resume_limit.is_none() {
         preflight.limits.max_iterations = None;

@@ -9,17 +9,15 @@ use crate::cli::BranchFlags;
 use crate::commands::output::remark;
 use crate::commands::plain_loop::require_specs;
 use crate::job::Refused;
-use crate::job::ready::{Ready, run_id};
+use crate::job::ready::run_id;
 use crate::job::resume::Resume;
-use crate::job::variables::{agent_env, prompt_names};
+use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt;
 use crate::settings::Verb;
 use crate::source::planning::Planning;
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::plain::Frame;
-
-const MODE: &str = "plan";
 
 /// `ralph loop plan`.
 pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
@@ -29,12 +27,12 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
-    let preflight = preflight(&workspace, args, limit)?;
+    let preflight = preflight(workspace.called(Verb::LoopPlan, flags), args, limit)?;
     let text = template(args, project, "PROMPT_plan.md", prompt::BRANCH_PLAN);
     if matches!(text, Text::BuiltIn(_)) {
         require_specs(project.root(), settings)?;
     }
-    let names = prompt_names(MODE, &preflight.limits, project, settings);
+    let names = prompt_names(preflight.call, &preflight.limits, project);
     let source = PromptFile::new(text, Plan::None, names, REPLAN_BRANCHES);
     source.read().map_err(Refused::from)?;
     let source =
@@ -43,16 +41,15 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     let before = PlanBefore::of(project);
     let run = run_id();
-    let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
-    env.push(("RALPH_PLAN_FORM".into(), "branches".into()));
-    let agent = preflight.factory(&workspace, project, env, &run)?;
-    let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run.clone()), source);
+    let env = [("RALPH_PLAN_FORM".into(), "branches".into())];
+    let mut ready = preflight.ready(project, &run, env)?;
     let then = ready.validator.take();
     ready.validator = Some(Box::new(PlanCheck { project, settings, before: &before, then }));
-    let ready = Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready };
+    ready.resume = Resume::ByItself;
+    ready.plan = project.branch_plan();
     let kept = before.keep(&run)?;
-    let ended = ready.run(flags, Frame::Blocks);
+    let ended = ready.run(source, Frame::Blocks);
     // Attempts that failed or were cut off are not validated.
     if let Some(notice) = before.take_claims_back().map_err(Error::msg)? {
         remark(&notice);

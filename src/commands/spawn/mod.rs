@@ -70,15 +70,25 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     watching.run(&args.flags)
 }
 
-/// `ralph run NAME` of a worker; `None`: there is none of this name.
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
+/// The worker that the target names; `None`: there is none of this name.
+fn named(args: &RunArgs) -> anyhow::Result<Option<(&str, Loop)>> {
     let name = args.target.as_deref().and_then(|target| target.to_str()).unwrap_or_default();
     if !worker::is_name(name) || args.is_about_tasks() {
         return Ok(None);
     }
     let here = locate(args.flags.place.ralph_dir.as_ref())?;
-    let Some(places) = here.of_worker(name, here.root()) else { return Ok(None) };
-    let Some(found) = Loop::at(places, name) else { return Ok(None) };
+    let found = here.of_worker(name, here.root()).and_then(|places| Loop::at(places, name));
+    Ok(found.map(|found| (name, found)))
+}
+
+/// Whether the target is a worker.
+pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
+    Ok(named(args)?.is_some())
+}
+
+/// `ralph run NAME` of a worker.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    let (name, found) = named(args)?.context("the worker was removed just now")?;
     let state = found.state.map_err(|why| {
         anyhow::anyhow!(
             "{why}, and the events log of the worker's last run does not tell it, either: end what is left of it with \
@@ -113,7 +123,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
         state: Some(&state),
         detaches: false,
     };
-    watching.run(&args.flags).map(Some)
+    watching.run(&args.flags)
 }
 
 fn places(project: &Project, name: &str) -> anyhow::Result<Project> {

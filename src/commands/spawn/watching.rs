@@ -17,19 +17,18 @@ use crate::agent::pane::ready::Screens;
 use crate::agent::worker::{self, WorkerAgent};
 use crate::cli::LoopFlags;
 use crate::commands::output::warn;
-use crate::engine::board::Board;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::job::agent_choice::{ladder, timeouts};
 use crate::job::preflight::limits;
-use crate::job::ready::{Ready, hide_own_files, run_id, validator};
+use crate::job::ready::{Ready, hide_own_files, run_id};
 use crate::job::resume::Resume;
 use crate::job::variables::agent_env;
-use crate::job::workspace::Workspace;
+use crate::job::workspace::{Call, Workspace};
 use crate::process::launch::Launch;
 use crate::process::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use crate::project::Project;
-use crate::record::state::State;
+use crate::record::state::{Setup, State};
 use crate::record::worker::Worker;
 use crate::settings::Verb;
 use crate::source::worker::WorkerPrompt;
@@ -65,7 +64,8 @@ pub(super) struct Watching<'a> {
 impl Watching<'_> {
     /// Runs its loop to the end, and answers the exit code.
     pub(super) fn run(self, flags: &LoopFlags) -> anyhow::Result<u8> {
-        let Self { workspace: Workspace { settings, .. }, project, name, worker, state, .. } = &self;
+        let Self { workspace, project, name, worker, state, .. } = &self;
+        let settings = &workspace.settings;
         let done = match state {
             Some(state) => state.setup.done_pattern.clone(),
             None => settings.done_pattern.clone(),
@@ -80,7 +80,7 @@ impl Watching<'_> {
         if let Some(warning) = hide_own_files(&self.workspace.project) {
             warn(&warning);
         }
-        let run = run_id();
+        let (call, run) = (workspace.called(Verb::Spawn, flags), run_id());
         let limits = Limits {
             max_retries: 0,
             failure_pause: Some(BACK_OFF),
@@ -89,41 +89,29 @@ impl Watching<'_> {
         };
         let has_not_begun = Rc::new(Cell::new(false));
         let pane = Rc::default();
+        let launch = self.launch(call, &limits, &run);
         let agent = WorkerAgent {
             untried: state.is_none().then(|| Rc::clone(&has_not_begun)),
             pane: Rc::clone(&pane),
-            ..self.agent(self.launch(&limits, &run), patterns, timeouts)
+            ..self.agent(launch.clone(), patterns, timeouts)
         };
-        let ready = Ready {
-            project,
-            settings,
-            name: (*name).to_owned(),
-            verb: Verb::Spawn,
-            validator: validator(settings, &agent.launch),
-            limits,
-            done_pattern: None,
-            run: run.clone(),
-            accepts_config: flags.accept_config,
-            resume: if state.is_some() { Resume::Asked } else { Resume::No },
-            agent_name: agent_name(worker),
-            agent_words: None,
-            agent: Box::new(agent),
-            source: Box::new(WorkerPrompt::new(self.prompt.0.clone(), self.prompt.1.clone())),
-            plan: project.implementation_plan(),
-            board: Board::default(),
-            ticket: None,
+        let mut ready = Ready::new(call, project, limits, (agent_name(worker), &launch), agent);
+        ready.name = (*name).into();
+        ready.resume = if state.is_some() { Resume::Asked } else { Resume::No };
+        ready.argv = Some(vec!["ralph".into(), "run".into(), (*name).into()]);
+        ready.started = state.filter(|state| state.was_interrupted()).map(|state| state.started_at);
+        ready.setup = Setup {
+            done_pattern: done,
+            inactivity_timeout: Some(timeouts.inactivity.as_secs_f64()),
             started_from: Some(self.started_from()),
-            worker: Some(kept(worker, &settings.secrets)),
-            done_words: done,
-            inactivity: Some(timeouts.inactivity),
-            argv: Some(vec!["ralph".into(), "run".into(), (*name).into()]),
-            started: state.filter(|state| state.was_interrupted()).map(|state| state.started_at),
-            person: None,
-            sinks: Vec::new(),
-            notifier: None,
+            // The worker has its words.
+            agent_digest: None,
+            worker: Some(Box::new(kept(worker, &settings.secrets))),
+            ..ready.setup
         };
+        let source = WorkerPrompt::new(self.prompt.0.clone(), self.prompt.1.clone());
         let lines = WorkerLines::new(name, state.is_none());
-        let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
+        let end = ready.run_to_end(source, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
             worker::close(Some(&Server::new(&worker.socket)), &project.records(), pane.take())?;
         }
@@ -180,7 +168,7 @@ impl Watching<'_> {
     }
 
     /// How its program is started: the environment is ours, less what is ralph's own, and what it was given.
-    fn launch(&self, limits: &Limits, run: &str) -> Launch {
+    fn launch(&self, call: Call<'_>, limits: &Limits, run: &str) -> Launch {
         let Self { workspace: Workspace { settings, .. }, project, worker, .. } = self;
         let ours = std::env::vars_os().filter(|(name, _)| !OF_OUTER.iter().any(|outer| name == *outer));
         let given = worker.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -192,7 +180,7 @@ impl Watching<'_> {
             program: program.into(),
             args,
             cwd: worker.cwd.clone(),
-            env: ours.chain(agent_env("spawn", limits, project, settings)).chain(given).collect(),
+            env: ours.chain(agent_env(call, limits, project)).chain(given).collect(),
             mark: run.to_owned(),
             ladder: ladder(settings),
             ..Launch::default()

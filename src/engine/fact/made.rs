@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::{Asked, AttemptEnded, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word};
+use crate::engine::budget::Budget;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::report::Report;
@@ -205,10 +206,8 @@ impl From<&Limits> for LineLimits {
             failure_pause_s: seconds(limits.failure_pause),
             idle: limits.idle,
             last_counts: limits.last_counts,
-            max_cost_usd: limits.max_cost_usd,
-            max_duration_s: seconds(limits.max_duration),
+            budget: limits.budget.into(),
             max_limit_wait_s: limits.max_limit_wait.as_secs_f64(),
-            max_tokens: limits.max_tokens,
             retry_pause_s: seconds(limits.retry_pause),
             stop_on_error: limits.on_failure == OnFailure::End,
         }
@@ -228,9 +227,7 @@ impl Limits {
         breaker: None,
         breaker_end: Outcome::Breaker,
         idle: None,
-        max_duration: None,
-        max_cost_usd: None,
-        max_tokens: None,
+        budget: Budget::NONE,
         max_limit_wait: Duration::MAX,
         free_space_floor: Floor::NONE,
     };
@@ -249,9 +246,7 @@ impl From<&LineLimits> for Limits {
             breaker: line.breaker,
             breaker_end: outcome(&line.breaker_end, Self::UNKNOWN.breaker_end),
             idle: line.idle,
-            max_duration: line.max_duration_s.map(of_seconds),
-            max_cost_usd: line.max_cost_usd,
-            max_tokens: line.max_tokens,
+            budget: line.budget.into(),
             max_limit_wait: of_seconds(line.max_limit_wait_s),
             ..Self::UNKNOWN
         }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{BranchResult, Word};
+use crate::engine::budget::LineBudget;
 use crate::engine::outcome::{Ended, Outcome, Status};
-use crate::engine::policy::Budget;
 use crate::engine::report::{AttemptStatus, Balance, Signal};
 use crate::engine::worktree::WorkDone;
 use crate::reply::usage::{ContextUse, Fault};
@@ -19,7 +20,7 @@ use crate::text::texts::{New, Texts};
 
 /// What ends a loop, besides the number of its iterations and retries. What is left out is off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema), schemars(transform = sorted))]
 pub struct LineLimits {
     /// Iterations in a row that fail for good.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,17 +37,11 @@ pub struct LineLimits {
     pub idle: Option<u64>,
     /// At its limit of iterations, the loop has failed when its last one has.
     pub last_counts: bool,
-    /// In US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost_usd: Option<f64>,
-    /// Of the loop as a whole, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_duration_s: Option<f64>,
+    /// What the loop may use up besides iterations.
+    #[serde(flatten)]
+    pub budget: LineBudget,
     /// The longest wait in a row for a usage limit or a provider, in seconds.
     pub max_limit_wait_s: f64,
-    /// Read and written ones together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
     /// The pause before a first retry, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_pause_s: Option<f64>,
@@ -261,16 +256,21 @@ pub struct TaskCounts {
     pub total: u64,
 }
 
-impl LineLimits {
-    /// What the loop may use up besides iterations.
-    #[must_use]
-    pub fn budget(&self) -> Budget {
-        Budget {
-            max_cost_usd: self.max_cost_usd,
-            max_tokens: self.max_tokens,
-            max_duration_seconds: self.max_duration_s,
-        }
-    }
+/// Writes the limits in the order of their names, the budget among the others.
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+pub(super) fn by_name<S: Serializer>(
+    limits: &Option<Box<LineLimits>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut limits = serde_json::to_value(limits).map_err(S::Error::custom)?;
+    limits.sort_all_objects();
+    limits.serialize(serializer)
+}
+
+/// The schema has the limits in the order in which they are written.
+#[cfg(test)]
+fn sorted(schema: &mut schemars::Schema) {
+    schema.get_mut("properties").unwrap().as_object_mut().unwrap().sort_keys();
 }
 
 impl AttemptEnded<'_> {

@@ -14,6 +14,10 @@ use crate::reply::verdict::{Failure, Kind};
 pub(super) const BEGIN: Step = Step::Begin { pause: Duration::ZERO };
 pub(super) const LIMITS: Limits = Limits::EXAMPLE;
 
+pub(super) fn with(budget: Budget) -> Limits {
+    Limits { budget, ..LIMITS }
+}
+
 pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
     let failed = !matches!(status, Success | Interrupted);
     let message = "it failed".to_owned();
@@ -167,9 +171,9 @@ fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
 
 #[test]
 fn budgets_stop_the_next_iteration_and_not_the_running_one() {
-    let money = Limits { max_cost_usd: Some(1.0), ..LIMITS };
-    let tokens = Limits { max_tokens: Some(100), ..LIMITS };
-    let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
+    let money = with(Budget { max_cost_usd: Some(1.0), ..Budget::NONE });
+    let tokens = with(Budget { max_tokens: Some(100), ..Budget::NONE });
+    let time = with(Budget { max_duration_seconds: Some(60.0), ..Budget::NONE });
     let mut tally = Tally { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), BEGIN);
@@ -244,10 +248,10 @@ prop_compose! {
         last_counts in any::<bool>(),
         backs_off in any::<bool>(),
     ) -> Limits {
-        let max_cost_usd = max_cost.map(f64::from);
+        let budget = Budget { max_cost_usd: max_cost.map(f64::from), ..Budget::NONE };
         let retry_pause = pause.map(Duration::from_secs);
         let failure_pause = backs_off.then_some(Duration::from_secs(1));
-        Limits { max_iterations, max_retries, retry_pause, failure_pause, on_failure, last_counts, breaker, idle, max_cost_usd, ..LIMITS }
+        Limits { max_iterations, max_retries, retry_pause, failure_pause, on_failure, last_counts, breaker, idle, budget, ..LIMITS }
     }
 }
 
@@ -297,7 +301,7 @@ fn check_reason(
     (limits, tally): (&Limits, &Tally),
     (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
 ) -> Result<(), TestCaseError> {
-    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
+    let spent = limits.budget.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
     match outcome {
         Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
         Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
@@ -340,8 +344,8 @@ fn work_that_is_not_proven_at_the_end_is_unproven() {
     let unsaid = |status| (report(status), settled(Signal::Continue, Some(false)));
     let limits = Limits { max_iterations: Some(2), on_failure: OnFailure::Count, ..Limits::EXAMPLE };
     let idle = Limits { idle: Some(2), ..Limits::EXAMPLE };
-    let budget = Limits { max_tokens: Some(0), ..Limits::EXAMPLE };
-    let duration = Limits { max_duration: Some(Duration::ZERO), ..Limits::EXAMPLE };
+    let budget = with(Budget { max_tokens: Some(0), ..Budget::NONE });
+    let duration = with(Budget { max_duration_seconds: Some(0.0), ..Budget::NONE });
     for (first, second, expected) in [
         ((report(Success), proof(true)), (report(Success), proof(false)), true),
         ((report(Success), proof(false)), (report(Success), proof(true)), false),
@@ -479,7 +483,7 @@ proptest! {
             prop_assert!(limits.max_iterations.is_none_or(|limit| begun <= limit));
             prop_assert!(tries <= limits.max_retries + 1);
             prop_assert_eq!(tally.iteration, begun);
-            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd.unwrap_or_default() >= limit);
+            let spent_before = limits.budget.max_cost_usd.is_some_and(|limit| before.cost_usd.unwrap_or_default() >= limit);
             prop_assert!(!spent_before, "an attempt began with the budget used up");
             let Some((report, settled)) = reports.next() else { break };
             match report.status {

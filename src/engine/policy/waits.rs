@@ -19,7 +19,7 @@ fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
 
 #[test]
 fn nobody_waits_for_an_attempt_that_may_not_begin() {
-    let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
+    let limits = with(Budget { max_duration_seconds: Some(60.0), ..Budget::NONE });
     let mut tally = Tally::default();
     tally.begin(Given::default(), None);
     limited(&limits, &mut tally, at(600).timestamp());

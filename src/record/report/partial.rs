@@ -59,7 +59,8 @@ impl LoopReport {
         let Fact::LoopEnded(ended) = &end.fact else { return };
         self.ended(ended, None);
         if self.mode.is_empty() {
-            (self.run, self.mode, self.agent) = (end.run.to_string(), end.mode.to_string(), end.agent.to_string());
+            (self.run, self.mode, self.agent) =
+                (end.run.to_string(), end.mode.to_string(), end.agent.to_string());
             self.duration_s = ended.duration_s;
         }
         let before = &self.before;

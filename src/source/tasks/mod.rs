@@ -190,11 +190,11 @@ impl Tasks {
     }
 
     /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
-    pub(crate) fn verifier(
+    pub(crate) fn verifier<'a>(
         &self,
-        command: Option<Box<dyn crate::engine::validator::Validator>>,
+        command: Option<Box<dyn crate::engine::validator::Validator + 'a>>,
         asks: bool,
-    ) -> Verifier {
+    ) -> Verifier<'a> {
         let (graph, current) = (Rc::clone(&self.graph), Rc::clone(&self.current));
         Verifier::new(graph, current, self.target.places.ground.clone(), command, asks)
     }

@@ -21,11 +21,11 @@ use crate::source::inspection::{Ground, Inspected, Inspection, Question};
 pub(super) const VERIFYING: &str = "verifying";
 
 /// The validation of tasks.
-pub(crate) struct Verifier {
+pub(crate) struct Verifier<'a> {
     graph: Graph,
     current: Rc<RefCell<Option<Current>>>,
     ground: Ground,
-    command: Option<Box<dyn Validator>>,
+    command: Option<Box<dyn Validator + 'a>>,
     /// An agent is asked, too.
     asks: bool,
     /// How far the validation of the current attempt has come.
@@ -43,12 +43,12 @@ struct State {
     inspection: Inspection,
 }
 
-impl Verifier {
+impl<'a> Verifier<'a> {
     pub(super) fn new(
         graph: Graph,
         current: Rc<RefCell<Option<Current>>>,
         ground: Ground,
-        command: Option<Box<dyn Validator>>,
+        command: Option<Box<dyn Validator + 'a>>,
         asks: bool,
     ) -> Self {
         Self { graph, current, ground, command, asks, state: State::default() }
@@ -152,7 +152,7 @@ impl Verifier {
     }
 }
 
-impl Validator for Verifier {
+impl Validator for Verifier<'_> {
     fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
         self.command.as_mut()?.of_files()
     }

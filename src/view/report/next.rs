@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::budget::Budget;
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::{LoopReport, RunReport};
 use crate::view::next_step::{Ending, GoesTo, build, next_step, raised_budget, shell_word};

@@ -13,7 +13,7 @@ use super::history::{History, HistoryRun, table};
 use super::markdown::markdown;
 use super::next::{Known, advise};
 use super::*;
-use crate::engine::policy::Budget;
+use crate::engine::budget::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::{AttemptReport, IterationReport, VERSION};
 

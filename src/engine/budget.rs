@@ -1,0 +1,178 @@
+//! What a loop may use up besides iterations: a row for each limit. The policy, the settings and `resume`, `status`, the next step and
+//! `replay --config` walk the rows.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Outcome;
+
+/// What an amount is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// US dollars.
+    Dollars,
+    /// So many of these.
+    Count(&'static str),
+    /// Seconds.
+    Seconds,
+}
+
+/// What is asked of a limit.
+#[derive(Debug)]
+pub struct Row {
+    /// The setting that has it.
+    pub key: &'static str,
+    /// The flag of that setting, by which `resume` raises it.
+    pub flag: &'static str,
+    /// What the JSON of `status` calls it.
+    json: &'static str,
+    /// What its amounts are.
+    pub unit: Unit,
+    /// The outcome of a loop that has reached it.
+    outcome: Outcome,
+    /// How much of it is used up.
+    pub used: fn(&Used) -> f64,
+}
+
+/// Declares a row for each limit, with its field in the state file and in the events.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident($state:ident, $line:ident: $amount:ty) = $row:expr;)*) => {
+        /// What a loop may use up besides iterations; of two that are reached, the first one counts.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Limit { $($(#[$doc])* $name,)* }
+
+        impl Limit {
+            /// Every one, in the order of the declaration.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+
+            /// What is known of it.
+            #[must_use]
+            #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
+            pub const fn row(self) -> Row {
+                match self { $(Self::$name => $row,)* }
+            }
+        }
+
+        /// How much of each a loop may use up. The names are those of the state file.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Budget {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $state: Option<$amount>,)*
+        }
+
+        /// The budget by the names of the events.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        pub struct LineBudget {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] $line: Option<$amount>,)*
+        }
+
+        impl Budget {
+            /// Nothing is limited.
+            pub const NONE: Self = Self { $($state: None,)* };
+
+            /// With the amount that this answers for each limit.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+            pub fn of(amount: impl Fn(Limit) -> Option<f64>) -> Self {
+                Self { $($state: amount(Limit::$name).map(|real| real as $amount),)* }
+            }
+
+            /// How much may be used up of this; `None` for no limit.
+            #[must_use]
+            #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
+            pub fn get(&self, limit: Limit) -> Option<f64> {
+                match limit { $(Limit::$name => self.$state.map(|amount| amount as f64),)* }
+            }
+
+            /// What the JSON of `status` says of it: names with values, null for no limit.
+            pub fn json(&self) -> impl Iterator<Item = (&'static str, serde_json::Value)> {
+                [$((Limit::$name.row().json, self.$state.into())),*].into_iter()
+            }
+        }
+
+        impl From<Budget> for LineBudget {
+            fn from(budget: Budget) -> Self {
+                Self { $($line: budget.$state,)* }
+            }
+        }
+
+        impl From<LineBudget> for Budget {
+            fn from(line: LineBudget) -> Self {
+                Self { $($state: line.$line,)* }
+            }
+        }
+    };
+}
+
+limits! {
+    /// In US dollars.
+    Cost(max_cost_usd, max_cost_usd: f64) = Row {
+        key: "loop.max_cost",
+        flag: "--max-cost",
+        json: "max_cost_usd",
+        unit: Unit::Dollars,
+        outcome: Outcome::BudgetReached,
+        used: |used| used.spent.cost_usd,
+    };
+    /// Read and written ones together.
+    Tokens(max_tokens, max_tokens: u64) = Row {
+        key: "loop.max_tokens",
+        flag: "--max-tokens",
+        json: "max_tokens",
+        unit: Unit::Count("tokens"),
+        outcome: Outcome::BudgetReached,
+        used: |used| used.spent.tokens as f64,
+    };
+    /// Of the loop as a whole, in seconds.
+    Duration(max_duration_seconds, max_duration_s: f64) = Row {
+        key: "loop.max_duration",
+        flag: "--max-duration",
+        json: "max_duration",
+        unit: Unit::Seconds,
+        outcome: Outcome::DurationReached,
+        used: |used| used.seconds,
+    };
+}
+
+impl Limit {
+    /// The outcome of a loop that has reached it, with its last work proven or not.
+    #[must_use]
+    pub fn outcome(self, unproven: bool) -> Outcome {
+        let outcome = self.row().outcome;
+        outcome.if_unproven().filter(|_| unproven).unwrap_or(outcome)
+    }
+}
+
+impl Budget {
+    /// The first limit that is reached.
+    #[must_use]
+    pub fn reached(&self, used: &Used) -> Option<Limit> {
+        let is_reached =
+            |limit: &Limit| self.get(*limit).is_some_and(|amount| (limit.row().used)(used) >= amount);
+        Limit::ALL.into_iter().find(is_reached)
+    }
+}
+
+/// What is used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Used {
+    /// By all loops that share the budget.
+    pub spent: Spent,
+    /// How long the loop has run, over all its processes.
+    pub seconds: f64,
+}
+
+/// What loops count together that share a budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// In US dollars.
+    pub cost_usd: f64,
+    /// Read and written ones together.
+    pub tokens: u64,
+}
+
+impl Spent {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { cost_usd: self.cost_usd + other.cost_usd, tokens: self.tokens.saturating_add(other.tokens) }
+    }
+}
