@@ -146,7 +146,7 @@ impl New<'_> {
         if !moved.iter().any(|place| place == self.path) {
             return Ok(None);
         }
-        let places: Vec<String> = moved.iter().map(|place| shell_word(place)).collect();
+        let places: Vec<String> = moved.iter().map(shell_word).collect();
         let root = shell_word(self.root);
         Ok(Some(format!(
             "the project was moved; tell git with 'git -C {root} worktree repair {}' and start again",

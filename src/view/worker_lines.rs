@@ -37,7 +37,14 @@ impl WorkerLines {
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) -> Option<String> {
         let tally = stamped.tally;
         let text = match stamped.fact {
-            Fact::LoopStarted { .. } | Fact::LimitsChanged { .. } => String::new(),
+            Fact::AgentKnown { session_id: Some(window), .. } if std::mem::take(&mut self.spawns) => {
+                let (first, window) = (self.first.unwrap_or(1), message(window));
+                let (name, of, starting) = (&self.name, seen.of(), starting(first, seen));
+                return Some(format!(
+                    "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
+                ));
+            }
+            Fact::LoopStarted { .. } | Fact::LimitsChanged { .. } | Fact::AgentKnown { .. } => String::new(),
             Fact::AttemptStarted { iteration, .. } if self.spawns => {
                 self.first = Some(*iteration);
                 String::new()
@@ -51,14 +58,6 @@ impl WorkerLines {
                 Some(iteration) => starting(iteration, seen),
                 None => String::new(),
             },
-            Fact::AgentKnown { session_id: Some(window), .. } if std::mem::take(&mut self.spawns) => {
-                let (first, window) = (self.first.unwrap_or(1), message(window));
-                let (name, of, starting) = (&self.name, seen.of(), starting(first, seen));
-                return Some(format!(
-                    "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
-                ));
-            }
-            Fact::AgentKnown { .. } => String::new(),
             Fact::AttemptEnded(ended) => self.ended(ended, stamped.exceeded()),
             Fact::BackingOff { failures, iteration, max_failures, pause_s } => {
                 let (iteration, exit) = self.failed.take().unwrap_or((*iteration, "unknown".to_owned()));
