@@ -173,7 +173,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         retry_pause: settings.backoff,
         on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
         failed_end: Outcome::AgentFailed,
-        last_counts: false,
+        last_counts: true,
         failure_pause: None,
         breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),

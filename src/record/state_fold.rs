@@ -169,7 +169,7 @@ impl State {
     fn attempt_begins(&mut self, iteration: u64, retry: u32, about: Option<&str>, notes: &[String]) {
         let tally = &mut self.tally;
         if iteration > tally.iteration {
-            let given = Given { validation_error: tally.validation_error.clone(), notes: notes.to_vec() };
+            let given = Given { notes: notes.to_vec(), ..tally.upcoming() };
             tally.begin(given, about);
         } else if retry > tally.retries {
             tally.retry();

@@ -110,18 +110,27 @@ impl Loop<'_> {
         if settled.signal == Signal::Continue && is_done {
             settled.signal = Signal::Done;
         }
-        if self.job.validator.as_ref().is_none_or(|validator| !validator.applies(report)) {
-            return Ok((settled, None));
-        }
-        let end = match self.validate(report, settled.signal, work) {
-            Ok(proof) => {
-                settled.proof = proof;
-                None
+        let claims = matches!(settled.signal, Signal::Complete | Signal::Done);
+        let mut is_valid = true;
+        let mut end = None;
+        if self.job.validator.as_ref().is_some_and(|validator| validator.applies(report)) {
+            match self.validate(report, settled.signal, work) {
+                Ok(proof) => settled.proof = proof,
+                Err(ended) => end = Some(ended),
             }
-            Err(end) => Some(end),
-        };
-        let is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
-        if !is_valid && matches!(settled.signal, Signal::Complete | Signal::Done) {
+            is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
+        }
+        if claims
+            && is_valid
+            && let Some(output) = self.job.source.refutes()
+        {
+            let proof = settled.proof.take().unwrap_or_default();
+            let refuted = Validation { ok: false, undecided: true, output, ..proof };
+            self.validated(&refuted)?;
+            settled.proof = Some(refuted);
+            is_valid = false;
+        }
+        if claims && !is_valid {
             report.status = AttemptStatus::CompleteUnproven;
             settled.signal = Signal::Continue;
         }

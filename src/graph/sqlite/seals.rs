@@ -39,13 +39,22 @@ pub(super) struct Seals {
     pub(super) seen: Option<Identity>,
     /// What was opened again through this store.
     pub(super) reopened: HashSet<i64>,
+    /// What was called done or failed once more after that: it is left as it is, and without a seal of this key, so that the next
+    /// store opens it again.
+    pub(super) contested: HashSet<i64>,
     /// What this store has answered, and no run has settled yet.
     pub(super) told: Debt,
 }
 
 impl Seals {
     pub(super) fn of(key: Key) -> Self {
-        Self { key: Arc::new(key), seen: None, reopened: HashSet::new(), told: Debt::default() }
+        Self {
+            key: Arc::new(key),
+            seen: None,
+            reopened: HashSet::new(),
+            contested: HashSet::new(),
+            told: Debt::default(),
+        }
     }
 
     /// Refuses another graph than the one that was seen, or an older state of it.

@@ -143,15 +143,6 @@ impl Publisher {
         }
     }
 
-    /// Notes what a branch that is said to be finished leaves open in the plan.
-    pub(super) fn note_open(&mut self, tasks: &[Task]) {
-        match tasks.iter().filter(|task| !task.ticked).count() {
-            0 => {}
-            1 => self.made.notes.push("done, with one task of its section not ticked".to_owned()),
-            open => self.made.notes.push(format!("done, with {open} tasks of its section not ticked")),
-        }
-    }
-
     /// The branch to ask for a merge into, or what to say about why there is nothing to ask for.
     fn pull_request_wanted(&self) -> Result<String, Option<String>> {
         let no = |why: &str| Err(Some(why.to_owned()));

@@ -285,11 +285,16 @@ impl Tasks {
     fn carry_out(
         &mut self,
         current: &Current,
-        decision: Decision,
+        mut decision: Decision,
         head: Option<&str>,
         entry: &Entry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
+        if let Decision::Failed(reason) | Decision::Retry(reason) | Decision::Release(reason) = &mut decision
+        {
+            // It may name files of the agent's.
+            context.clean(reason);
+        }
         let claim = &current.claim;
         let mut graph = self.graph.borrow_mut();
         graph.look_after()?;

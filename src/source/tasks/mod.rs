@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
-use crate::engine::outcome::{End, Outcome};
+use crate::engine::outcome::{End, Ended, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
@@ -437,8 +437,8 @@ impl Source for Tasks {
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
         use Outcome::{
-            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, MaxIterations,
-            NoTasks, TasksFailed, Unproven,
+            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, LastFailed,
+            MaxIterations, NoTasks, TasksFailed, Unproven,
         };
         if let Err(error) = self.give_back("the loop ended", context) {
             return error;
@@ -450,7 +450,13 @@ impl Source for Tasks {
         // At a limit, the graph decides whether anything is left.
         let is_at_limit = matches!(
             end.outcome,
-            MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
+            MaxIterations
+                | LastFailed
+                | Unproven
+                | BudgetReached
+                | BudgetUnproven
+                | DurationReached
+                | DurationUnproven
         );
         let is_at_number = end.outcome == MaxIterations;
         let end = match by_graph.outcome {
@@ -463,7 +469,10 @@ impl Source for Tasks {
             }
             _ => self.doubted(end),
         };
-        // Until here a run that is killed leaves them to the next one.
+        // A run that is killed before, or ends without a word of them, leaves them to the next one.
+        if !self.doubts.is_empty() && end.outcome.ended() != Ended::Unproven {
+            return end;
+        }
         match self.graph.borrow_mut().settle_doubts() {
             Ok(()) => end,
             Err(error) => error.into(),
