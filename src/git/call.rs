@@ -21,6 +21,10 @@ pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// Commands that only read, but may run filters of the repository's to tell what has changed.
 const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
 
+/// An object that is missing in a partial clone is not fetched: the configuration says with which program that is done, and no
+/// supervisor is above it here. Git before 2.45 knows only the list of allowed protocols, which no configuration overrides.
+const FETCHES_NOTHING: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "")];
+
 /// The stdout of one git command in `root` that only reads.
 pub(super) fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
     run_with(root, arguments, &[], limit)
@@ -55,8 +59,9 @@ pub(super) fn launch<S: AsRef<OsStr>>(
     arguments: &[S],
     env: Vec<(OsString, OsString)>,
 ) -> Launch {
-    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
-    let before: [&OsStr; 2] = ["-c".as_ref(), "core.fsmonitor=false".as_ref()];
+    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing. Signatures
+    // would be checked by a program of its choosing.
+    let before = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"].map(OsStr::new);
     let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
     Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
 }
@@ -72,7 +77,7 @@ fn supervised(launch: &Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, V
 /// The same for one in which nothing of the repository's runs.
 fn unsupervised(launch: Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
     let mut git = Command::new(&launch.program);
-    git.arg("-C").arg(&launch.cwd).args(&launch.args).envs(launch.env);
+    git.arg("-C").arg(&launch.cwd).args(&launch.args).envs(launch.env).envs(FETCHES_NOTHING);
     for name in REPOSITORY_VARIABLES {
         git.env_remove(name);
     }

@@ -35,14 +35,7 @@ const FIELDS: usize = 4;
 pub fn between(root: &Path, from: Option<&str>, to: &str, most: usize) -> Option<Vec<Commit>> {
     let range = from.map_or_else(|| to.to_owned(), |from| format!("{from}..{to}"));
     let most = format!("--max-count={most}");
-    let fixed = [
-        "--no-show-signature",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--shortstat",
-        "--diff-merges=off",
-    ];
+    let fixed = ["--no-color", "--no-ext-diff", "--no-textconv", "--shortstat", "--diff-merges=off"];
     let args = ["log"].iter().chain(&fixed).copied().chain([FORMAT, &most, "--end-of-options", &range, "--"]);
     let text = run(root, &args.collect::<Vec<_>>(), LIMIT).ok()?;
     Some(read(&String::from_utf8_lossy(&text)))

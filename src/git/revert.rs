@@ -122,7 +122,7 @@ pub fn commits_between(root: &Path, before: Option<&str>, after: &str) -> Result
         None => after.to_owned(),
     };
     let format = "--format=%H%x00%P%x00%s";
-    let output = run(root, &["log", "--first-parent", "--no-show-signature", format, &range, "--"], LIMIT)?;
+    let output = run(root, &["log", "--first-parent", format, &range, "--"], LIMIT)?;
     let text = String::from_utf8_lossy(&output);
     Ok(text.lines().filter_map(commit).collect())
 }
@@ -145,7 +145,7 @@ pub fn places(root: &Path) -> Result<HashMap<String, usize>, RevertError> {
 pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
     const MARK: &str = "This reverts commit ";
     let filter = ["--fixed-strings", "--grep", MARK];
-    let arguments = [&["log", "--no-show-signature", "--format=%x01%H%n%B"], &filter[..]].concat();
+    let arguments = [&["log", "--format=%x01%H%n%B"], &filter[..]].concat();
     let output = run(root, &arguments, LIMIT)?;
     let text = String::from_utf8_lossy(&output);
     let mut undone = HashSet::new();
@@ -231,7 +231,7 @@ fn uncommitted(root: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
 fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, GitError> {
     let mut touched = BTreeSet::new();
     for commit in commits {
-        let show = ["log", "-1", "--first-parent", "-m", "--root", "--no-show-signature", "--format="];
+        let show = ["log", "-1", "--first-parent", "-m", "--root", "--format="];
         let what = ["--name-only", "-z", "--no-renames", &commit.id];
         touched.extend(names(root, &[&show[..], &what[..]].concat())?);
     }

@@ -83,7 +83,7 @@ pub(super) fn own_commits(root: &Path, git_dir: &Path) -> Result<Vec<String>, Re
         // No plain files then. Refs that stay do no harm here.
         let git_dir = format!("--git-dir={}", git_dir.display());
         let refs = ["for-each-ref", "--include-root-refs", "--format=%(objectname)"];
-        let log = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H", "HEAD"];
+        let log = ["log", "--walk-reflogs", "--format=%H", "HEAD"];
         for command in [&refs[..], &log] {
             let output = run(root, &[&[git_dir.as_str()], command].concat(), LIMIT)?;
             ids.extend(String::from_utf8_lossy(&output).lines().map(str::to_owned));
@@ -156,7 +156,7 @@ fn ref_name(name: &str) -> String {
 
 /// The first line of a commit's message.
 pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
-    Ok(text(&run(root, &["log", "-1", "--no-show-signature", "--format=%s", id], LIMIT)?))
+    Ok(text(&run(root, &["log", "-1", "--format=%s", id], LIMIT)?))
 }
 
 /// Makes a commit of a tree; answers its id.
