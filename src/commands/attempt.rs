@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
 use anyhow::bail;
 
@@ -10,7 +11,8 @@ use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, Notif
 use crate::job::workspace::locate;
 use crate::process::ancestry::{has_supervisor, is_beside_pane};
 use crate::process::sweep::{Carried, PANE_MARK};
-use crate::record::lookup;
+use crate::record::lookup::{self, Loop};
+use crate::record::state::State;
 use crate::record::state_read::Extent;
 use crate::tmux::server;
 
@@ -42,13 +44,15 @@ enum Place {
 /// # Errors
 /// When it is refused.
 pub(super) fn check(command: &Command) -> anyhow::Result<()> {
-    let (verb, instead) = match rule(command) {
-        Rule::Allowed => return Ok(()),
-        Rule::Changes(_, Some(graph)) if is_draft(&place(graph)?) => return Ok(()),
-        Rule::Changes(verb, _) => (verb, "say in your answer how the task ended, ralph books it"),
-        Rule::Steers(verb) => return check_steering(verb),
-    };
-    refuse(verb, instead)
+    match rule(command) {
+        Rule::Allowed => Ok(()),
+        Rule::Changes(_, Some(graph)) if is_draft(&place(graph)?) => Ok(()),
+        Rule::Changes(verb, graph) => {
+            let ralph_dir = graph.and_then(|graph| graph.ralph_dir.as_ref());
+            refuse(verb, "say in your answer how the task ended, ralph books it", ralph_dir)
+        }
+        Rule::Steers(verb) => check_steering(verb),
+    }
 }
 
 /// Refuses a verb that starts, ends or steers loops, inside an attempt.
@@ -56,12 +60,12 @@ pub(super) fn check(command: &Command) -> anyhow::Result<()> {
 /// # Errors
 /// When it is refused.
 pub(super) fn check_steering(verb: &str) -> anyhow::Result<()> {
-    refuse(verb, "say in your answer what is needed, the user decides")
+    refuse(verb, "say in your answer what is needed, the user decides", None)
 }
 
-fn refuse(verb: &str, instead: &str) -> anyhow::Result<()> {
+fn refuse(verb: &str, instead: &str, ralph_dir: Option<&PathBuf>) -> anyhow::Result<()> {
     let refused = format!("'ralph {verb}' is not for agents at work");
-    match call_place() {
+    match call_place(ralph_dir) {
         Place::Outside => Ok(()),
         Place::Inside => bail!("{refused}: {instead}"),
         Place::Doubtful(why) => bail!("{refused}, and {why}: call it from another terminal"),
@@ -69,8 +73,8 @@ fn refuse(verb: &str, instead: &str) -> anyhow::Result<()> {
 }
 
 /// Whether ralph is called inside an attempt, or may be.
-pub(super) fn is_inside() -> bool {
-    !matches!(call_place(), Place::Outside)
+pub(super) fn is_inside(ralph_dir: Option<&PathBuf>) -> bool {
+    !matches!(call_place(ralph_dir), Place::Outside)
 }
 
 /// The one table of what is allowed. There is no wildcard: a new verb has to be entered here.
@@ -153,7 +157,7 @@ fn rule(command: &Command) -> Rule<'_> {
 
 /// A process has no way to drop its ancestors, so that they count most. Marks alone say less: they may have outlived their run, as
 /// in a terminal that an agent has opened.
-fn call_place() -> Place {
+fn call_place(ralph_dir: Option<&PathBuf>) -> Place {
     // In the window of a worker, only the agent has this variable.
     let is_of_pane = std::env::var_os(PANE_MARK).is_some_and(|mark| !mark.is_empty());
     if is_of_pane || has_supervisor(top()) {
@@ -162,16 +166,20 @@ fn call_place() -> Place {
     if is_beside_pane(top(), server::is_ours) {
         return Place::Doubtful("a worker's agent may have opened this window of ralph's tmux".to_owned());
     }
-    let Some(carried) = Carried::by_us() else { return Place::Outside };
     // In a pid namespace of its own a process does not see the supervisor above it.
     let namespace = fs::metadata("/proc/self/ns/pid").map(|namespace| namespace.ino());
+    let is_in_namespace = namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE);
     let doubtful = |which| Place::Doubtful(format!("this process has the marks of a run that {which}"));
-    match end(&carried) {
-        Some(End::None) => Place::Inside,
+    match Carried::by_us().map(|carried| end(&carried, ralph_dir)) {
+        // There, an agent may have dropped its marks as well.
+        None if is_in_namespace && is_run_unseen(ralph_dir) => {
+            Place::Doubtful("a loop is at work outside of this pid namespace".to_owned())
+        }
+        Some(Some(End::None)) => Place::Inside,
         // It was killed, and its programs may live.
-        Some(End::CutOff) => doubtful("was cut off"),
-        None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => doubtful("cannot be found"),
-        Some(End::Orderly) | None => Place::Outside,
+        Some(Some(End::CutOff)) => doubtful("was cut off"),
+        Some(None) if is_in_namespace => doubtful("cannot be found"),
+        None | Some(Some(End::Orderly) | None) => Place::Outside,
     }
 }
 
@@ -198,8 +206,8 @@ enum End {
 }
 
 /// The end of a run, as its lock says, which counts in every namespace. `None`: it is not known here.
-fn end(carried: &Carried) -> Option<End> {
-    let loops = lookup::of_machine(&locate(None).ok()?, Extent::Head);
+fn end(carried: &Carried, ralph_dir: Option<&PathBuf>) -> Option<End> {
+    let loops = loops(ralph_dir);
     let mut states = loops.iter().filter_map(|found| found.state.as_ref().ok());
     let state = states.find(|state| carried.is_of_run(&state.run))?;
     Some(match state.is_alive() {
@@ -207,4 +215,14 @@ fn end(carried: &Carried) -> Option<End> {
         false if state.ended_at.is_none() => End::CutOff,
         false => End::Orderly,
     })
+}
+
+/// Whether a loop is at work in another pid namespace than ours: what one in ours has started sees its supervisor.
+fn is_run_unseen(ralph_dir: Option<&PathBuf>) -> bool {
+    let is_unseen = |state: &State| !state.process.is_of_our_namespace();
+    loops(ralph_dir).iter().filter_map(Loop::alive).any(is_unseen)
+}
+
+fn loops(ralph_dir: Option<&PathBuf>) -> Vec<Loop> {
+    locate(ralph_dir).map_or_else(|_| Vec::new(), |here| lookup::of_machine(&here, Extent::Head))
 }

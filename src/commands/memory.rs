@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::output::{Array, Stream, print_for_people, remark};
 use super::target::count;
-use super::task::{answer, look};
+use super::task::{answer, look, secrets};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
 use crate::job::workspace::locate_records;
@@ -15,6 +15,7 @@ use crate::memory::journal::Entry;
 use crate::memory::knowledge::{self, Knowledge};
 use crate::text::line::one_line;
 use crate::text::nearest::nearest;
+use crate::text::redact::Redactor;
 use crate::text::timestamp::local;
 
 /// `ralph journal`.
@@ -64,39 +65,62 @@ fn text(entry: &Entry) -> String {
     text
 }
 
-/// `ralph knowledge`.
+/// `ralph knowledge`. Agents have written it, and named its files.
 pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
     match verb {
-        KnowledgeVerb::List(args) => list(args, &read(args)?.iter().collect::<Vec<_>>()),
+        KnowledgeVerb::List(args) => {
+            let (all, secrets) = read(args)?;
+            list(args, all.iter(), &secrets)
+        }
         KnowledgeVerb::Search(args) => {
-            list(&args.graph, &knowledge::search(&read(&args.graph)?, &args.words))
+            let (all, secrets) = read(&args.graph)?;
+            list(&args.graph, knowledge::search(&all, &args.words).into_iter(), &secrets)
         }
         KnowledgeVerb::Show(args) => {
-            let all = read(&args.graph)?;
+            let (all, secrets) = read(&args.graph)?;
             let Some(one) = all.iter().find(|one| one.slug == args.name) else {
                 let meant = nearest(&args.name, all.iter().map(|one| one.slug.as_str()));
                 let meant = meant.map_or_else(String::new, |name| format!("did you mean '{name}'? "));
-                bail!(
-                    "nothing is known by the name '{}': {meant}'ralph knowledge list' shows all",
-                    args.name
-                );
+                let said = format!("nothing is known by the name '{}': {meant}", args.name);
+                bail!("{}'ralph knowledge list' shows all", secrets.word(&said));
             };
-            let text = format!("{}\n{}\n\n{}", one.title, about(one), one.body);
+            let one = told(one, &secrets);
+            let text = format!("{}\n{}\n\n{}", one.title, about(&one), one.body);
             answer(&args.graph, &json!(one), &text)
         }
     }
 }
 
-fn read(args: &GraphArgs) -> anyhow::Result<Vec<Knowledge>> {
+fn read(args: &GraphArgs) -> anyhow::Result<(Vec<Knowledge>, Redactor)> {
     let folder = locate_records(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
+    let secrets = secrets(args)?;
     let (all, notices) = knowledge::read(&folder);
     for notice in &notices {
-        remark(notice);
+        remark(&secrets.word(notice));
     }
-    Ok(all)
+    Ok((all, secrets))
 }
 
-fn list(args: &GraphArgs, all: &[&Knowledge]) -> anyhow::Result<u8> {
+/// The same without secrets.
+fn told(one: &Knowledge, secrets: &Redactor) -> Knowledge {
+    let Knowledge { slug, title, tags, feature, created_at, body } = one;
+    let without = |text: &String| secrets.word(text);
+    Knowledge {
+        slug: without(slug),
+        title: without(title),
+        tags: tags.iter().map(without).collect(),
+        feature: feature.as_ref().map(without),
+        created_at: *created_at,
+        body: without(body),
+    }
+}
+
+fn list<'a>(
+    args: &GraphArgs,
+    all: impl Iterator<Item = &'a Knowledge>,
+    secrets: &Redactor,
+) -> anyhow::Result<u8> {
+    let all: Vec<Knowledge> = all.map(|one| told(one, secrets)).collect();
     if args.json {
         return answer(args, &json!(all), "");
     }

@@ -24,7 +24,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<u8> {
     if args.list {
         return list(&folder);
     }
-    let root = here.root().display();
+    let root = shown(here.root());
     if args.remove {
         let was = trust::forget(&folder, here.root())?;
         return say(&if was {
@@ -64,10 +64,15 @@ fn list(folder: &Path) -> anyhow::Result<u8> {
     print(|out| {
         for Trusted { root, settings, at, .. } in &all {
             let gone = if root.is_dir() { "" } else { "  (gone)" };
-            writeln!(out, "{}  {}  {}{gone}", root.display(), timestamp::minute(at), settings.join(" "))?;
+            writeln!(out, "{}  {}  {}{gone}", shown(root), timestamp::minute(at), settings.join(" "))?;
         }
         Ok(())
     })
+}
+
+/// A folder, whose name may have come with a clone.
+fn shown(folder: &Path) -> String {
+    escaped(&folder.to_string_lossy())
 }
 
 /// What the project wants to run, and where it wants to send data to.
@@ -86,7 +91,7 @@ fn show(settings: &Settings, place: &dyn Fn(&Path) -> String) -> anyhow::Result<
                 }
                 other => other.to_string(),
             };
-            writeln!(out, "  {} = {value}  ({origin})", setting.key)?;
+            writeln!(out, "  {} = {value}  ({})", setting.key, escaped(&origin))?;
         }
         Ok(())
     })

@@ -1,6 +1,8 @@
 //! Which secrets there are: found once, when a loop is started, in our environment, in what the shell config assigns, and in the
 //! `.env` files that the settings name.
 
+mod env_file;
+
 use std::collections::BTreeMap;
 
 use crate::files::theirs;
@@ -39,7 +41,8 @@ pub(crate) fn redactor(
         let parts = values.iter().flat_map(move |value| secrets(name, value, is_wanted));
         parts.map(move |value| (name.as_str(), value))
     });
-    (Redactor::new(known), warnings)
+    let known: Vec<_> = known.collect();
+    (Redactor::new(known.iter().map(|(name, value)| (*name, &**value))), warnings)
 }
 
 fn read_env_file(
@@ -49,13 +52,9 @@ fn read_env_file(
 ) -> Result<(), String> {
     let path = project.root().join(file);
     let text = theirs::read(&path, theirs::MAX_TEXT).map_err(|error| format!("cannot be read: {error}"))?;
-    let mut unread = 0;
-    for pair in dotenvy::from_read_iter(text.as_slice()) {
-        match pair {
-            Ok((name, value)) => all.entry(name).or_default().push(value),
-            // The error would quote the line.
-            Err(_) => unread += 1,
-        }
+    let (found, unread) = env_file::read(&String::from_utf8_lossy(&text));
+    for (name, value) in found {
+        all.entry(name).or_default().push(value);
     }
     if unread == 0 { Ok(()) } else { Err(format!("has {} that cannot be read", count::of(unread, "line"))) }
 }

@@ -62,15 +62,18 @@ impl Redactor {
     /// by the first.
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let (mut names, mut values, mut all) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut names, mut values, mut of_values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = BTreeMap::new();
         for (name, value) in secrets {
             for line in value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST) {
                 let place = names.len();
                 names.push(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect());
                 values.push(line.to_owned());
-                for form in forms::of(line) {
-                    all.entry(form.into_bytes()).or_insert(place);
+                let forms = forms::of(line);
+                for form in &forms {
+                    all.entry(form.clone().into_bytes()).or_insert(place);
                 }
+                of_values.push(forms);
             }
         }
         let forms: Vec<(Vec<u8>, usize)> = all.into_iter().collect();
@@ -80,7 +83,7 @@ impl Redactor {
         // It fails only where all values together have gigabytes.
         let Some(automaton) = automaton.ok().filter(|_| !forms.is_empty()) else { return Self(None) };
         let begins = Begins::of(forms.iter().map(|(form, _)| form));
-        let fragments = Fragments::of(&values);
+        let fragments = Fragments::of(values.iter().map(String::as_str).zip(&of_values));
         let longest = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
         let marks = names.iter().map(|name: &String| format!("{MARK}{name}]")).collect();
         Self(Some(Arc::new(Known { automaton, fragments, forms, marks, names, values, longest, begins })))

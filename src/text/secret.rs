@@ -1,5 +1,7 @@
 //! Which variables hold a secret, by their names and by what their values look like. `docs/safety.md` tells the same.
 
+use std::borrow::Cow;
+
 use super::redact::SHORTEST;
 
 /// One of these words in a name says that the value is a secret.
@@ -108,19 +110,16 @@ const LEAST_ENTROPY: f64 = 3.5;
 
 /// What of the value of a variable is secret; `is_wanted`: the user has named it.
 #[must_use]
-pub(crate) fn secrets<'a>(name: &str, value: &'a str, is_wanted: bool) -> Vec<&'a str> {
+pub(crate) fn secrets<'a>(name: &str, value: &'a str, is_wanted: bool) -> Vec<Cow<'a, str>> {
     let value = value.trim();
     if value.len() < SHORTEST {
-        Vec::new()
-    } else if is_wanted {
-        vec![value]
-    } else if let Some((_, address)) = value.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
-        of_address(address)
-    } else if is_token(value) || has_telling_name(name) && !is_dull(value) {
-        vec![value]
-    } else {
-        Vec::new()
+        return Vec::new();
     }
+    let address = value.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
+    let parts = address.map_or_else(Vec::new, |(_, address)| of_address(address));
+    let is_secret = || is_token(value) || has_telling_name(name) && !is_dull(value);
+    let whole = is_wanted || address.is_none() && is_secret();
+    whole.then_some(value.into()).into_iter().chain(parts).collect()
 }
 
 /// Whether a name stands on a list; `*` in front or at the end stands for anything.
@@ -163,13 +162,32 @@ fn is_scheme(scheme: &str) -> bool {
     !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// An address, behind its scheme: the password, and what looks like a token.
-fn of_address(address: &str) -> Vec<&str> {
+/// An address, behind its scheme: the password, and what looks like a token, each also as a program that decodes it has it.
+fn of_address(address: &str) -> Vec<Cow<'_, str>> {
     let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
     let password = user.split_once(':').map_or("", |(_, password)| password);
     let parts = address.split(['/', '?', '#', '&', '=', '@', ':']).filter(|part| is_token(part));
-    parts.chain([password].into_iter().filter(|password| password.len() >= SHORTEST)).collect()
+    let parts = parts.chain([password].into_iter().filter(|password| password.len() >= SHORTEST));
+    parts.flat_map(|part| [Some(part.into()), decoded(part).map(Cow::Owned)]).flatten().collect()
+}
+
+/// What `%2F` and the like stand for; `None`: there is none of it, or no text comes of it.
+fn decoded(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let mut out = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    let mut has_any = false;
+    for piece in pieces {
+        match piece.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                has_any = true;
+                out.push(byte);
+                out.extend_from_slice(&piece.as_bytes()[2..]);
+            }
+            None => out.extend([b"%", piece.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8(out).ok().filter(|out| has_any && out.len() >= SHORTEST)
 }
 
 /// Whether a value is a token of a well-known service, or of any: many characters, as if by chance.
@@ -227,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    fn of<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
+    fn of<'a>(name: &str, value: &'a str) -> Vec<Cow<'a, str>> {
         secrets(name, value, false)
     }
 
@@ -311,6 +329,11 @@ mod tests {
             of("HOOK", "https://hooks.example.org/T0/B0/aB3dE5gH7jK9mN1pQ3sT5v"),
             ["aB3dE5gH7jK9mN1pQ3sT5v"]
         );
+        assert_eq!(
+            of("DB_URL", "postgres://u:Qw%40er%2FTy7Zx9@h/x"),
+            ["Qw%40er%2FTy7Zx9", "Qw@er/Ty7Zx9"],
+            "drivers decode it, and tell it so"
+        );
         assert!(of("SERVER_AUTH", "http://me@example.org:8080/a/path?with=query").is_empty());
     }
 
@@ -347,7 +370,8 @@ mod tests {
         #[test]
         fn no_text_is_too_odd(name in ".{0,20}", value in ".{0,60}") {
             for part in secrets(&name, &value, false) {
-                prop_assert!(value.contains(part) && part.len() >= SHORTEST);
+                let is_whole = value.contains(&*part) || value.contains('%');
+                prop_assert!(is_whole && part.len() >= SHORTEST);
             }
         }
     }

@@ -20,7 +20,7 @@ mod status_area;
 mod status_board;
 pub(crate) mod status_line;
 pub(crate) mod status_table;
-mod terminal;
+pub(crate) mod terminal;
 mod total_line;
 pub(crate) mod transcript;
 pub(crate) mod voice;

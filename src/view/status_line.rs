@@ -10,6 +10,7 @@ use crate::engine::stop::Urgency;
 use crate::tell::seen::{Doing, Seen};
 use crate::tell::words::GAP;
 use crate::text::count::money;
+use crate::text::terminal::message;
 use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
@@ -39,7 +40,7 @@ impl StatusLine {
     /// The line of one branch out of many, whose names take `width` cells.
     #[must_use]
     pub(crate) fn branch(name: &str, width: usize, started: Instant) -> Self {
-        Self { name: Some(pad(name, width)), ..Self::new(started) }
+        Self { name: Some(pad(&message(name), width)), ..Self::new(started) }
     }
 
     /// The loop starts only now.

@@ -16,6 +16,8 @@ use crate::text::terminal::clean;
 
 /// Rows and columns, where those of the terminal are not known.
 const USUAL_SIZE: (usize, usize) = (24, 80);
+/// The most rows and columns that a terminal is believed to have.
+const LARGEST: (u16, u16) = (1000, 2000);
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,9 +137,16 @@ fn is_in_front() -> bool {
 /// Rows and columns. Asked for every time: terminals are resized.
 pub(super) fn size() -> (usize, usize) {
     let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
-    tcgetwinsize(std::io::stderr())
-        .or_else(|_| tcgetwinsize(std::io::stdout()))
-        .map_or(USUAL_SIZE, |size| (known(size.ws_row, USUAL_SIZE.0), known(size.ws_col, USUAL_SIZE.1)))
+    let told = tcgetwinsize(std::io::stderr()).or_else(|_| tcgetwinsize(std::io::stdout()));
+    told.map_or(USUAL_SIZE, |size| {
+        let (rows, columns) = believable(size.ws_row, size.ws_col);
+        (known(rows, USUAL_SIZE.0), known(columns, USUAL_SIZE.1))
+    })
+}
+
+/// So many of the rows and columns that a terminal says it has: no screen has more, and each cell takes memory.
+pub(crate) fn believable(rows: u16, columns: u16) -> (u16, u16) {
+    (rows.min(LARGEST.0), columns.min(LARGEST.1))
 }
 
 /// One of our two streams.

@@ -11,6 +11,7 @@ use super::fold::{Fold, folded};
 use super::terminal;
 use super::terminal::Target;
 use crate::text::palette::{GOOD, NOTE, QUESTION, STRONG};
+use crate::text::terminal::message;
 
 /// A longer line is broken, in bytes: so much is kept at most until its end has come.
 const LONGEST: usize = 8 * 1024;
@@ -47,7 +48,7 @@ impl Voice {
     #[must_use]
     pub(crate) fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
         let style = STYLES[place % STYLES.len()];
-        let prefix = format!("{style}{} │{style:#}", pad(name, width));
+        let prefix = format!("{style}{} │{style:#}", pad(&message(name), width));
         let lines = Lines { prefix, indent: width + 3, unfinished: String::new() };
         Self { console, lines: Some(lines), fold: Fold::default() }
     }

@@ -271,3 +271,25 @@ fn what_cannot_be_seen_shows_as_an_escape() {
     let page = scratch.run("report --html -").stdout;
     assert!(page.contains(SEEN) && !page.contains('\u{200b}'), "{page}");
 }
+
+#[test]
+fn names_of_branches_and_folders_that_cannot_be_seen_show_as_escapes() {
+    let scratch = Scratch::new();
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    scratch.git(&["checkout", "--quiet", "-b", "master"]);
+    scratch.agent("claude", "cat > /dev/null; until [ -e \"$HOME/go\" ]; do sleep 0.02; done; exit 1");
+    scratch.write("IMPLEMENTATION_PLAN.md", "## Branch: a\u{200b}b\nGoal: g\n- [ ] t\n");
+    let mut command = scratch.ralph("loop build --max-retries 0");
+    let terminal = Terminal::start(command.env("TERM", "xterm"), 40, 200);
+    terminal.wait_for("the status line", |screen| screen.contains("thinking"));
+    fs::write(scratch.home().join("go"), "").unwrap();
+    let end = terminal.end();
+    assert!(end.bytes.contains("a\\u{200b}b") && !end.bytes.contains('\u{200b}'), "{end:?}");
+
+    let folder = scratch.outside().join("p\nq\u{202e}");
+    fs::create_dir(&folder).unwrap();
+    for args in ["trust", "trust --remove"] {
+        let said = Scratch::finish(scratch.ralph(args).current_dir(&folder)).stdout;
+        assert!(said.contains("p\\nq\\u{202e} ") && said.lines().count() == 1, "{said:?}");
+    }
+}

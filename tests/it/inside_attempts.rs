@@ -127,6 +127,34 @@ fn an_agent_that_drops_the_marks_is_still_inside_its_attempt() {
     }
 }
 
+/// Without any mark and where no supervisor can be seen, a person in a container looks the same.
+#[test]
+fn an_agent_that_drops_its_marks_in_a_pid_namespace_is_doubted_while_its_run_is_alive() {
+    let apart = "unshare --user --map-root-user --pid --fork --kill-child --mount-proc env -i";
+    let verbs = ["task done --force ID", "task delete ID", "cancel --now", "run ID"];
+    let elsewhere = ["task done --force ID --ralph-dir \"$PWD/.ralph\""];
+    for (folder, verbs) in [("", &verbs[..]), ("--chdir=/", &elsewhere)] {
+        let before = format!("ulimit -Sx unlimited; {apart} {folder}");
+        let (scratch, codes, said) = calls(&before, verbs);
+        assert_eq!(codes, vec!["1"; verbs.len()], "{said}");
+        let refused = " is not for agents at work, and a loop is at work outside of this pid namespace: call it from another";
+        assert_eq!(said.matches(refused).count(), verbs.len(), "{said}");
+        // The loop has ended: that is a person.
+        let id = scratch
+            .run("task list --json")
+            .stdout
+            .split('"')
+            .find(|word| word.starts_with("t-"))
+            .unwrap()
+            .to_owned();
+        let words = format!("{apart} HOME={} {RALPH} task done --force {id}", scratch.home().display());
+        let mut words = words.split(' ');
+        let mut person = std::process::Command::new(words.next().unwrap());
+        let done = person.args(words).current_dir(scratch.root()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+}
+
 #[test]
 fn reading_and_adding_is_allowed() {
     for before in ["", "env -i"] {

@@ -407,3 +407,73 @@ fn neither_has_the_reason_why_nobody_could_verify_a_task() {
     let shown = scratch.run("journal").stdout + &scratch.run(&format!("task show {id}")).stdout;
     assert!(shown.contains("left-[redacted:API_TOKEN].txt") && !shown.contains(TOKEN), "{shown}");
 }
+
+#[test]
+fn a_value_is_known_as_others_read_it_and_write_it() {
+    let scratch = Scratch::new();
+    scratch.write("ralph.toml", "[redact]\nenv_files = ['.env']\n");
+    let filed = "A_TOKEN=\"abcV4lue\\tWith9xx\"\nD_TOKEN=\"has$tuff9V4lueKK\"\nE_TOKEN=un$quoted9V4lue\n";
+    scratch.write(".env", filed);
+    let given = [
+        ("X_PASSWORD", "correct horse 9 battery  staple"),
+        ("S_SECRET", "it's4Gq'Zm8Lw2XnRt"),
+        ("DB_URL", "postgres://u:Qw%40er%2FTy7Zx9@h/x"),
+    ];
+    let all = [
+        "abcV4lue\tWith9xx",
+        "abcV4lue\\tWith9xx",
+        "has$tuff9V4lueKK",
+        "un$quoted9V4lue",
+        given[0].1,
+        given[1].1,
+        "Qw@er/Ty7Zx9",
+    ];
+    let input = serde_json::json!({ "command": all.join(" | ") });
+    let calls = all.iter().map(|value| {
+        let call = serde_json::json!({ "type": "tool_use", "id": "t", "name": value, "input": input });
+        serde_json::json!({ "type": "assistant", "message": { "model": "m", "content": [call] } }).to_string()
+    });
+    let numbers: String = given[1].1.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+    let by_number = claude_text("I saw it, then NUMBERS.").replace("NUMBERS", &numbers);
+    let lines = calls.collect::<Vec<_>>().join("\n");
+    scratch.agent(
+        "claude",
+        &format!("cat > /dev/null; cat <<'LINES'\n{lines}\n{by_number}\nLINES\n(set -x; : \"$S_SECRET\"); say x; result"),
+    );
+    let ended = Scratch::finish(scratch.ralph("prompt p.md 1").envs(given));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let page = Scratch::finish(scratch.ralph("report --html -").envs(given)).stdout;
+    let shown = [&*ended.stdout, &ended.stderr, &page].concat();
+    for part in ["V4lue", "horse 9", "Zm8L", "Ty7Zx9", "u005a"] {
+        assert!(!shown.contains(part), "{part}: {ended:?}");
+        let found = Command::new("grep").args(["-rlaF", part]).arg(scratch.path(".ralph")).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{part}");
+    }
+    for name in ["A_TOKEN", "D_TOKEN", "E_TOKEN", "X_PASSWORD", "S_SECRET", "DB_URL"] {
+        assert!(shown.contains(&format!("[redacted:{name}]")), "{name}: {ended:?}");
+    }
+}
+
+#[test]
+fn knowledge_that_an_agent_names_after_a_secret_is_shown_without_it() {
+    let scratch = Scratch::new();
+    scratch.write(
+        &format!(".ralph/knowledge/x-{TOKEN}.md"),
+        format!("---\ntitle: it is {TOKEN}\n---\n{TOKEN}\n"),
+    );
+    for args in [
+        "knowledge list".to_owned(),
+        "knowledge list --json".to_owned(),
+        "knowledge search it".to_owned(),
+        "knowledge show x-canary-of-the-token".to_owned(),
+    ] {
+        let shown = Scratch::finish(scratch.ralph(&args).env("API_TOKEN", TOKEN));
+        let shown = shown.stdout + &shown.stderr;
+        assert!(shown.contains("x-[redacted:API_TOKEN]") && !shown.contains(TOKEN), "{args}: {shown}");
+    }
+    let shown = Scratch::finish(scratch.ralph(&format!("knowledge show x-{TOKEN}")).env("API_TOKEN", TOKEN));
+    assert!(
+        shown.stdout.starts_with("it is [redacted:API_TOKEN]") && !shown.stdout.contains(TOKEN),
+        "{shown:?}"
+    );
+}

@@ -481,3 +481,32 @@ fn an_end_that_does_not_tell_of_other_words_leaves_them_to_the_next_run() {
     let ended = run(&scratch, "run --all --no-verify");
     ends(&scratch, &ended, 0, "complete");
 }
+
+#[test]
+fn a_partial_clone_that_an_agent_makes_starts_no_program_outside_of_its_attempt() {
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let forge =
+        format!("echo x >> ../fetched; '{ralph}' task done --force $(cat ../hard) 2>> ../said; exit 1");
+    let evil = format!(
+        "cat > ../fetch <<'FETCH'
+{forge}
+FETCH
+ for i in 1 2 3; do echo $i > w$i; git add .; git commit -qm c$i; done
+         tree=$(git rev-parse HEAD~1^{{tree}}); git config core.repositoryformatversion 1
+         git config extensions.partialClone evil; git config remote.evil.promisor true
+         git config remote.evil.url \"$PWD\"; git config remote.evil.uploadpack \"bash $PWD/../fetch\"
+         git config protocol.file.allow always; git config log.showSignature true
+         rm .git/objects/${{tree:0:2}}/${{tree:2}}; done_; exit"
+    );
+    let scratch = tasks(&format!("[ $n != 1 ] || {{ {evil}; }}; {GOOD}"));
+    // By the files of the latest commits, knowledge is chosen.
+    scratch.write(".ralph/knowledge/hard.md", "---\ntitle: own hard\n---\nown hard words\n");
+    add(&scratch, "own");
+    let hard = add(&scratch, "hard");
+    fs::write(beside(&scratch, "hard"), &hard).unwrap();
+    run(&scratch, "run --all --no-verify");
+    let said = fs::read_to_string(beside(&scratch, "said")).unwrap_or_default();
+    let fetched = fs::read_to_string(beside(&scratch, "fetched")).unwrap_or_default();
+    assert_eq!(said.matches("is not for agents at work").count(), fetched.lines().count(), "{said}");
+    assert!(!log(&scratch, &hard).iter().any(|line| line.contains("by hand")), "{:?}", log(&scratch, &hard));
+}

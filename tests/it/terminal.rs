@@ -63,6 +63,11 @@ impl Terminal {
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         let size = |cells| NonZero::new(cells).unwrap();
         self.seen.lock().unwrap().screen.screen_mut().set_size(size(rows), size(columns));
+        self.claim_size(rows, columns);
+    }
+
+    /// Has the terminal say that it has this size.
+    pub(crate) fn claim_size(&self, rows: u16, columns: u16) {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.tty, size).unwrap();
     }

@@ -194,6 +194,21 @@ fn it_follows_the_size_of_the_terminal() {
 }
 
 #[test]
+fn a_size_that_no_terminal_has_takes_no_more_memory_than_there_is() {
+    let (scratch, _loops) = at_work(&["one"]);
+    let mut terminal = watch(&scratch, "", 24, 80);
+    terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
+    terminal.claim_size(u16::MAX, u16::MAX);
+    // It draws as soon as it is another size again.
+    terminal.resize(20, 60);
+    terminal.wait_for("all of it", |screen| last_row(screen).starts_with("? help"));
+    terminal.claim_size(u16::MAX, u16::MAX);
+    terminal.press("q");
+    let end = terminal.end();
+    assert_eq!((end.code, end.modes), (Some(0), Modes::USUAL));
+}
+
+#[test]
 fn every_end_gives_the_terminal_back() {
     let (scratch, _loops) = at_work(&["one"]);
     for (signal, code) in [(Signal::TERM, 130), (Signal::HUP, 130), (Signal::INT, 130), (Signal::QUIT, 130)] {

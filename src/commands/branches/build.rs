@@ -44,6 +44,7 @@ use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
+use crate::text::terminal::message;
 use crate::view::View;
 use crate::view::branch_table::{BranchRow, Built, json, table};
 use crate::view::person_lines::TaskCounter;
@@ -183,7 +184,8 @@ impl Building<'_> {
         // The first of the plan come first, whoever has its work tree first.
         (0..open.len()).filter(|&place| after[place].is_none()).for_each(|place| self.places.expect(place));
         self.screen.expect(open.len());
-        let width = open.iter().map(|&which| self.branches[which].section.name.chars().count()).max();
+        let cells = |which: &usize| message(&self.branches[*which].section.name).chars().count();
+        let width = open.iter().map(cells).max();
         let fates = parallel::run(
             &after,
             &|place| self.branch(&self.branches[open[place]], place, width.unwrap_or_default()),

@@ -105,7 +105,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
 /// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
 /// is theirs.
 fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
-    if is_draft(&place(args)?) || !attempt::is_inside() {
+    if is_draft(&place(args)?) || !attempt::is_inside(args.ralph_dir.as_ref()) {
         return Ok(());
     }
     let carried = Carried::by_us();
@@ -120,7 +120,7 @@ fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::R
 }
 
 /// What takes the secrets out of words on their way into the graph, which is kept and becomes prompts: most are an agent's.
-fn secrets(args: &GraphArgs) -> anyhow::Result<Redactor> {
+pub(super) fn secrets(args: &GraphArgs) -> anyhow::Result<Redactor> {
     secrets_in(&PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() })
 }
 

@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 
 use chrono::Local;
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::QueueableCommand as _;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::style::ResetColor;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -22,6 +23,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::events::{Events, Tty};
 use super::marker::Marker;
+use crate::view::terminal::believable;
 use crate::view::watch::draw;
 use crate::view::watch::model::Model;
 
@@ -41,7 +43,9 @@ impl Screen {
     pub(super) fn open(marks: Option<PathBuf>, events: &Events) -> io::Result<Self> {
         restore_in_panics();
         let tty = BufWriter::with_capacity(32 << 10, Tty::new(events.is_ended()));
-        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(tty))?);
+        // It would follow the size that the terminal says it has, whatever that is.
+        let options = TerminalOptions { viewport: Viewport::Fixed(Rect::default()) };
+        let terminal = ManuallyDrop::new(Terminal::with_options(CrosstermBackend::new(tty), options)?);
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let mut screen = Self { terminal, colour, marker: Marker::of_terminal(marks) };
         screen.enter()?;
@@ -73,13 +77,22 @@ impl Screen {
     /// Has everything drawn anew.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         // `Terminal::clear` would ask the terminal where its cursor is, and wait for an answer among the keys.
-        let area = self.terminal.size()?.into();
+        let area = self.area()?;
         self.terminal.resize(area)
+    }
+
+    fn area(&self) -> io::Result<Rect> {
+        let size = self.terminal.size()?;
+        let (height, width) = believable(size.height, size.width);
+        Ok(Rect { height, width, ..Rect::default() })
     }
 
     /// Draws what has changed.
     pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
-        let colour = self.colour;
+        let (area, colour) = (self.area()?, self.colour);
+        if area != self.terminal.get_frame().area() {
+            self.terminal.resize(area)?;
+        }
         self.terminal.draw(|frame| draw(model, colour, Local::now(), frame)).map(drop)
     }
 }

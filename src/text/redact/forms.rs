@@ -1,14 +1,19 @@
-//! The forms in which programs write a value: as it is, inside of a JSON string, inside of JSON that is itself a string, and in
-//! an address.
+//! The forms in which programs write a value: as it is, on one line, as a word of a shell, inside of a JSON string, inside of JSON
+//! that is itself a string, and in an address.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+
+use super::SHORTEST;
+use crate::text::line::one_line;
 
 /// How a writer of JSON escapes what need not be escaped.
 #[derive(Clone, Copy)]
 struct Style {
     /// What is not ASCII is `\u00e9`.
     ascii: bool,
+    /// So is all the rest.
+    all: bool,
     /// That is `\u00E9`.
     upper: bool,
     /// More that is written that way.
@@ -17,15 +22,19 @@ struct Style {
     slash: bool,
 }
 
-const PLAIN: Style = Style { ascii: false, upper: false, also: "", slash: false };
+const PLAIN: Style = Style { ascii: false, all: false, upper: false, also: "", slash: false };
 const STYLES: [Style; 6] = [
     PLAIN,
     Style { ascii: true, ..PLAIN },
     Style { ascii: true, upper: true, ..PLAIN },
     Style { also: "<>&", ..PLAIN },
-    Style { ascii: true, upper: true, also: "<>&'\"+`", slash: false },
+    Style { ascii: true, upper: true, also: "<>&'\"+`", ..PLAIN },
     Style { ascii: true, slash: true, ..PLAIN },
 ];
+/// How shells write a `'` inside of a word in `'`: bash and zsh; dash and Python's `shlex`.
+const SINGLE_QUOTES: [&str; 2] = ["'\\''", "'\"'\"'"];
+/// What bash's `printf %q` leaves as it is besides letters and digits.
+const UNQUOTED: &str = "%+-./:=@_";
 /// What writers of addresses leave as it is besides letters and digits, and whether a blank is `+`.
 const ADDRESSES: [(&str, bool); 6] = [
     // As RFC 3986 has it.
@@ -45,11 +54,23 @@ const DEEPEST: usize = 3;
 /// All forms of a value, itself among them.
 pub(super) fn of(value: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([value.to_owned()]);
+    // What became one line has become so before it was written.
+    all.extend(Some(one_line(value)).filter(|line| line.len() >= SHORTEST));
     for _ in 0..DEEPEST {
         // What one writer leaves as it is, the next one may escape.
         let escaped: Vec<String> =
             all.iter().flat_map(|form| STYLES.iter().map(|style| style.escape(form))).collect();
         all.extend(escaped);
+    }
+    for word in words(value) {
+        let ascii = Style { ascii: true, ..PLAIN }.escape(&word);
+        let plain = PLAIN.escape(&word);
+        all.extend([PLAIN.escape(&plain), plain, ascii, word]);
+    }
+    // Nobody writes all of it by number but into one string, or into one in that.
+    for upper in [false, true] {
+        let numbers = Style { all: true, upper, ..PLAIN }.escape(value);
+        all.extend([PLAIN.escape(&numbers), numbers]);
     }
     // As `\/` without any other escape.
     all.insert(value.replace('/', "\\/"));
@@ -64,7 +85,9 @@ impl Style {
         let mut out = String::new();
         for c in text.chars() {
             match c {
-                c if self.also.contains(c) || self.ascii && !c.is_ascii() => self.by_number(&mut out, c),
+                c if self.all || self.also.contains(c) || self.ascii && !c.is_ascii() => {
+                    self.by_number(&mut out, c);
+                }
                 '"' | '\\' => out.extend(['\\', c]),
                 '/' if self.slash => out.push_str("\\/"),
                 '\t' => out.push_str("\\t"),
@@ -84,6 +107,38 @@ impl Style {
             let _ = if self.upper { write!(out, "\\u{unit:04X}") } else { write!(out, "\\u{unit:04x}") };
         }
     }
+}
+
+/// How shells write it as a word, less the quotes around it.
+fn words(value: &str) -> Vec<String> {
+    let mut words = SINGLE_QUOTES.map(|quote| value.replace('\'', quote)).to_vec();
+    words.extend([
+        value.replace('\\', "\\\\").replace('\'', "\\'"),
+        ansi_quoted(value),
+        with_backslashes(value),
+    ]);
+    words
+}
+
+/// As bash traces a word that is not all ASCII where the locale is not UTF-8: in `$'…'`, such bytes in octal.
+fn ansi_quoted(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'\\' | b'\'' => out.extend(['\\', char::from(byte)]),
+            b'\t' => out.push_str("\\t"),
+            b if b.is_ascii_graphic() || b == b' ' => out.push(char::from(b)),
+            // Writing to a string cannot fail.
+            b => drop(write!(out, "\\{b:03o}")),
+        }
+    }
+    out
+}
+
+/// As bash's `printf %q` writes it.
+fn with_backslashes(text: &str) -> String {
+    let is_kept = |c: char| c.is_alphanumeric() || !c.is_ascii() || UNQUOTED.contains(c);
+    text.chars().flat_map(|c| (!is_kept(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// As it stands in the address of a page.
@@ -155,8 +210,32 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_escape_has_one_form() {
-        assert_eq!(of("sk-ant-api03-AbC_0.x").len(), 1);
+    fn shells_write_what_they_would_read() {
+        let forms = of("it's 4G\\q ö\tx");
+        for form in [
+            r"it'\''s 4G\q ö	x",
+            r#"it'"'"'s 4G\q ö	x"#,
+            r"it\'s 4G\\q \303\266\tx",
+            r"it\'s 4G\\q ö\tx",
+            r"it\'s\ 4G\\q\ ö\	x",
+            // In a string of JSON.
+            r"it'\\''s 4G\\q ö\tx",
+        ] {
+            assert!(forms.contains(form), "{form}: {forms:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_single_blanks_is_a_form_as_well() {
+        assert!(of("correct horse 9  battery").contains("correct horse 9 battery"));
+    }
+
+    #[test]
+    fn what_needs_no_escape_has_one_form_and_its_numbers() {
+        let forms = of("sk.x");
+        let numbers = [r"\u0073\u006B\u002E\u0078", r"\u0073\u006b\u002e\u0078"];
+        let expected = numbers.iter().flat_map(|form| [form.to_string(), form.replace('\\', r"\\")]);
+        assert_eq!(forms, expected.chain(["sk.x".to_owned()]).collect());
         assert!(of("🦀").contains(r"\ud83e\udd80"));
     }
 }

@@ -1,6 +1,8 @@
 //! A quick look whether any of many values can stand in some bytes at all: for a fragment of each, in strides of the vector
 //! registers. Nearly always none is there, and the bytes need no second look.
 
+use std::collections::BTreeSet;
+
 use aho_corasick::packed::{MatchKind, Searcher};
 
 /// A longer fragment would find no less, in bytes.
@@ -14,10 +16,17 @@ const AT_ONCE: usize = 64;
 pub(super) struct Fragments(Vec<Searcher>);
 
 impl Fragments {
-    /// Those of these values. `None` where a value has none, or this processor cannot look for them: every value may stand
-    /// everywhere then.
-    pub(super) fn of(values: &[String]) -> Option<Self> {
-        let mut all = values.iter().map(|value| fragment(value)).collect::<Option<Vec<_>>>()?;
+    /// Those of values, each with its forms. `None` where one has none, or this processor cannot look for them: every value may
+    /// stand everywhere then.
+    pub(super) fn of<'a>(values: impl Iterator<Item = (&'a str, &'a BTreeSet<String>)>) -> Option<Self> {
+        let mut all = Vec::new();
+        for (value, forms) in values {
+            let own = fragment(value)?;
+            all.push(own);
+            for form in forms.iter().filter(|form| !form.contains(own)) {
+                all.push(fragment(form)?);
+            }
+        }
         all.sort_unstable();
         all.dedup();
         let searcher = |fragments: &[&str]| {
@@ -34,7 +43,7 @@ impl Fragments {
     }
 }
 
-/// What every form of a value has in it: letters and digits, which nobody escapes. The end of the longest run of them is the
+/// What nearly every form of a value has in it: letters and digits, which are seldom escaped. The end of the longest run of them is the
 /// least likely to stand elsewhere, since many secrets begin alike.
 fn fragment(value: &str) -> Option<&str> {
     let run = value.split(|c: char| !c.is_ascii_alphanumeric()).max_by_key(|run| run.len())?;
@@ -54,10 +63,14 @@ mod tests {
             ("correct horse battery", "battery"),
             ("ébcé/äëïöü", ""),
         ] {
-            let fragment = fragment(value);
-            assert_eq!(fragment.unwrap_or_default(), expected);
-            for form in forms::of(value) {
-                assert!(fragment.is_none_or(|fragment| form.contains(fragment)), "{value}: {form}");
+            assert_eq!(fragment(value).unwrap_or_default(), expected);
+            let forms = forms::of(value);
+            let fragments = Fragments::of(std::iter::once((value, &forms)));
+            assert_eq!(fragments.is_none(), expected.is_empty());
+            for form in &forms {
+                let may_be_in =
+                    fragments.as_ref().is_none_or(|fragments| fragments.may_be_in(form.as_bytes()));
+                assert!(may_be_in, "{value}: {form}");
             }
         }
     }
@@ -66,12 +79,14 @@ mod tests {
     fn any_of_many_is_seen() {
         let values: Vec<String> =
             (0..200).map(|number| format!("secret-{:016x}", number * 0x9e37_79b9_u64)).collect();
-        let fragments = Fragments::of(&values).expect("any x86-64 or aarch64 can look for them");
+        let none = BTreeSet::new();
+        let fragments = Fragments::of(values.iter().map(|value| (value.as_str(), &none)));
+        let fragments = fragments.expect("any x86-64 or aarch64 can look for them");
         let text = "nothing of it stands in this one. ".repeat(10);
         assert!(!fragments.may_be_in(text.as_bytes()));
         for value in &values {
             assert!(fragments.may_be_in(format!("{text}{value}{text}").as_bytes()), "{value}");
         }
-        assert!(Fragments::of(&["äëïöüäëïöü".to_owned()]).is_none());
+        assert!(Fragments::of(std::iter::once(("äëïöüäëïöü", &none))).is_none());
     }
 }
