@@ -55,6 +55,7 @@ impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
         self.last = Some(current.task.id.clone());
+        self.unverified = None;
         let report = booked.report;
         let ground = &self.target.places.ground;
         if let Err(end) = current.look_at_what_was_left(ground, false, context) {
@@ -163,6 +164,9 @@ impl Tasks {
         let head = left.head.clone();
         let mut entry = self.entry(current, booked, Became::Done, "", left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
+        if current.only_verifies && became != Became::Done {
+            self.unverified = Some(format!("{} is not verified: {reason}", current.task.id));
+        }
         (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
         self.remember(current, booked, &entry, context)
     }

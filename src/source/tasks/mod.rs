@@ -114,6 +114,8 @@ pub(crate) struct Tasks {
     notes: Vec<String>,
     /// The task of the last attempt.
     last: Option<String>,
+    /// Why that one is not verified, where it was for that alone.
+    unverified: Option<String>,
 }
 
 impl Current {
@@ -163,6 +165,7 @@ impl Tasks {
             doubts: Vec::new(),
             notes: Vec::new(),
             last: None,
+            unverified: None,
         }
     }
 
@@ -468,6 +471,10 @@ impl Source for Tasks {
                 End::because(Unproven, why)
             }
             _ => self.doubted(end),
+        };
+        let end = match (&self.unverified, end.outcome.if_unproven()) {
+            (Some(why), Some(unproven)) => End::because(unproven, why),
+            _ => end,
         };
         // A run that is killed before, or ends without a word of them, leaves them to the next one.
         if !self.doubts.is_empty() && end.outcome.ended() != Ended::Unproven {
