@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::preset::{self, Preset, Structured};
 use crate::engine::agent::CommandLine;
+use crate::presets::{self, Preset, Structured};
 
 /// The preset that knows a command line's output, and the arguments that make it take a prompt and print that. A program that nobody knows, or
 /// one that is told to print something else, runs as it is and is read by nobody.
@@ -12,15 +12,15 @@ use crate::engine::agent::CommandLine;
 pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
     if command.program() != program(command) {
         let name = Path::new(program(command)).file_name().and_then(OsStr::to_str).unwrap_or_default();
-        return (preset::speaking_acp(name), command.args().to_vec());
+        return (presets::speaking_acp(name), command.args().to_vec());
     }
-    preset::for_command(command.name())
+    presets::for_command(command.name())
         .and_then(|preset| {
             let mut args = structured(command.args(), &preset.structured)?;
             args.extend(preset.prompt.missing_argument(command.args()).map(str::to_owned));
             Some((preset, args))
         })
-        .unwrap_or_else(|| (preset::unknown(), command.args().to_vec()))
+        .unwrap_or_else(|| (presets::unknown(), command.args().to_vec()))
 }
 
 /// The program of a command line: what follows `acp:` speaks the Agent Client Protocol.

@@ -6,7 +6,6 @@ use super::balance::BalanceQuery;
 use super::command::{program, resolve};
 use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
-use super::preset::{self, Unable, Wishes};
 use super::readers::ReaderPlan;
 use super::{Timeouts, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
@@ -14,6 +13,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
+use crate::presets::{self, Unable, Wishes};
 use crate::process::launch::Launch;
 
 /// How many agents are kept ready besides the one that the loop was started with.
@@ -53,9 +53,9 @@ impl Factory {
     ) -> Result<Self, End> {
         let unread = PipeAgent {
             name: String::new(),
-            preset: preset::unknown(),
+            preset: presets::unknown(),
             launch,
-            readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
+            readers: ReaderPlan::of(presets::unknown()).map_err(cannot_start)?,
             display: DisplayRoute::Raw,
             wishes: Wishes::default(),
             read_only: false,

@@ -1,6 +1,6 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 //!
-//! [`factory`] makes the agent that a piece of work asks for, by its [`preset`]. [`pipe`] is the way to those that talk over
+//! [`factory`] makes the agent that a piece of work asks for, by its preset. [`pipe`] is the way to those that talk over
 //! their stdin and stdout: a codec takes what they say apart, one thread watches them, and what they left is judged when they
 //! have ended.
 
@@ -15,7 +15,6 @@ mod handshake;
 mod message;
 pub mod pane;
 pub mod pipe;
-pub mod preset;
 mod readers;
 mod threads;
 mod tools;
@@ -31,7 +30,7 @@ use crate::engine::stop::Change;
 use crate::git;
 use crate::process::launch::Launch;
 
-use preset::{GitConfig, Preset};
+use crate::presets::{GitConfig, Preset};
 
 pub use balance::BalanceQuery;
 pub use display::DisplayRoute;

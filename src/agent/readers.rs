@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use crate::agent::preset::{Compiled, Preset, ToolCalls};
+use crate::presets::{Compiled, Preset, ToolCalls};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;

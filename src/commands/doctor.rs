@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::agent::preset::{self, Preset};
 use crate::cli::DoctorArgs;
 use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::notify::DESKTOP_PROGRAM;
+use crate::presets::{self, Preset};
 use crate::project::Project;
 use crate::settings::notify::Target;
 use crate::settings::{GitSettings, Origin, Settings};
@@ -167,7 +167,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         agent: choice.as_ref().map_or(settings.agent_type.as_str(), Choice::name).to_owned(),
         program: choice.as_ref().ok().and_then(Choice::program_name),
         refused: choice.as_ref().err().map(|error| format!("{error:#}")),
-        preset: choice.as_ref().map_or(preset::unknown(), Choice::preset),
+        preset: choice.as_ref().map_or(presets::unknown(), Choice::preset),
         args: choice.as_ref().map_or_else(|_| Vec::new(), |choice| choice.args().to_vec()),
         started_by: started_by(&settings),
         env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),

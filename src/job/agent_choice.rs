@@ -11,9 +11,9 @@ use super::workspace::{find_program, search_path};
 use crate::agent::command::{ACP, program as program_of, resolve};
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
-use crate::agent::preset::{self, Compiled, Preset, Protocol, Unable, Wishes};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
 use crate::engine::agent::CommandLine;
+use crate::presets::{self, Compiled, Preset, Protocol, Unable, Wishes};
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
@@ -49,7 +49,7 @@ pub(crate) struct CheckedFilters {
 impl Choice {
     /// Reads the settings about the agent's command line.
     pub(crate) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
-        let mut choice = match preset::preset(&settings.agent_type) {
+        let mut choice = match presets::preset(&settings.agent_type) {
             Some(preset) => Self::of_type(preset, settings, project)?,
             None => Self::of_command_line(settings)?,
         };
@@ -104,7 +104,7 @@ impl Choice {
                     bail!("agent '{line}' cannot be started: {program} is not on PATH")
                 }
             }
-            let known: Vec<&str> = preset::known().collect();
+            let known: Vec<&str> = presets::names();
             bail!(
                 "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
                  to one of {}, or to a command line",
