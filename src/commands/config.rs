@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::output;
 use crate::cli::ConfigArgs;
-use crate::job::agent_choice::Choice;
+use crate::job::agent_choice::of_settings;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::presets::{self, Preset};
 use crate::settings::{Origin, Resolved, Settings, Verb};
@@ -20,16 +20,17 @@ use crate::text::line::{escaped, joined};
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
-    let choice = Choice::of(&settings, &project);
-    let preset = choice.as_ref().ok().map(Choice::preset).or_else(|| presets::preset(&settings.agent_type));
+    let agent = of_settings(&settings, &project);
+    let preset =
+        agent.as_ref().ok().map(|agent| agent.preset).or_else(|| presets::preset(&settings.agent_type));
     super::print(|out| {
         if args.json {
             return write_json(&settings, preset, out);
         }
         let width = output::width();
         table::write(&settings, preset, &|path| project.relative(path), width, out)?;
-        let agent = match &choice {
-            Ok(choice) => format!("The agent is started as: {}", choice.command_line()),
+        let agent = match &agent {
+            Ok(agent) => format!("The agent is started as: {}", agent.command_line()),
             Err(error) => format!("No agent can be started: {}", joined(&format!("{error:#}"), " ")),
         };
         table::write_note(&escaped(&settings.secrets.word(&agent)), width, out)

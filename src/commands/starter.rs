@@ -9,7 +9,7 @@ use super::init::place::{Placed, place};
 use super::init::{choose_agent, installed, quoted};
 use super::output::{remark, say};
 use super::worker::TEMPLATE;
-use crate::agent::command::ACP;
+use crate::agent::spec::ACP;
 use crate::cli::InitArgs;
 use crate::job::workspace::locate;
 use crate::presets::{self, Protocol};

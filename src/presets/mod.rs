@@ -60,7 +60,6 @@ struct Facts {
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are facts about an agent, each by itself")]
 pub struct Preset {
     /// The name in `AGENT_TYPE`.
     pub name: &'static str,
