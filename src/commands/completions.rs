@@ -12,10 +12,10 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
 use super::output::print;
 use super::{guide, task};
-use crate::agent::preset;
 use crate::cli::{Cli, GraphArgs};
 use crate::graph::{Selection, Store};
 use crate::job::workspace::{find_program, locate};
+use crate::presets;
 use crate::record::lookup::{self, Loop};
 use crate::record::state_read::Extent;
 use crate::text::line::escaped;
@@ -220,7 +220,7 @@ fn with_completer(arg: Arg, path: &[&str]) -> Arg {
 }
 
 fn agents(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, preset::known().map(str::to_owned))
+    beginning(word, presets::names().into_iter().map(str::to_owned))
 }
 
 fn files(_: &OsStr) -> Vec<CompletionCandidate> {

@@ -2,6 +2,15 @@
 //! here and one field of [`Settings`](super::Settings).
 
 use super::setting::{Flag, Setting, ValueKind, Verb};
+use crate::presets::Listing;
+
+static AGENT_HELP: Listing =
+    Listing::new("Agent to run: ").agents().then(", the same with -acp, script, custom or a command line");
+static AGENT_DOC: Listing = Listing::new("Which agent to run: ")
+    .agents()
+    .then(", one of ")
+    .agents_with_acp()
+    .then(" with -acp, script, custom, or a command line of your own");
 
 /// Every setting, in the order in which people should meet them; `--help` has the flags in this order.
 pub const TABLE: &[Setting] = &[
@@ -12,13 +21,13 @@ pub const TABLE: &[Setting] = &[
         flag: Some(Flag {
             long: "--agent",
             value: "TYPE",
-            help: "Agent to run: amp, claude, cline, codex, gemini, opencode, the same with -acp, script, custom or a command line",
+            help: AGENT_HELP.text(),
             everywhere: true,
             ..Flag::GENERAL
         }),
         default: "claude",
         kind: ValueKind::Name,
-        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
+        doc: AGENT_DOC.text(),
         ..Setting::ROW
     },
     Setting {
