@@ -28,7 +28,7 @@ fn sample(setting: &Setting) -> &'static str {
     match setting.kind {
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
-        ValueKind::Duration => "77s",
+        ValueKind::Duration(_) => "77s",
         ValueKind::Room | ValueKind::Size => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
@@ -45,7 +45,7 @@ fn toml_sample(setting: &Setting) -> String {
         | ValueKind::Text
         | ValueKind::Secret
         | ValueKind::Override
-        | ValueKind::Duration
+        | ValueKind::Duration(_)
         | ValueKind::Room
         | ValueKind::Size => {
             format!("'{text}'")
