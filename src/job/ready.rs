@@ -9,8 +9,8 @@ use std::time::Instant;
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
-use super::preflight::launch;
-use super::resume::{Resume, Resumed, changed_inside, resume};
+use super::launch::launch;
+use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
@@ -37,7 +37,8 @@ use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
 use crate::record::recovery;
 use crate::record::retention::{self, Kept};
-use crate::record::state::{Extent, Found, Setup};
+use crate::record::state::Setup;
+use crate::record::state_read::{Extent, Found};
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::digest::sha256_of_words;
@@ -315,9 +316,6 @@ pub(crate) fn kept(settings: &Settings) -> Kept {
     let unless_zero = |count: u64| (count > 0).then_some(count);
     Kept { runs: unless_zero(settings.keep_runs), bytes: unless_zero(settings.keep_size) }
 }
-
-/// The flag by which a loop goes on although its settings were changed.
-pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
 
 /// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
 /// `--accept-config`, which speaks of this start alone.
