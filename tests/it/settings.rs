@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use clap::CommandFactory as _;
 use ralph::cli::{Cli, Command, FeatureVerb, LoopFlags, LoopVerb};
 use ralph::settings::setting::{Setting, ValueKind};
 use ralph::settings::table::TABLE;
@@ -199,7 +198,7 @@ fn the_agent_can_be_chosen_wherever_it_matters() {
 
 /// `--help` of a verb, with single blanks.
 fn help(verb: Verb) -> String {
-    let mut command = Cli::command();
+    let mut command = Cli::documented();
     command.build();
     let verb = command_words(verb)
         .into_iter()
