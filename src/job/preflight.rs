@@ -147,7 +147,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         idle: unless_zero(settings.idle_threshold),
         budget: Budget::of(|limit| settings.amount(limit.row().key)),
         max_limit_wait: settings.max_limit_wait,
-        free_space_floor: settings.free_space_floor,
+        free_space_floor: settings.free_space_floor.unwrap_or_default(),
     }
 }
 
