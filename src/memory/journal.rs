@@ -53,7 +53,7 @@ impl Became {
 
 /// An attempt at a task. Its JSON is stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The id of the run.
     pub run_id: String,
     /// The number of the iteration, from 1.
@@ -88,7 +88,7 @@ pub struct Entry {
 
 /// Entries as a section of a prompt; the first ones matter most, and what has no room is left out. Nothing for none.
 #[must_use]
-pub fn rendered(entries: &[Entry]) -> String {
+pub fn rendered(entries: &[JournalEntry]) -> String {
     let mut text = format!("## Run Journal\n\n{NOT_INSTRUCTIONS}\n");
     let mut room = ROOM;
     let mut any = false;
@@ -105,7 +105,7 @@ pub fn rendered(entries: &[Entry]) -> String {
     if any { text } else { String::new() }
 }
 
-fn block(entry: &Entry) -> String {
+fn block(entry: &JournalEntry) -> String {
     let mut text = format!("\n### Iteration {} [{}]\n\n", entry.iteration, entry.outcome.word());
     // Writing to a String cannot fail.
     let mut line = |name: &str, value: &str| {
@@ -132,7 +132,7 @@ fn block(entry: &Entry) -> String {
 mod tests {
     use super::*;
 
-    impl Entry {
+    impl JournalEntry {
         /// An entry for tests.
         pub(crate) fn example() -> Self {
             Self {
@@ -158,20 +158,20 @@ mod tests {
     #[test]
     fn an_entry_as_the_next_agent_reads_it() {
         assert_eq!(
-            rendered(&[Entry::example()]),
+            rendered(&[JournalEntry::example()]),
             format!(
                 "## Run Journal\n\n{NOT_INSTRUCTIONS}\n\n### Iteration 3 [done]\n\n\
                  - **Task**: t-1a2b3c Parse the header\n- **Model**: opus\n- **Duration**: 1.2s | **Cost**: $1.1155\n\
                  - **Files**: src/a.rs, src/b.rs\n- **Notes**: \n\n> It is\n> \\# done\n\n"
             )
         );
-        let bare = Entry {
+        let bare = JournalEntry {
             model: None,
             cost_usd: None,
             files_modified: Vec::new(),
             notes: String::new(),
             duration_secs: -1.0,
-            ..Entry::example()
+            ..JournalEntry::example()
         };
         assert!(rendered(&[bare]).ends_with("Parse the header\n- **Duration**: 0.0s\n"));
         assert_eq!(rendered(&[]), "");
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_left_out() {
-        let entry = Entry { notes: "长".repeat(100_000), ..Entry::example() };
+        let entry = JournalEntry { notes: "长".repeat(100_000), ..JournalEntry::example() };
         let text = rendered(&vec![entry; 50]);
         let blocks = text.matches("### Iteration").count();
         assert!((5..20).contains(&blocks), "{blocks}");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::journal::{Became, Entry};
+use super::journal::{Became, JournalEntry};
 
 /// How many of the latest entries tell how it goes.
 const RECENT: usize = 3;
@@ -72,7 +72,7 @@ impl Trace {
     /// What an entry of the journal tells. Its notes and its reason count, the word for its outcome does not. `hint`: what its
     /// agent asked for, if that is on the ladder.
     #[must_use]
-    pub fn of(entry: &Entry, ladder: &[String], hint: Option<&str>) -> Self {
+    pub fn of(entry: &JournalEntry, ladder: &[String], hint: Option<&str>) -> Self {
         let text = [&entry.notes, "\n", &entry.reason].concat().to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
         // `errors`, `crashed` and `failures` tell the same; `debug` tells nothing.
@@ -141,7 +141,7 @@ mod tests {
             let (notes, hint) =
                 attempt.split_once('=').map_or((*attempt, None), |(notes, hint)| (notes, Some(hint)));
             let outcome = if notes.starts_with('+') { Became::Done } else { Became::Failed };
-            let entry = Entry { outcome, notes: notes.to_owned(), ..Entry::example() };
+            let entry = JournalEntry { outcome, notes: notes.to_owned(), ..JournalEntry::example() };
             Trace::of(&entry, &ladder, hint)
         };
         let traces: Vec<Trace> = attempts.iter().map(trace).collect();

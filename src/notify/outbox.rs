@@ -27,7 +27,7 @@ pub(super) struct Outbox {
 
 /// A message that waits, and its file.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedMessage {
     pub(super) message: Message,
     /// Its path, and the lock on it.
     file: Option<(PathBuf, File)>,
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The oldest first.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<QueuedMessage>,
     /// So many were too old, or could not be read.
     pub(super) dropped: usize,
 }
@@ -52,8 +52,8 @@ impl Outbox {
     }
 
     /// Keeps a message until it is taken. `None`: another process has taken it over.
-    pub(super) fn keep(&self, message: Message) -> (Option<Entry>, Option<String>) {
-        let Some(folder) = &self.folder else { return (Some(Entry { message, file: None }), None) };
+    pub(super) fn keep(&self, message: Message) -> (Option<QueuedMessage>, Option<String>) {
+        let Some(folder) = &self.folder else { return (Some(QueuedMessage { message, file: None }), None) };
         let path = folder.join(format!("{}.json", message.id));
         // Of text and times there is always JSON.
         let text = serde_json::to_string(&message).unwrap_or_default();
@@ -61,8 +61,8 @@ impl Outbox {
             atomic::write_own(&path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
         });
         match written {
-            Err(error) => (Some(Entry { message, file: None }), Some(error)),
-            Ok(_) => (lock(&path).map(|file| Entry { message, file: Some((path, file)) }), None),
+            Err(error) => (Some(QueuedMessage { message, file: None }), Some(error)),
+            Ok(_) => (lock(&path).map(|file| QueuedMessage { message, file: Some((path, file)) }), None),
         }
     }
 
@@ -78,7 +78,7 @@ impl Outbox {
             let message = own::read(&path, LARGEST).ok();
             let message = message.and_then(|bytes| serde_json::from_slice::<Message>(&bytes).ok());
             if let Some(message) = message.filter(|message| Utc::now() - message.at < OLDEST) {
-                found.entries.push(Entry { message, file: Some((path, file)) });
+                found.entries.push(QueuedMessage { message, file: Some((path, file)) });
             } else {
                 found.dropped += 1;
                 let _ = fs::remove_file(path);
@@ -88,7 +88,7 @@ impl Outbox {
     }
 }
 
-impl Entry {
+impl QueuedMessage {
     /// It waits no more.
     pub(super) fn remove(self) {
         if let Some((path, _lock)) = &self.file {
@@ -104,7 +104,7 @@ impl Entry {
 
 /// A child this process is just starting has inherited the lock, and would keep it until it is its own program: so it is
 /// given up by name, not by closing the file.
-impl Drop for Entry {
+impl Drop for QueuedMessage {
     fn drop(&mut self) {
         if let Some((_, lock)) = &self.file {
             let _ = flock(lock, FlockOperation::Unlock);

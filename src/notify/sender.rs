@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::outbox::{Entry, Found, Outbox};
+use super::outbox::{Found, Outbox, QueuedMessage};
 use super::shared::{Load, Order, Shared};
 use super::webhook::{Answer, Poster};
 use crate::text::{count, jitter};
@@ -24,7 +24,7 @@ pub(super) struct Sender {
     outbox: Outbox,
     shared: Arc<Shared>,
     load: Arc<Load>,
-    waiting: VecDeque<Entry>,
+    waiting: VecDeque<QueuedMessage>,
     /// Failures in a row.
     failures: u32,
     /// Of them, those since the run is over.
@@ -105,7 +105,7 @@ impl Sender {
         }
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: QueuedMessage) {
         self.waiting.push_back(entry);
         if self.waiting.len() > ROOM
             && let Some(oldest) = self.waiting.pop_front()

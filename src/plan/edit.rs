@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Block, Field, Label, Line, Outline, TaskLines};
+use super::scan::{Block, Field, Label, Outline, PlanLine, TaskLines};
 use super::{DONE, OPEN, PlanError, Task};
 use crate::text::line;
 
@@ -213,7 +213,7 @@ fn find<'o>(outline: &'o Outline, branch: &str) -> Result<&'o Block, PlanError> 
 
 /// The line before which new tasks go. Indented lines that belong to no task stay above them: behind a new task they
 /// would become part of it.
-fn place_for_tasks(lines: &[Line], block: &Block) -> usize {
+fn place_for_tasks(lines: &[PlanLine], block: &Block) -> usize {
     let fields = block.fields.iter().map(|field| field.end);
     let last = block.tasks.last().map(|task| task.end).or_else(|| fields.max()).unwrap_or(block.heading);
     let mut place = last + 1;
@@ -230,14 +230,14 @@ fn place_for_tasks(lines: &[Line], block: &Block) -> usize {
 }
 
 /// `index`, or the first line after it that is not inside of a code fence or comment.
-fn beyond_hidden(lines: &[Line], index: usize) -> usize {
+fn beyond_hidden(lines: &[PlanLine], index: usize) -> usize {
     (index..lines.len()).find(|index| !lines[*index].inside).unwrap_or(lines.len())
 }
 
 type Edit = (Range<usize>, String);
 
 /// New lines before the line `index`, which may be the end; with the line ends of the line above.
-fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
+fn insertion(lines: &[PlanLine], index: usize, new: &[&str]) -> Edit {
     let above = &lines[..index];
     let end = if above.iter().rev().any(|line| line.raw.ends_with("\r\n")) { "\r\n" } else { "\n" };
     let at = above.last().map_or(0, |line| line.start + line.raw.len());

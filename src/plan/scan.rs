@@ -4,7 +4,7 @@ use super::{PlanError, Task};
 
 /// The whole file, line by line and section by section.
 pub(super) struct Outline<'t> {
-    pub(super) lines: Vec<Line<'t>>,
+    pub(super) lines: Vec<PlanLine<'t>>,
     pub(super) sections: Vec<Block>,
     /// A code fence or a comment that is never closed.
     pub(super) unclosed: Option<PlanError>,
@@ -13,7 +13,7 @@ pub(super) struct Outline<'t> {
 }
 
 /// One line of the file.
-pub(super) struct Line<'t> {
+pub(super) struct PlanLine<'t> {
     /// As it stands there, with its line end.
     pub(super) raw: &'t str,
     /// Where it begins, in bytes.
@@ -88,7 +88,7 @@ impl TaskLines {
     }
 }
 
-impl Line<'_> {
+impl PlanLine<'_> {
     pub(super) fn is_heading(&self) -> bool {
         !self.fenced && heading(&self.visible).is_some()
     }
@@ -144,7 +144,7 @@ enum Owner {
 
 impl Block {
     /// Books a line that is no heading, and answers who owns the next one if that is indented.
-    fn take(&mut self, index: usize, line: &Line, owner: Owner) -> Owner {
+    fn take(&mut self, index: usize, line: &PlanLine, owner: Owner) -> Owner {
         let text = line.visible.trim();
         match owner {
             Owner::Task(indent) if line.fenced && line.indent > indent => {
@@ -202,7 +202,7 @@ enum Hidden {
 }
 
 /// The lines, and what was opened and never closed.
-fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
+fn lines(text: &str) -> (Vec<PlanLine<'_>>, Option<PlanError>) {
     let mut lines = Vec::new();
     let mut hidden: Option<(Hidden, usize)> = None;
     let mut start = 0;
@@ -241,7 +241,7 @@ fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
                 }
             }
         }
-        lines.push(Line { raw, start, visible, indent, fenced, inside });
+        lines.push(PlanLine { raw, start, visible, indent, fenced, inside });
         start += raw.len();
     }
     let unclosed = hidden.map(|(what, index)| {
@@ -351,7 +351,7 @@ fn heading(line: &str) -> Option<Heading> {
     }
 }
 
-fn field(line: &Line) -> Option<Field> {
+fn field(line: &PlanLine) -> Option<Field> {
     let text = line.visible.trim_start();
     let text = without_dash(text).unwrap_or(text);
     let at = line.visible.len() - text.len();
@@ -377,7 +377,7 @@ fn field(line: &Line) -> Option<Field> {
     })
 }
 
-fn task(line: &Line) -> Option<TaskLines> {
+fn task(line: &PlanLine) -> Option<TaskLines> {
     let text = line.visible.trim_start();
     let number = text.trim_start_matches(|char: char| char.is_ascii_digit());
     let numbered = number.strip_prefix(['.', ')']).filter(|_| number.len() < text.len());

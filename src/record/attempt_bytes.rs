@@ -15,7 +15,7 @@ use crate::tell::blocks;
 
 /// What is known of an attempt's place in a session log.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AttemptBytes {
     /// From the block before it up to the block before the next one, in bytes.
     At(Range<u64>),
     /// The run has made only so many attempts.
@@ -30,12 +30,12 @@ pub enum Place {
 ///
 /// # Errors
 /// When a log cannot be read.
-pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<Place> {
+pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<AttemptBytes> {
     let blocks = blocks_of(folder)?;
     let Some(at) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
-        return Ok(Place::Beyond(blocks.len() as u64));
+        return Ok(AttemptBytes::Beyond(blocks.len() as u64));
     };
-    let Some(own) = blocks.get(at) else { return Ok(Place::Beyond(blocks.len() as u64)) };
+    let Some(own) = blocks.get(at) else { return Ok(AttemptBytes::Beyond(blocks.len() as u64)) };
     // An attempt and its retry may have begun within one second.
     let mut same_before = blocks[..at].iter().filter(|block| *block == own).count();
     let ends = blocks.get(at + 1).filter(|next| *next != own);
@@ -52,11 +52,11 @@ pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<Place> {
             None if found.pattern().as_usize() > 0 => {}
             None if same_before > 0 => same_before -= 1,
             None => begin = Some(found.start() as u64),
-            Some(begin) if has_next && is_last => return Ok(Place::At(begin..found.start() as u64)),
+            Some(begin) if has_next && is_last => return Ok(AttemptBytes::At(begin..found.start() as u64)),
             Some(_) => {}
         }
     }
-    Ok(begin.map_or(Place::Elsewhere, |begin| Place::At(begin..length)))
+    Ok(begin.map_or(AttemptBytes::Elsewhere, |begin| AttemptBytes::At(begin..length)))
 }
 
 /// The blocks before the attempts of a run, in their order.

@@ -17,12 +17,12 @@ pub struct Lookout {
     whole_machine: bool,
     /// The folders in which loops come and go, as they were when the places were listed.
     folders: Option<Vec<Option<Stamp>>>,
-    places: Vec<Place>,
+    places: Vec<WatchedDir>,
 }
 
 /// Where a loop may be, and what was read there.
 #[derive(Debug)]
-struct Place {
+struct WatchedDir {
     name: String,
     project: Project,
     stamp: Option<Stamp>,
@@ -88,14 +88,14 @@ impl Lookout {
             return false;
         }
         self.folders = Some(folders);
-        let mut known: HashMap<PathBuf, Place> =
+        let mut known: HashMap<PathBuf, WatchedDir> =
             self.places.drain(..).map(|place| (place.project.records(), place)).collect();
         let mut seen = HashSet::new();
         for (name, project) in lookup::known(&self.here) {
             let is_wanted = self.whole_machine || lookup::belongs_to(&project, &self.here);
             if is_wanted && seen.insert(project.records()) {
                 let before = known.remove(&project.records()).filter(|place| place.project == project);
-                let place = before.unwrap_or(Place { name, project, stamp: None, found: None });
+                let place = before.unwrap_or(WatchedDir { name, project, stamp: None, found: None });
                 self.places.push(place);
             }
         }
@@ -103,7 +103,7 @@ impl Lookout {
     }
 }
 
-impl Place {
+impl WatchedDir {
     fn is_stale(&self) -> bool {
         Stamp::of(&self.project.state()) != self.stamp
     }

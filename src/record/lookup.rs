@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::log_of_state::{self, StrayLog, with_runs};
 use super::recovery::{self, ReadOn, is_held};
-use super::registry::{self, Entry};
+use super::registry::{self, LoopEntry};
 use super::state::{Extent, Found, State};
 use crate::files::{FileId, way_to_read};
 use crate::parallel;
@@ -151,7 +151,8 @@ pub const NOT_OWN: &str = "not written by you on this machine, or the project wa
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
     // The run is part of the digest.
-    let is_known = |entry: Entry| [Some(entry.command), entry.before].contains(&Some(state.command_digest()));
+    let is_known =
+        |entry: LoopEntry| [Some(entry.command), entry.before].contains(&Some(state.command_digest()));
     places.is_of_worker() || entry(places, &state.name).is_some_and(is_known)
 }
 
@@ -161,7 +162,7 @@ pub fn is_known(places: &Project, name: &str) -> bool {
     entry(places, name).is_some()
 }
 
-fn entry(places: &Project, name: &str) -> Option<Entry> {
+fn entry(places: &Project, name: &str) -> Option<LoopEntry> {
     registry::find(&places.registry()?, name, places.ralph_dir())
 }
 

@@ -18,7 +18,7 @@ enum Plain<'a> {
 
 /// Where a line stands.
 #[derive(Clone, Copy)]
-enum Place {
+enum Section {
     Top,
     /// In the last table.
     Table,
@@ -32,16 +32,16 @@ type Pairs<'a> = Vec<(&'a str, Plain<'a>)>;
 /// a text, or what `T` needs is missing: the TOML reader has to be asked, which also says what is wrong.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
     let mut pairs: Pairs<'de> = Vec::new();
-    let mut place = Place::Top;
+    let mut place = Section::Top;
     for line in text.lines().filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("[[") {
             bare(name.strip_suffix("]]")?)?;
-            place = Place::Passed;
+            place = Section::Passed;
             continue;
         }
         if let Some(name) = line.strip_prefix('[') {
             pairs.push((bare(name.strip_suffix(']')?)?, Plain::Table(Vec::new())));
-            place = Place::Table;
+            place = Section::Table;
             continue;
         }
         let (key, value) = line.split_once(" = ")?;
@@ -50,8 +50,8 @@ pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
         }
         let pair = (bare(key)?, plain(value)?);
         match (place, pairs.last_mut()) {
-            (Place::Table, Some((_, Plain::Table(table)))) => table.push(pair),
-            (Place::Passed, _) => {}
+            (Section::Table, Some((_, Plain::Table(table)))) => table.push(pair),
+            (Section::Passed, _) => {}
             _ => pairs.push(pair),
         }
     }

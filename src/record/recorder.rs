@@ -12,7 +12,7 @@ use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
-use super::registry::{self, Entry};
+use super::registry::{self, LoopEntry};
 use super::requests::{self, Requests, Signer};
 use super::run_folder::{self, RunStart};
 use super::session::Session;
@@ -380,7 +380,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, state: &State) -> Option<String> {
     let folder = project.registry()?;
-    let mut entry = Entry::new(&state.name, &state.mode, project, &state.run, state.command_digest());
+    let mut entry = LoopEntry::new(&state.name, &state.mode, project, &state.run, state.command_digest());
     entry.before = registry::find(&folder, &state.name, project.ralph_dir()).map(|entry| entry.command);
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }

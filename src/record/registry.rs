@@ -26,7 +26,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// One loop, running or ended, as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LoopEntry {
     /// The layout of this file; 1.
     version: u32,
     /// The loop's name as its user wrote it.
@@ -59,7 +59,7 @@ pub struct Entry {
     pub started: DateTime<Local>,
 }
 
-impl Entry {
+impl LoopEntry {
     /// An entry for a run that starts now in the calling process, by a command with this digest.
     #[must_use]
     pub fn new(name: &str, mode: &str, places: &Project, run_id: &str, command: String) -> Self {
@@ -81,7 +81,7 @@ impl Entry {
     }
 }
 
-impl Entry {
+impl LoopEntry {
     /// The places of the loop; `here` is any project of the same user.
     #[must_use]
     pub fn places(&self, here: &Project) -> Project {
@@ -114,7 +114,7 @@ impl RegistryWarning {
 }
 
 /// Enters a loop in the registry folder `dir`, in place of an earlier run of the same loop.
-pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+pub fn register(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
     own::make_folders(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
@@ -125,13 +125,13 @@ pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
 
 /// The loop of this name with this ralph dir in the registry folder `dir`; `None` where there is none, or none that can be read.
 #[must_use]
-pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<Entry> {
+pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<LoopEntry> {
     read(&dir.join(file_name(name, ralph_dir))).ok()?
 }
 
 /// All loops of the registry folder `dir`, newest start first, and what could not be read there.
 #[must_use]
-pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
+pub fn list(dir: &Path) -> (Vec<LoopEntry>, Vec<RegistryWarning>) {
     let files = match own::entries(dir) {
         Ok(files) => files,
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
@@ -152,7 +152,7 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
 
 /// Takes a loop out of the registry folder `dir`, unless another run of it has begun since `entry` was read; one that is not
 /// there is fine.
-pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+pub fn remove(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     if read(&path)?.is_some_and(|there| there.run_id != entry.run_id) {
         return Ok(());
@@ -164,13 +164,13 @@ pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
 }
 
 /// `None` when the file went away between listing and reading.
-fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
+fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
     let content = match own::read(path, LARGEST) {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };
-    let entry: Entry = match plain_toml::read(&content) {
+    let entry: LoopEntry = match plain_toml::read(&content) {
         Some(entry) => entry,
         None => toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?,
     };
@@ -199,9 +199,9 @@ mod tests {
         Project::locate(Path::new("/"), &|_| None, None, None).unwrap()
     }
 
-    fn entry(name: &str, project: &str) -> Entry {
+    fn entry(name: &str, project: &str) -> LoopEntry {
         let root = Path::new("/work").join(project);
-        Entry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1", String::new())
+        LoopEntry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1", String::new())
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -226,7 +226,7 @@ mod tests {
     fn an_entry_leads_to_the_places_of_its_loop() {
         let tree = here().elsewhere(Path::new("/work/a"), Path::new("/work/a"));
         for places in [tree.clone(), tree.of_branch("x", None)] {
-            let found = Entry::new("x", "build", &places, "r1", String::new()).places(&here());
+            let found = LoopEntry::new("x", "build", &places, "r1", String::new()).places(&here());
             assert_eq!((found.run_dir(), found.records()), (places.run_dir(), places.records()));
         }
     }
@@ -236,7 +236,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         register(dir.path(), &entry("build", "a")).unwrap();
         register(dir.path(), &entry("build", "b")).unwrap();
-        let newer = Entry { run_id: "r2".into(), ..entry("build", "a") };
+        let newer = LoopEntry { run_id: "r2".into(), ..entry("build", "a") };
         register(dir.path(), &newer).unwrap();
         assert_eq!(names(dir.path()), ["build", "build"]);
         remove(dir.path(), &entry("build", "a")).unwrap();

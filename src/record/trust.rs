@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 const LARGEST: u64 = 1 << 20;
 
 /// A setting of the project's by its key, and its value.
-pub type Entry<'a> = (&'a str, &'a str);
+pub type ProjectSetting<'a> = (&'a str, &'a str);
 
 /// What is trusted of one project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Trusted {
 
 /// Whether exactly these settings of the project are trusted; those of a linked work tree may be its repository's.
 #[must_use]
-pub fn is_trusted(project: &Project, settings: &[Entry<'_>]) -> bool {
+pub fn is_trusted(project: &Project, settings: &[ProjectSetting<'_>]) -> bool {
     let Some(folder) = project.trust() else { return false };
     let hash = hash(settings);
     let roots = [Some(project.root().to_owned()), project.main_root()];
@@ -49,7 +49,7 @@ pub fn is_trusted(project: &Project, settings: &[Entry<'_>]) -> bool {
 ///
 /// # Errors
 /// When that cannot be written.
-pub fn trust(project: &Project, folder: &Path, settings: &[Entry<'_>]) -> Result<(), FileError> {
+pub fn trust(project: &Project, folder: &Path, settings: &[ProjectSetting<'_>]) -> Result<(), FileError> {
     let root = resolved(project.root());
     let keys = settings.iter().map(|(key, _)| (*key).to_owned()).collect();
     let path = file(folder, &root);
@@ -96,7 +96,7 @@ fn resolved(root: &Path) -> PathBuf {
 }
 
 /// Of keys and values.
-fn hash(settings: &[Entry<'_>]) -> String {
+fn hash(settings: &[ProjectSetting<'_>]) -> String {
     sha256_of_words(settings.iter().flat_map(|(key, value)| [*key, *value]))
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
-use super::lines::{Line, Lines};
+use super::lines::{Lines, StreamLine};
 use super::show::Show;
 use super::usage::UsageNote;
 
@@ -144,10 +144,10 @@ impl Decoder {
         self.dead.as_deref()
     }
 
-    fn take(&mut self, line: Line<'_>, out: &mut dyn FnMut(Item)) {
+    fn take(&mut self, line: StreamLine<'_>, out: &mut dyn FnMut(Item)) {
         match line {
-            Line::Whole(line) => self.line(line, out),
-            Line::Head(_) => self.counters.oversized += 1,
+            StreamLine::Whole(line) => self.line(line, out),
+            StreamLine::Head(_) => self.counters.oversized += 1,
         }
     }
 

@@ -12,7 +12,7 @@ const KEEP_BUFFER: usize = 1 << 20;
 
 /// A line without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum StreamLine<'a> {
     /// All of it.
     Whole(&'a [u8]),
     /// How one begins that is too long.
@@ -43,7 +43,7 @@ impl Lines {
     }
 
     /// Takes the next bytes, and hands each line over that they end.
-    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(Line<'_>)) {
+    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(StreamLine<'_>)) {
         while !bytes.is_empty() {
             let mut rest = bytes;
             // Searching a slice cannot fail.
@@ -58,12 +58,12 @@ impl Lines {
     }
 
     /// Ends the stream: hands a last line over that has no newline.
-    pub fn finish(&mut self, mut line: impl FnMut(Line<'_>)) {
+    pub fn finish(&mut self, mut line: impl FnMut(StreamLine<'_>)) {
         self.piece(b"", true, &mut line);
     }
 
     /// Takes a piece of one line.
-    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(Line<'_>)) {
+    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(StreamLine<'_>)) {
         if !self.skipping && self.partial.len() + piece.len() > self.limit {
             self.skipping = true;
             let missing = HEAD.saturating_sub(self.partial.len()).min(piece.len());
@@ -71,12 +71,16 @@ impl Lines {
             self.partial.truncate(HEAD);
             self.partial.shrink_to_fit();
         } else if !self.skipping && ended && self.partial.is_empty() {
-            return line(Line::Whole(piece));
+            return line(StreamLine::Whole(piece));
         } else if !self.skipping {
             self.partial.extend_from_slice(piece);
         }
         if ended {
-            line(if self.skipping { Line::Head(&self.partial) } else { Line::Whole(&self.partial) });
+            line(if self.skipping {
+                StreamLine::Head(&self.partial)
+            } else {
+                StreamLine::Whole(&self.partial)
+            });
             self.skipping = false;
             self.partial.clear();
             if self.partial.capacity() > KEEP_BUFFER {
@@ -97,10 +101,10 @@ mod tests {
         for cut in [1, 7, HEAD, text.len()] {
             let mut lines = Lines::of_at_most(HEAD + 1);
             let mut told = Vec::new();
-            let mut hear = |line: Line<'_>| {
+            let mut hear = |line: StreamLine<'_>| {
                 told.push(match line {
-                    Line::Whole(line) => (line.to_vec(), true),
-                    Line::Head(head) => (head.to_vec(), false),
+                    StreamLine::Whole(line) => (line.to_vec(), true),
+                    StreamLine::Head(head) => (head.to_vec(), false),
                 });
             };
             text.chunks(cut).for_each(|piece| lines.take(piece, &mut hear));

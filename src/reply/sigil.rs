@@ -17,7 +17,7 @@ use fence::Fence;
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
 pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
-use place::Line;
+use place::LineState;
 
 /// The assistant claims that everything is done.
 pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
@@ -280,7 +280,7 @@ pub struct SigilScanner {
     /// The end of the text so far, from where a sigil may have begun.
     open: String,
     /// The line before that.
-    line: Line,
+    line: LineState,
     /// The number of that line.
     number: u64,
     /// The last sigil, while only decoration follows it on its line.
@@ -300,7 +300,7 @@ impl SigilScanner {
     /// A scanner for sigils of these kinds.
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
-        let (found, open, line) = (Sigils::default(), String::new(), Line::default());
+        let (found, open, line) = (Sigils::default(), String::new(), LineState::default());
         Self { kinds, found, open, line, number: 0, last: None, fence: None }
     }
 

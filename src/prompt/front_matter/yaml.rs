@@ -8,7 +8,7 @@ use crate::text::line;
 use crate::text::nearest::nearest;
 
 /// What a line `KEY: VALUE` says, perhaps as an item of a list.
-struct Entry<'a> {
+struct KeyValue<'a> {
     key: &'a str,
     value: &'a str,
     /// Where the value begins, from 1.
@@ -110,7 +110,7 @@ const KEYS: [&str; 10] =
     ["agent", "commands", "args", "name", "run", "timeout", "title", "tags", "feature", "created_at"];
 
 /// Takes a line apart; `None` for one of another form.
-fn entry(line: &str) -> Option<Entry<'_>> {
+fn entry(line: &str) -> Option<KeyValue<'_>> {
     let text = item(line);
     let end = text.find(|char: char| !char.is_ascii_alphanumeric() && !matches!(char, '_' | '-'))?;
     let behind = text[end..].strip_prefix(':').filter(|_| end > 0)?;
@@ -119,7 +119,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
     }
     let value = behind.trim_start();
     let column = line.chars().count() - value.chars().count() + 1;
-    Some(Entry { key: &text[..end], value: value.trim_end(), column })
+    Some(KeyValue { key: &text[..end], value: value.trim_end(), column })
 }
 
 /// A line without its indentation and the dash of a list.
@@ -158,7 +158,7 @@ fn slip(line: &str) -> Option<(usize, String)> {
         ));
     }
     let start = line.chars().count() - item(line).chars().count() + 1;
-    let Some(Entry { key, value, column }) = entry(line) else { return Some((start, no_entry(line)?)) };
+    let Some(KeyValue { key, value, column }) = entry(line) else { return Some((start, no_entry(line)?)) };
     if wants_a_list(key) {
         return None;
     }
@@ -219,7 +219,7 @@ fn is_of_wrong_kind(error: &YamlError) -> bool {
 fn wrong_kind(lines: &[&str], row: usize, column: usize) -> String {
     let line = lines.get(row - 1).copied().unwrap_or_default();
     let own = entry(line).filter(|entry| column >= entry.column || entry.value.is_empty());
-    if let Some(Entry { key, value, .. }) = own {
+    if let Some(KeyValue { key, value, .. }) = own {
         return if value.is_empty() {
             format!("'{key}' has no value: there belongs {}", belongs(key))
         } else {
@@ -232,7 +232,7 @@ fn wrong_kind(lines: &[&str], row: usize, column: usize) -> String {
     let is_above = |above: &&str| indent(above) < indent(line) || is_item && indent(above) == indent(line);
     let mut above = lines.iter().take(row - 1).rev().copied().filter(is_above).filter_map(entry);
     match above.find(|entry| entry.value.is_empty()) {
-        Some(Entry { key, .. }) => {
+        Some(KeyValue { key, .. }) => {
             format!("below '{key}' is {}: there belongs {}", standing(line.trim()), belongs(key))
         }
         None => {

@@ -10,7 +10,7 @@ const LABEL: u32 = 4;
 /// What is known of a line up to where it is read. It takes as much memory for a long line as for a short one.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the line")]
-pub(super) struct Line {
+pub(super) struct LineState {
     words: u32,
     /// Something in it ends a sentence or a part of one.
     has_sentence: bool,
@@ -40,7 +40,7 @@ enum Single {
     Closing,
 }
 
-impl Line {
+impl LineState {
     /// Reads on; `text` has no newline.
     pub(super) fn read(&mut self, text: &str) {
         text.chars().for_each(|char| self.take(char));

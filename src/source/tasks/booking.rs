@@ -11,7 +11,7 @@ use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
 use crate::engine::validator::NOT_VERIFIED;
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
-use crate::memory::journal::{Became, Entry};
+use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
 use crate::prompt::quote::{cut, quoted_line};
@@ -119,7 +119,7 @@ impl Tasks {
             return Ok(false);
         }
         let feature = self.graph.borrow().details(&task.id)?.feature;
-        let entry = Entry {
+        let entry = JournalEntry {
             run_id: self.target.holder.run.clone(),
             iteration,
             task_id: task.id.clone(),
@@ -275,7 +275,7 @@ impl Tasks {
     }
 
     /// The latest attempts at a task, the last one first, at most so many and for as long as `take` wants more.
-    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), End> {
+    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(JournalEntry) -> bool) -> Result<(), End> {
         let (task, limit) = (Some(id.to_owned()), Some(limit as usize));
         let query = JournalQuery { task, limit, ..JournalQuery::default() };
         self.graph.borrow().journal(&query, take).map_err(End::from)
@@ -287,7 +287,7 @@ impl Tasks {
         current: &Current,
         decision: Decision,
         head: Option<&str>,
-        entry: &Entry,
+        entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
         let claim = &current.claim;
@@ -332,7 +332,7 @@ impl Tasks {
         &mut self,
         current: &Current,
         booked: &Booked<'_>,
-        entry: &Entry,
+        entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let sigils = &booked.report.sigils;
@@ -373,7 +373,7 @@ impl Tasks {
         reason: &str,
         mut left: Left,
         context: &Context<'_>,
-    ) -> Entry {
+    ) -> JournalEntry {
         // The agent has chosen them; what it said is clean by now.
         left.files.iter_mut().for_each(|file| context.clean(file));
         let Booked { report, proof, iteration, .. } = booked;
@@ -383,7 +383,7 @@ impl Tasks {
         if let Some(proof) = proof {
             usage.add(&proof.usage);
         }
-        Entry {
+        JournalEntry {
             run_id: self.target.holder.run.clone(),
             iteration: *iteration,
             task_id: current.task.id.clone(),

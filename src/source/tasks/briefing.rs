@@ -7,7 +7,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::files::theirs;
 use crate::git::guard;
 use crate::graph::{Details, JournalQuery, Status, Store, Task, Words as Search};
-use crate::memory::journal::{self, Entry, SHOWN};
+use crate::memory::journal::{self, JournalEntry, SHOWN};
 use crate::memory::knowledge::{self, Topic};
 use crate::prompt::task::{CORE, Facts, Retry, Words, task_prompt, verification_prompt};
 
@@ -101,7 +101,7 @@ impl Briefing<'_> {
 
     /// The last attempts of this run, and earlier ones that were about something like it.
     fn journal(&self, task: &Task) -> Result<String, End> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<JournalEntry> = Vec::new();
         let run = Some(self.run.to_owned());
         let words = Some(Search::Any(format!("{} {}", task.title, task.description)));
         for query in [
