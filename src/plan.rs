@@ -105,10 +105,10 @@ impl Plan {
     }
 
     /// Who waits for whom: one entry for each section, in their order; the index of the unfinished section that an
-    /// unfinished one starts from, `None` where it waits for nobody.
+    /// unfinished one starts from, `None` if it waits for nobody.
     ///
     /// # Errors
-    /// When branches wait for each other, or one for itself.
+    /// If branches wait for each other, or one for itself.
     pub fn order(&self) -> Result<Vec<Option<usize>>, PlanError> {
         let open = self.sections.iter().enumerate().filter(|(_, section)| !section.is_done);
         let by_name: HashMap<&str, usize> =

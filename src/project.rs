@@ -242,7 +242,7 @@ impl Project {
         Repository::around(&self.root).filter(|found| found.root == self.root)
     }
 
-    /// Creates the ralph dir where it is missing and makes sure that it can be written in.
+    /// Creates the ralph dir if it is missing and makes sure that it can be written in.
     pub fn create_ralph_dir(&self) -> Result<(), ProjectError> {
         self.require_room()?;
         let path = &self.ralph_dir;
@@ -266,7 +266,7 @@ impl Project {
         }
     }
 
-    /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
+    /// Creates the folder of the run-time files if it is missing, and makes sure that it can be written in.
     pub fn create_run_dir(&self) -> Result<(), ProjectError> {
         self.create_ralph_dir()?;
         self.require_no_link()?;
@@ -402,7 +402,7 @@ impl Project {
         self.ralph_dir.join("config")
     }
 
-    /// The prompt of a mode, `prompts/MODE.md`; where it is missing a built-in prompt serves.
+    /// The prompt of a mode, `prompts/MODE.md`; if it is missing a built-in prompt serves.
     #[must_use]
     pub fn prompt(&self, mode: &str) -> PathBuf {
         self.ralph_dir.join("prompts").join(format!("{mode}.md"))

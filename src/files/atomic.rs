@@ -15,7 +15,7 @@ pub enum Durability {
     Synced,
 }
 
-/// Replaces a run-time file of ours, and answers which file it is from here on. The folder is made where it is missing,
+/// Replaces a run-time file of ours, and returns which file it is from here on. The folder is made if it is missing,
 /// but not what is above it.
 /// No other user may read it, and nothing but a file is replaced.
 pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<FileId, FileError> {
@@ -53,7 +53,7 @@ pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
     replace().map_err(FileError::at(path))
 }
 
-/// Copies a file that people write to the first of `NAME.bak`, `NAME.bak.1`, … beside it that is free, and answers which
+/// Copies a file that people write to the first of `NAME.bak`, `NAME.bak.1`, … beside it that is free, and returns which
 /// one that is. The copy has its mode.
 pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
     let copy = || {

@@ -16,7 +16,7 @@ pub const LENGTH: usize = 32;
 /// The key in the file at `path`, which is made at the first use.
 ///
 /// # Errors
-/// When it can neither be read nor made.
+/// If it can neither be read nor made.
 pub fn at(path: &Path) -> Result<[u8; LENGTH], FileError> {
     let key = || match own::read(path, LENGTH as u64) {
         Err(error) if error.kind() == ErrorKind::NotFound => make(path),
@@ -25,10 +25,10 @@ pub fn at(path: &Path) -> Result<[u8; LENGTH], FileError> {
     key().map_err(FileError::at(path))
 }
 
-/// Writes a key back to the file at `path` where nothing is there any more; answers whether it did.
+/// Writes a key back to the file at `path` where nothing is there any more; returns whether it did.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn keep(path: &Path, key: &[u8; LENGTH]) -> Result<bool, FileError> {
     let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if is_missing { write(path, key).map_err(FileError::at(path)) } else { Ok(false) }

@@ -27,7 +27,7 @@ fn locked() -> MutexGuard<'static, Vec<FileId>> {
 pub struct Locked(Vec<FileId>);
 
 impl Locked {
-    /// Keeps the file that stands at `path` from being opened, and answers which one that is.
+    /// Keeps the file that stands at `path` from being opened, and returns which one that is.
     ///
     /// # Errors
     /// Where no regular file stands there.
@@ -61,7 +61,7 @@ pub(super) fn require_unlocked(found: &Metadata) -> io::Result<()> {
 /// Fails for a file that is locked here, for a way to open files that is not one of [`files`](super).
 ///
 /// # Errors
-/// When it is locked.
+/// If it is locked.
 pub fn require_unlocked_id(found: FileId) -> io::Result<()> {
     let waited = FREED.wait_timeout_while(locked(), CLOSING, |all| all.contains(&found));
     if !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out() {

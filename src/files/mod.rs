@@ -58,7 +58,7 @@ pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// What `result` has found; `None` where it is not there, or is not what was looked for. A fault of the machine stays an
+/// What `result` has found; `None` if it is not there, or is not what was looked for. A fault of the machine stays an
 /// error, because it says neither.
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {

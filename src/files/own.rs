@@ -85,7 +85,7 @@ pub fn create_filled<E: From<io::Error>>(
     Ok(())
 }
 
-/// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in
+/// Makes a folder of ours if it is missing, but not what is above it: that may be gone for a reason. Anything else in
 /// its place is refused.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     make(path, DirBuilder::new().mode(FOLDER_MODE))

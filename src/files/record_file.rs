@@ -51,7 +51,7 @@ impl RecordFile {
         !self.id.is_at(&self.path)
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Goes on in a new file where this one was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if !self.is_lost() {
             return Ok(false);

@@ -32,7 +32,7 @@ pub struct Shortage {
 }
 
 impl Room {
-    /// What the file system has that holds this path; `None` where it does not say, as some that hold no files of disks.
+    /// What the file system has that holds this path; `None` if it does not say, as some that hold no files of disks.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let found = statvfs(path).ok().filter(|found| found.f_blocks > 0)?;

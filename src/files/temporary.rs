@@ -47,7 +47,7 @@ impl Folder {
     /// Makes one in the folder of a repository, and removes what killed processes have left there.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn make_in(folder: &Path) -> io::Result<Self> {
         sweep(folder);
         let prefix = format!("{FOLDER}{}", prefix());

@@ -97,12 +97,12 @@ pub(super) fn alone() -> MutexGuard<'static, ()> {
 /// Runs a git command that changes the repository, without an editor and without a question.
 ///
 /// # Errors
-/// When git refuses, does not come to its end, or cannot be started.
+/// If git refuses, does not come to its end, or cannot be started.
 pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), ChangeError> {
     change_with(root, arguments, &ChangeOptions::default()).map(drop)
 }
 
-/// The same, in a way of the caller's; answers what git printed.
+/// The same, in a way of the caller's; returns what git printed.
 pub(super) fn change_with<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],

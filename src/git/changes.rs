@@ -27,9 +27,9 @@ pub struct Changed {
     pub state: [u8; 2],
     /// Its size in bytes; 0 where it is gone.
     pub size: u64,
-    /// When it was written; `None` where it is gone.
+    /// When it was written; `None` if it is gone.
     pub written: Option<SystemTime>,
-    /// When anything about it was changed, whatever its writer says; `None` where it is gone.
+    /// When anything about it was changed, whatever its writer says; `None` if it is gone.
     pub touched: Option<SystemTime>,
 }
 
@@ -54,7 +54,7 @@ impl Hash for Changed {
     }
 }
 
-/// When anything about a file was changed; `None` where there is none.
+/// When anything about a file was changed; `None` if there is none.
 #[must_use]
 pub fn touched(path: &Path) -> Option<SystemTime> {
     change_time(&path.symlink_metadata().ok()?)

@@ -54,7 +54,7 @@ impl Contents {
     /// saved as far as there is room for them. Neither the files nor the index change.
     ///
     /// # Errors
-    /// When git cannot save it, as in the middle of a merge with conflicts.
+    /// If git cannot save it, as in the middle of a merge with conflicts.
     pub(super) fn save(root: &Path, untracked: &[Changed]) -> Result<Self, GitError> {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
@@ -100,7 +100,7 @@ impl Contents {
     /// those that either of the two lacks.
     ///
     /// # Errors
-    /// When git or the system refuses; part of it may be back then.
+    /// If git or the system refuses; part of it may be back then.
     pub(super) fn bring_back(
         &self,
         root: &Path,

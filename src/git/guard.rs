@@ -143,7 +143,7 @@ impl Guarded {
     /// Saves what is not committed in the work tree that this was taken of.
     ///
     /// # Errors
-    /// When git cannot save it.
+    /// If git cannot save it.
     pub fn contents(&self, root: &Path) -> Result<Contents, GitError> {
         match &self.head {
             Some(head) if self.is_clean => Contents::committed(root, head),
@@ -184,10 +184,10 @@ impl Difference {
     }
 
     /// Saves what branches and tags named before, the commit that HEAD has moved to, and what the work tree holds `now` that is
-    /// not committed, under `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
+    /// not committed, under `refs/ralph/keep/`, and returns the refs. Nothing in the work tree changes.
     ///
     /// # Errors
-    /// When git cannot write them.
+    /// If git cannot write them.
     pub fn keep(&self, root: &Path, name: &str, now: &Contents) -> Result<Vec<String>, GitError> {
         let uncommitted = now.commit(root, &format!("ralph: {name}"))?;
         let now = uncommitted.or_else(|| self.moved_to.clone());
@@ -203,7 +203,7 @@ impl Difference {
 /// and the files but for ralph's own.
 ///
 /// # Errors
-/// When git or the system refuses; part of it may be taken back then.
+/// If git or the system refuses; part of it may be taken back then.
 pub fn take_back(root: &Path, before: &Contents, now: &Contents) -> Result<(), GitError> {
     before.bring_back(root, now, is_ours)
 }

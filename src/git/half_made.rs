@@ -45,7 +45,7 @@ struct HalfMade<'a> {
 /// `start` is the commit of a branch that is not there; `known` are the trees that git lists.
 ///
 /// # Errors
-/// When somebody works there, or something is there that no checkout wrote.
+/// If somebody works there, or something is there that no checkout wrote.
 pub(super) fn clear(
     root: &Path,
     path: &Path,
@@ -309,7 +309,7 @@ fn paths(output: &[u8]) -> Vec<PathBuf> {
     names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
 }
 
-/// The `.git` file that an entry is registered for; `None` where it does not say.
+/// The `.git` file that an entry is registered for; `None` if it does not say.
 fn registered(entry: &Path) -> Result<Option<PathBuf>, GitError> {
     let content = if_there(theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT));
     let content = content.map_err(GitError::unreadable(entry))?.unwrap_or_default();

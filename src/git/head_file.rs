@@ -14,7 +14,7 @@ pub(super) enum Head {
     Unborn,
 }
 
-/// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
+/// Reads HEAD; `None` if the files do not tell (refs in another format than files, a symbolic branch).
 pub(super) fn head(root: &Path) -> Option<Head> {
     let git_dir = git_dir(root).ok()??;
     let head = theirs::text(&git_dir.join("HEAD")).ok()?;
@@ -22,7 +22,7 @@ pub(super) fn head(root: &Path) -> Option<Head> {
     reference_in(&common_of(git_dir)?, name)
 }
 
-/// Reads the reference of this full name, such as `refs/heads/main`; `None` where the files do not tell.
+/// Reads the reference of this full name, such as `refs/heads/main`; `None` if the files do not tell.
 pub(super) fn reference(root: &Path, name: &str) -> Option<Head> {
     reference_in(&common_dir(root)?, name)
 }
@@ -56,7 +56,7 @@ fn reference_in(common: &Path, name: &str) -> Option<Head> {
     }
 }
 
-/// `.git` itself, or what it points to in a linked work tree or submodule; `None` where there is neither.
+/// `.git` itself, or what it points to in a linked work tree or submodule; `None` if there is neither.
 ///
 /// # Errors
 /// Where the machine has no room to look.

@@ -317,7 +317,7 @@ pub fn in_force(tree: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsS
 /// Who commits in `tree`, a program with these variables on top of our environment, as `NAME <EMAIL>`.
 ///
 /// # Errors
-/// When git does not know.
+/// If git does not know.
 pub fn author(tree: &Path, env: &[(OsString, OsString)]) -> Result<String, GitError> {
     let ident = run_with(tree, &["var", "GIT_COMMITTER_IDENT"], env, LIMIT)?;
     let (name, email) = name_and_email(&ident).unwrap_or_default();

@@ -17,7 +17,7 @@ use super::head_file;
 use super::trees::{CheckedOut, checked_out, locks};
 use crate::process::stat::{Stat, says};
 
-/// Removes the locks that were [left](left), and answers which they were. To be called after all processes of the loop have ended that
+/// Removes the locks that were [left](left), and returns which they were. To be called after all processes of the loop have ended that
 /// was at work then.
 #[must_use]
 pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {

@@ -25,7 +25,7 @@ pub fn base_commit(root: &Path, name: &str) -> Option<String> {
 }
 
 /// The name of the branch that a pull request for `Base: NAME` goes to: a branch here or on the remote, without the
-/// remote's name (`origin/main` is `main`); `None` where it is no branch.
+/// remote's name (`origin/main` is `main`); `None` if it is no branch.
 #[must_use]
 pub fn base_branch(root: &Path, name: &str) -> Option<String> {
     let name = name.strip_prefix("refs/heads/").unwrap_or(name);
@@ -113,7 +113,7 @@ pub struct Upstream {
     pub is_level: bool,
 }
 
-/// What a branch follows on a remote; `None` where that is nothing.
+/// What a branch follows on a remote; `None` if that is nothing.
 #[must_use]
 pub fn upstream(root: &Path, branch: &str) -> Option<Upstream> {
     let format = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream:track)";

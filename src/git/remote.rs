@@ -104,7 +104,7 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
     }
 }
 
-/// The shell command by which git would reach an ssh server; `None` where it is said to be another program than
+/// The shell command by which git would reach an ssh server; `None` if it is said to be another program than
 /// OpenSSH's. The identity's key wins, then the order is git's.
 fn ssh_in_force(
     tree: &Path,
@@ -131,7 +131,7 @@ fn ssh_in_force(
         .or_else(|| Some("ssh".into()))
 }
 
-/// The command with [`SSH_OPTIONS`]; `None` where it is not surely a call of OpenSSH's ssh.
+/// The command with [`SSH_OPTIONS`]; `None` if it is not surely a call of OpenSSH's ssh.
 fn silent(command: &OsStr) -> Option<OsString> {
     let bytes = command.as_bytes();
     let words = shlex::bytes::split(bytes)?;

@@ -109,7 +109,7 @@ pub fn check_idle(root: &Path) -> Result<(), RevertError> {
 /// The commits of the main line from `before` (without it; `None` for the beginning) to `after`, newest first.
 ///
 /// # Errors
-/// When HEAD does not contain them, or `after` does not follow from `before`.
+/// If HEAD does not contain them, or `after` does not follow from `before`.
 pub fn commits_between(root: &Path, before: Option<&str>, after: &str) -> Result<Vec<Commit>, RevertError> {
     if !is_ancestor(root, after, "HEAD") {
         return Err(RevertError::NotHere { commit: after.to_owned() });
@@ -208,7 +208,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     Err(RevertError::Conflict { commit, reason })
 }
 
-/// Some of the paths that differ from HEAD or are untracked and not ignored, all but the file `but`; `None` where there is
+/// Some of the paths that differ from HEAD or are untracked and not ignored, all but the file `but`; `None` if there is
 /// none, or git cannot tell.
 #[must_use]
 pub fn uncommitted_paths(root: &Path, but: &str) -> Option<String> {

@@ -159,7 +159,7 @@ pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
     Ok(text(&run(root, &["log", "-1", "--no-show-signature", "--format=%s", id], LIMIT)?))
 }
 
-/// Makes a commit of a tree; answers its id.
+/// Makes a commit of a tree; returns its id.
 pub(super) fn commit_tree(
     root: &Path,
     tree: &str,
@@ -177,7 +177,7 @@ pub(super) fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end().to_owned()
 }
 
-/// Runs a git command that adds to the repository, with another index where one is given; answers what it printed.
+/// Runs a git command that adds to the repository, with another index where one is given; returns what it printed.
 pub(super) fn write<S: AsRef<OsStr>>(
     path: &Path,
     arguments: &[S],

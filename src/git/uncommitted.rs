@@ -93,7 +93,7 @@ impl<'a> Uncommitted<'a> {
     }
 
     /// Brings the index to what is in the folder, byte for byte: what `git add` makes of a file (its line ends, what a
-    /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
+    /// filter cleans) may lack something of it. Returns whether it would have made something else of one.
     fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
         let mut found = self.differing(git, trees)?;
         // git sees no change in these: it cleans a file before it compares.
@@ -193,7 +193,7 @@ impl<'a> Uncommitted<'a> {
         Ok(text(&git(&["write-tree"], b"")?))
     }
 
-    /// Makes the commit; `None` where everything is committed.
+    /// Makes the commit; `None` if everything is committed.
     pub(super) fn commit(&self) -> Result<Option<(String, What)>, GitError> {
         let Trees { head, committed, staged, files, is_raw } = &self.trees;
         if files == committed && staged == committed {

@@ -34,7 +34,7 @@ pub enum Added {
 /// look; `None` looks.
 ///
 /// # Errors
-/// When something is in the way. Nothing that anybody wrote has been touched then, and what was begun is finished by
+/// If something is in the way. Nothing that anybody wrote has been touched then, and what was begun is finished by
 /// the next call.
 pub fn add(
     root: &Path,
@@ -127,7 +127,7 @@ impl New<'_> {
         Ok(half_made::entry_for(&entries, &other.path.join(".git"))?.filter(|_| !is_ours))
     }
 
-    /// How git is told where the trees are now that came along when the whole project was moved; `None` where the tree of
+    /// How git is told where the trees are now that came along when the whole project was moved; `None` if the tree of
     /// this branch did not. To forget them would throw away what is staged or on no branch.
     fn moved(&self, trees: &[Tree]) -> Result<Option<String>, GitError> {
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));

@@ -12,7 +12,7 @@ const CRITERIA: &str = "acceptance criteria";
 /// The faults of a graph's tasks, one line each. Every store already refuses cycles.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn faults(graph: &dyn Store) -> Result<Vec<String>, GraphError> {
     let mut tasks: Vec<(Task, usize)> = Vec::new();
     graph.tree(None, &mut |task, place| {

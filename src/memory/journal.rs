@@ -18,7 +18,7 @@ const ROOM: usize = 3000 * CHARS_PER_TOKEN;
 const NOTE: usize = 1500;
 const LINE: usize = 200;
 
-/// What became of a task in an attempt.
+/// The outcome of a task in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
@@ -64,13 +64,13 @@ pub struct JournalEntry {
     pub title: String,
     /// The name of its feature.
     pub feature: Option<String>,
-    /// What became of it.
+    /// The outcome of it.
     pub outcome: Became,
     /// The model, as far as it is known.
     pub model: Option<String>,
     /// How long the attempt took, in seconds.
     pub duration_secs: f64,
-    /// What it cost, in US dollars; `None` where the agent does not tell.
+    /// What it cost, in US dollars; `None` if the agent does not tell.
     pub cost_usd: Option<f64>,
     /// Tokens that went in.
     pub input_tokens: u64,

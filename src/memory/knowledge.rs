@@ -216,10 +216,10 @@ pub fn search<'a>(all: &'a [Knowledge], words: &[String]) -> Vec<&'a Knowledge> 
     all.iter().filter(|one| words.iter().all(|word| has(one, word))).collect()
 }
 
-/// Keeps what was found out, in place of what says the same already; its tags are merged. Answers the file.
+/// Keeps what was found out, in place of what says the same already; its tags are merged. Returns the file.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn keep(folder: &Path, new: Knowledge) -> Result<PathBuf, FileError> {
     // Where a link leads is not ours.
     own::entries(folder).map_err(FileError::at(folder))?;

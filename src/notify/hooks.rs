@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The hooks of one loop.
 pub(crate) struct Hooks {
     settings: HookSettings,
-    /// `None` where there is none.
+    /// `None` if there is none.
     queue: Option<SyncSender<Job>>,
     shared: Arc<Shared>,
 }

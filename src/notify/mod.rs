@@ -84,7 +84,7 @@ impl Notifier {
         Self { settings, project, secrets, shared, lanes, waits: Mutex::default() }
     }
 
-    /// Takes one fact of a loop that a verb has started with a budget, and answers whether the bell is to ring.
+    /// Takes one fact of a loop that a verb has started with a budget, and returns whether the bell is to ring.
     pub(crate) fn take(&self, started: (&str, Budget), stamped: &Stamped<'_>) -> bool {
         let Some(moment) = message::moment(stamped) else { return false };
         if matches!(stamped.fact, Fact::Waiting { .. })

@@ -21,7 +21,7 @@ const LARGEST: u64 = 4 << 20;
 /// The messages of one project that wait.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// `None` where the user has no home: what waits is lost with the process.
+    /// `None` if the user has no home: what waits is lost with the process.
     folder: Option<PathBuf>,
 }
 

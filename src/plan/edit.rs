@@ -20,7 +20,7 @@ pub enum Ticks {
 /// their text is; several of the same text are matched in their order.
 ///
 /// # Errors
-/// When one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn merge_tasks(
     from: &str,
     into: &str,
@@ -61,7 +61,7 @@ pub fn merge_tasks(
 /// The tasks of the section `branch`, whatever may be wrong with the others.
 ///
 /// # Errors
-/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If the plan does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn tasks(text: &str, branch: &str) -> Result<Vec<Task>, PlanError> {
     let outline = Outline::new(text);
     let block = find(&outline, branch)?;
@@ -78,7 +78,7 @@ pub fn has_section(text: &str, branch: &str) -> bool {
 /// that say something else about it are replaced.
 ///
 /// # Errors
-/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If the plan does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result<String, PlanError> {
     let outline = Outline::new(text);
     let block = find(&outline, branch)?;

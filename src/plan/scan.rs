@@ -143,7 +143,7 @@ enum Owner {
 }
 
 impl Block {
-    /// Books a line that is no heading, and answers who owns the next one if that is indented.
+    /// Books a line that is no heading, and returns who owns the next one if that is indented.
     fn take(&mut self, index: usize, line: &PlanLine, owner: Owner) -> Owner {
         let text = line.visible.trim();
         match owner {

@@ -88,7 +88,7 @@ impl Kept {
         self.push(second);
     }
 
-    /// All that came; `None` where it did not fit.
+    /// All that came; `None` if it did not fit.
     #[must_use]
     pub fn whole(&self) -> Option<Vec<u8>> {
         let (first, second) = self.tail.as_slices();
@@ -112,7 +112,7 @@ impl Kept {
 /// outputs. Its whole process tree is gone when this returns.
 ///
 /// # Errors
-/// When it cannot be started, or there is no room for the threads that read it.
+/// If it cannot be started, or there is no room for the threads that read it.
 pub fn capture(
     launch: &Launch,
     input: Vec<u8>,

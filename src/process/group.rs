@@ -12,7 +12,7 @@ use rustix::termios::tcgetpgrp;
 
 use super::stat::Stat;
 
-/// Whether the terminal behind `file` listens to our own group; `None` where that cannot be told: it is no terminal, or not
+/// Whether the terminal behind `file` listens to our own group; `None` if that cannot be told: it is no terminal, or not
 /// that of our session.
 pub fn is_in_front(file: impl AsFd) -> Option<bool> {
     let front = match tcgetpgrp(file) {

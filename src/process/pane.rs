@@ -93,7 +93,7 @@ pub fn prepare(folder: &Path, launch: &Launch) -> Result<(), PaneError> {
 /// Removes what was written down for a wrapper that could not be started. It may hold secrets.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub fn discard(folder: &Path) -> Result<(), PaneError> {
     PaneFolder::open(folder).and_then(|folder| folder.take_back()).map_err(PaneError::at(folder))
 }
@@ -114,7 +114,7 @@ pub fn wrapper_mark(folder: &Path) -> String {
 /// What is known of the end of a program without its wrapper. Where that is gone and there is no last note, it was killed.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn ended(folder: &Path) -> Result<Vec<SupervisorNote>, PaneError> {
     PaneFolder::open(folder).and_then(|folder| folder.kept()).map_err(PaneError::at(folder))
 }
@@ -138,7 +138,7 @@ impl Pane {
     /// Connects to the wrapper of this folder; `None` when there is none. The notes begin with the first.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn connect(folder: &Path) -> Result<Option<(Self, PaneNotes)>, PaneError> {
         let opened = PaneFolder::open(folder).map_err(PaneError::at(folder))?;
         Self::try_connect(&opened, folder).map_err(PaneError::at(folder))
@@ -156,7 +156,7 @@ impl Pane {
     /// known by its notes alone; it has none when it was killed before it listened.
     ///
     /// # Errors
-    /// When it does not come within `limit`; what it was to start is taken back then.
+    /// If it does not come within `limit`; what it was to start is taken back then.
     pub fn await_start(
         folder: &Path,
         wrapper: Option<u32>,

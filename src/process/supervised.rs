@@ -162,7 +162,7 @@ impl Supervised {
     /// Starts `launch` under a supervisor and returns when the program runs.
     ///
     /// # Errors
-    /// When the program or its supervisor cannot be started; nothing is left running then.
+    /// If the program or its supervisor cannot be started; nothing is left running then.
     pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
         let mut result = Self::try_start(launch, Supervisor::idle_or_new);
         for _ in 1..START_TRIES {

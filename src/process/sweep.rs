@@ -77,7 +77,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// That of this process; `None` where it has none.
+    /// That of this process; `None` if it has none.
     #[must_use]
     pub fn by_us() -> Option<Self> {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());

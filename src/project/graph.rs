@@ -23,7 +23,7 @@ impl Project {
         self.graph_dir().join(GRAPH)
     }
 
-    /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.
+    /// Creates the folder of the graph if it is missing, and makes sure that it can be written in.
     pub fn create_graph_dir(&self) -> Result<(), ProjectError> {
         let path = &self.graph_dir();
         if *path == self.run_dir {

@@ -116,7 +116,7 @@ impl Project {
     /// The folders of all runs of this project, newest first: their names begin with the time.
     ///
     /// # Errors
-    /// When the folder of the runs cannot be read.
+    /// If the folder of the runs cannot be read.
     pub fn all_runs(&self) -> io::Result<Vec<PathBuf>> {
         let is_run = |folder: &PathBuf| {
             let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();

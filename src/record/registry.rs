@@ -1,6 +1,6 @@
-//! The user's list of loops: one small file per loop, a pointer to the ralph dir where the loop keeps its state.
+//! The registry, the user's list of loops: one small file per loop that points to the ralph dir with its state.
 //!
-//! A loop works without it. Hence whatever goes wrong here is a [`RegistryWarning`], to be shown and passed over.
+//! A loop works without it, so every error here is a [`RegistryWarning`], which is shown and does not stop anything.
 
 use std::fs;
 use std::io;
@@ -17,43 +17,44 @@ use crate::parallel;
 use crate::project::Project;
 use crate::project::file_name::{encoded, fnv1a};
 
-/// The version of the entry's layout that this ralph writes.
+/// The version of the entries that this ralph writes.
 const VERSION: u32 = 1;
-/// The mode of workers, which is the verb that starts one.
+/// The mode of workers: the verb that starts one.
 pub(super) const WORKER: &str = "spawn";
-/// A larger file is no entry, in bytes.
+/// Larger files are not entries, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// One loop, running or ended, as the registry knows it.
+/// The entry of a running or ended loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopEntry {
-    /// The layout of this file; 1.
+    /// The version of this file's layout: 1.
     version: u32,
     /// The loop's name as its user wrote it.
     pub name: String,
     /// `plan`, `build`, `prompt` …
     pub mode: String,
-    /// Absolute path of the loop's ralph dir: with its lock and, where nothing else is said, its state and logs.
+    /// Absolute path of the loop's ralph dir, with its lock and, unless another field says otherwise, its state and
+    /// logs.
     pub ralph_dir: PathBuf,
     /// Absolute path of its run-time files.
     pub run_dir: PathBuf,
-    /// Absolute path of its state, where that is not in the ralph dir.
+    /// Absolute path of its state, if that is not in the ralph dir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
-    /// Absolute path of the folder of its runs, of a worker: they are among those of its project. Missing in entries of earlier
-    /// versions.
+    /// Absolute path of the folder of a worker's runs, which are among those of its project. Missing in entries of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<PathBuf>,
     /// Absolute path of the agents' working directory.
     pub project_root: PathBuf,
     /// The id of the newest run.
     pub run_id: String,
-    /// What the newest run was started by, see [`State::command_digest`](super::state::State::command_digest).
+    /// The digest of what started the newest run, see [`State::command_digest`](super::state::State::command_digest).
     pub command: String,
-    /// What the run before it was started by: its state is there until the newest one has begun.
+    /// The digest of the run before it, whose state stays until the newest run has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The process of the newest run; may be long gone.
+    /// The process of the newest run; it may have ended long ago.
     pub pid: u32,
     /// When the newest run started.
     pub started: DateTime<Local>,
@@ -82,7 +83,7 @@ impl LoopEntry {
 }
 
 impl LoopEntry {
-    /// The places of the loop; `here` is any project of the same user.
+    /// The paths of the loop; `here` is any project of the same user.
     #[must_use]
     pub fn places(&self, here: &Project) -> Project {
         let places = here.elsewhere_with(&self.project_root, &self.ralph_dir, self.run_dir.clone());
@@ -103,7 +104,7 @@ impl LoopEntry {
 pub struct RegistryWarning {
     /// The file or folder in question.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 
@@ -113,7 +114,7 @@ impl RegistryWarning {
     }
 }
 
-/// Enters a loop in the registry folder `dir`, in place of an earlier run of the same loop.
+/// Writes the entry of a loop into the registry folder `dir`, replacing that of its earlier run.
 pub fn register(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
@@ -123,13 +124,14 @@ pub fn register(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
         .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
 }
 
-/// The loop of this name with this ralph dir in the registry folder `dir`; `None` where there is none, or none that can be read.
+/// The entry of the loop with this name and ralph dir in the registry folder `dir`; `None` if there is none, or if it
+/// cannot be read.
 #[must_use]
 pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<LoopEntry> {
     read(&dir.join(file_name(name, ralph_dir))).ok()?
 }
 
-/// All loops of the registry folder `dir`, newest start first, and what could not be read there.
+/// All entries of the registry folder `dir`, newest start first, and errors of those that cannot be read.
 #[must_use]
 pub fn list(dir: &Path) -> (Vec<LoopEntry>, Vec<RegistryWarning>) {
     let files = match own::entries(dir) {
@@ -150,8 +152,8 @@ pub fn list(dir: &Path) -> (Vec<LoopEntry>, Vec<RegistryWarning>) {
     (entries, warnings)
 }
 
-/// Takes a loop out of the registry folder `dir`, unless another run of it has begun since `entry` was read; one that is not
-/// there is fine.
+/// Removes the entry of a loop from the registry folder `dir`, unless a later run has replaced it since `entry` was
+/// read. A missing file is no error.
 pub fn remove(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     if read(&path)?.is_some_and(|there| there.run_id != entry.run_id) {
@@ -163,7 +165,7 @@ pub fn remove(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     }
 }
 
-/// `None` when the file went away between listing and reading.
+/// `None` if the file was removed between listing and reading.
 fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
     let content = match own::read(path, LARGEST) {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
@@ -180,7 +182,7 @@ fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
     Ok(Some(entry))
 }
 
-/// Whether the name ends in `@` and eight hexadecimal digits: temporary files and workers' folders do not.
+/// Whether the name ends in `@` and eight hexadecimal digits, unlike temporary files and workers' folders.
 fn is_entry(path: &Path) -> bool {
     let suffix = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('@'));
     suffix.is_some_and(|(_, hash)| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))

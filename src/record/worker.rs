@@ -1,6 +1,6 @@
-//! What a worker is set up with, and `state.json`, in which it lies beside where its loop stands.
+//! The setup of a worker, and its `state.json`, which has both the setup and the state of its loop.
 //!
-//! The file begins with what people and scripts read, and may change by hand while the worker holds; what only ralph needs
+//! The file begins with what users and scripts read, and may edit while the worker is paused; what only ralph needs
 //! follows under `loop`.
 
 use std::collections::BTreeMap;
@@ -12,46 +12,45 @@ use serde::{Deserialize, Serialize};
 use super::state::{Pending, Setup, State, VERSION};
 use crate::engine::outcome::{Outcome, Status};
 
-/// What a worker is set up with.
+/// The setup of a worker.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Worker {
     /// Its command line.
     pub command: Vec<String>,
-    /// Where that runs; absolute.
+    /// Its working directory; absolute.
     pub cwd: PathBuf,
-    /// Variables that it gets, with their values; as they are kept, with marks in the place of secrets, like the command line.
+    /// Its variables with their values. As for the command line, secrets are replaced by marks.
     pub env: BTreeMap<String, String>,
-    /// Variables whose values are taken anew each time from whoever starts it.
+    /// Variables whose values come from the environment at each start.
     pub env_names: Vec<String>,
-    /// Words to find it by.
+    /// Tags to find it by.
     pub tags: Vec<String>,
-    /// The work tree that was made for it.
+    /// The work tree that was created for it.
     pub worktree: Option<WorkerTree>,
-    /// The tmux server, by the name or the path of its socket.
+    /// The name or the socket path of its tmux server.
     pub socket: String,
-    /// The name of its session there.
+    /// The name of its tmux session.
     pub session: String,
-    /// The regular expression of a screen that takes a prompt, where its user has given one.
+    /// The user's regular expression for a screen that accepts a prompt, if any.
     pub ready_pattern: Option<String>,
     /// How long it may take to show such a screen, in seconds.
     pub ready_timeout: f64,
-    /// The folder that it asks about may be trusted.
+    /// Whether to accept a question whether the folder is trusted.
     pub trust: bool,
-    /// The done pattern is looked for while the agent works, too.
+    /// Whether to look for the done pattern while the agent works, too.
     pub check_done_continuous: bool,
-    /// How often it is nudged, in seconds.
+    /// The interval of heartbeats in seconds.
     pub heartbeat: Option<f64>,
-    /// What it is nudged with.
+    /// The text of a heartbeat.
     pub heartbeat_message: String,
 }
 
 impl Worker {
-    /// The same with other words in the place of those that may hold secrets: its command line, the values of its variables, and
-    /// what it is nudged with.
+    /// Replaces the texts that may hold secrets: the command line, the values of variables, the text of a heartbeat.
     ///
     /// # Errors
-    /// That of `word`.
+    /// The error of `word`.
     pub fn with_words<E>(self, word: impl Fn(String) -> Result<String, E>) -> Result<Self, E> {
         Ok(Self {
             command: self.command.into_iter().map(&word).collect::<Result<_, E>>()?,
@@ -69,13 +68,13 @@ impl Worker {
 /// A work tree that was made for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerTree {
-    /// Its folder; absolute.
+    /// Its absolute path.
     pub path: PathBuf,
     /// The branch that was checked out there.
     pub branch: String,
 }
 
-/// The file. Its names are those that scripts know.
+/// The file's layout. Existing scripts use these names.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the names are given")]
 struct File {
@@ -99,7 +98,7 @@ struct File {
     state: State,
 }
 
-/// The words of the file. A loop that is to hold is paused from then on, while its agent works.
+/// The status words of the file. A loop that is asked to pause counts as paused, even while its agent works.
 fn word(state: &State) -> &'static str {
     match state.status {
         _ if state.active && state.pending == Some(Pending::Pause) => "paused",
@@ -112,14 +111,14 @@ fn word(state: &State) -> &'static str {
 }
 
 fn local(time: DateTime<Utc>) -> NaiveDateTime {
-    // As others write it; some readers take no more digits.
+    // The format of existing files; some readers accept no more digits.
     time.with_timezone(&Local).naive_local().trunc_subsecs(6)
 }
 
 /// The text of a worker's state file.
 ///
 /// # Errors
-/// Where a path is no text.
+/// If a path is not valid text.
 pub(super) fn write(state: &State) -> serde_json::Result<String> {
     let (setup, tally) = (&state.setup, &state.tally);
     let file = File {
@@ -132,7 +131,7 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
         started: local(state.started_at),
         last_iteration_started: state.last_iteration_at.map(local),
         last_iteration_ended: state.last_iteration_ended_at.map(local),
-        // Whole seconds, and nothing that could not be one.
+        // Whole seconds; other values are skipped.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         iteration_durations: tally.durations.last.iter().map(|seconds| seconds.round() as u64).collect(),
         consecutive_failures: tally.consecutive_errors,
@@ -146,10 +145,10 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&file)? + "\n")
 }
 
-/// Reads such a file; what stands in front counts, because people may have changed it.
+/// Reads such a file; its first part wins, because users may have edited it.
 ///
 /// # Errors
-/// When it is no JSON, or lacks something.
+/// If it is not JSON, or lacks a field.
 pub(super) fn read(text: &str) -> serde_json::Result<State> {
     let File {
         prompt_file,

@@ -1,5 +1,5 @@
 //! A jq program that the user wrote runs in a child process of our own executable, because it can exhaust time,
-//! memory and stack. The child gets one event per line on stdin and answers each with one line: a JSON array of
+//! memory and stack. The child gets one event per line on stdin and returns each with one line: a JSON array of
 //! the outputs as texts, as `jq -r` prints them.
 
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ fn watch(turns: &mpsc::Receiver<()>, ralph: Option<Pid>) {
     }
 }
 
-/// Answers line by line; `turn` is called when work on a line begins and when it ends.
+/// Returns line by line; `turn` is called when work on a line begins and when it ends.
 fn serve(
     program: &JqProgram,
     input: &mut dyn BufRead,

@@ -304,7 +304,7 @@ impl SigilScanner {
         Self { kinds, found, open, line, number: 0, last: None, fence: None }
     }
 
-    /// Begins another text, whose lines come after those of this one, and answers what was found in this one.
+    /// Begins another text, whose lines come after those of this one, and returns what was found in this one.
     pub(super) fn begin(&mut self) -> Sigils {
         self.end_text();
         let next = Self { number: self.number + 1, ..Self::new(self.kinds) };

@@ -75,7 +75,7 @@ impl Branch {
         self.is_done
     }
 
-    /// What became of its commits.
+    /// The outcome of its commits.
     #[must_use]
     pub fn into_publisher(self) -> Publisher {
         self.publisher

@@ -92,11 +92,11 @@ impl Ground {
         Watched { document: document.map(Path::to_owned), guarded, contents }
     }
 
-    /// Takes back what was changed while an agent only looked, once it is kept under refs, and answers why its verdict does not
+    /// Takes back what was changed while an agent only looked, once it is kept under refs, and returns why its verdict does not
     /// count. `None`: all is as it was, but for files that cannot be taken back, which are reported.
     ///
     /// # Errors
-    /// When HEAD is on another branch, or a change cannot be taken back: nothing can be verified or built there.
+    /// If HEAD is on another branch, or a change cannot be taken back: nothing can be verified or built there.
     pub(super) fn take_back(
         &self,
         agent: &str,

@@ -66,7 +66,7 @@ impl PromptFile {
     /// The template as it is on disk now.
     ///
     /// # Errors
-    /// When it cannot be read, is not text, or is blank.
+    /// If it cannot be read, is not text, or is blank.
     pub fn read(&self) -> Result<String, End> {
         let path = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
@@ -104,7 +104,7 @@ impl PromptFile {
     /// Whether the plan that build mode needs is there.
     ///
     /// # Errors
-    /// When it is needed and missing.
+    /// If it is needed and missing.
     pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
             Plan::Built(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),

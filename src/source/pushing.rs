@@ -34,7 +34,7 @@ pub(super) enum Unpublished {
 /// Pushes the branch of the work tree `tree` to the one of the same name, and tells of it.
 ///
 /// # Errors
-/// When the loop cannot go on; why it is not pushed is no such thing.
+/// If the loop cannot go on; why it is not pushed is no such thing.
 pub(super) fn push_branch(
     tree: &Path,
     remote: &Remote,

@@ -85,7 +85,7 @@ impl RalphMd {
         }
     }
 
-    /// Runs one command and answers what it printed, as the prompt shows it.
+    /// Runs one command and returns what it printed, as the prompt shows it.
     fn output(
         &self,
         command: &NamedCommand,

@@ -39,7 +39,7 @@ impl WorkerPrompt {
     /// The prompt as it is on disk now.
     ///
     /// # Errors
-    /// When it is gone, cannot be read, is no text, or no file that can be read again.
+    /// If it is gone, cannot be read, is no text, or no file that can be read again.
     pub(crate) fn read(&self) -> Result<String, End> {
         let text = theirs::text(&self.file).and_then(|text| {
             if is_too_long(&text) { Err(std::io::Error::other(TOO_LONG)) } else { Ok(text) }

@@ -324,7 +324,7 @@ pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
     format!("the last run was cut off: {attempts} that it had not booked {are} counted{cost}")
 }
 
-/// What a signal, or a request from another terminal, leads to; `None` where that is not told.
+/// What a signal, or a request from another terminal, leads to; `None` if that is not told.
 pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<Entry> {
     let text = match (what, urgency) {
         (Asked::Note, _) => "a note was taken for the next prompt",

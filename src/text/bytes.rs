@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// An amount such as `1 GB`, `500MB`, `1.5 GiB` or `0`; `None` where it is none.
+/// An amount such as `1 GB`, `500MB`, `1.5 GiB` or `0`; `None` if it is none.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();

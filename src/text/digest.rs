@@ -47,7 +47,7 @@ impl HmacKey {
 /// Bytes that nobody can guess.
 ///
 /// # Errors
-/// When the system has none to give.
+/// If the system has none to give.
 pub(crate) fn random<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;

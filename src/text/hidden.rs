@@ -15,7 +15,7 @@ pub(crate) fn revealed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of text that follows a character; answers also which character its end shows.
+/// The same of text that follows a character; returns also which character its end shows.
 #[must_use]
 pub(crate) fn revealed_after(before: Option<char>, text: &str) -> (String, Option<char>) {
     let (mut before, mut rest, mut shown) = (before, text, String::with_capacity(text.len()));

@@ -25,7 +25,7 @@ pub trait Asks {
     /// Has these commands run, one right after the other, up to the first that is refused; what they answered, line by line.
     ///
     /// # Errors
-    /// When one is refused, or there is no answer.
+    /// If one is refused, or there is no answer.
     fn ask(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError>;
 }
 

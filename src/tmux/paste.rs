@@ -36,7 +36,7 @@ impl Key {
 /// is the answer.
 ///
 /// # Errors
-/// When the pane is gone, its program has ended, or the text is longer than [`MOST`].
+/// If the pane is gone, its program has ended, or the text is longer than [`MOST`].
 pub fn paste(window: &Window, text: &str) -> Result<usize, TmuxError> {
     let (text, removed) = typable(text);
     put(window, text.into_bytes(), &["-p", "-r"])?;
@@ -56,7 +56,7 @@ pub fn type_text(window: &Window, text: &str) -> Result<usize, TmuxError> {
 /// Presses a key.
 ///
 /// # Errors
-/// When the pane is gone, or its program has ended.
+/// If the pane is gone, or its program has ended.
 pub fn press(window: &Window, key: Key) -> Result<(), TmuxError> {
     put(window, key.bytes(), &["-r"])
 }
@@ -64,7 +64,7 @@ pub fn press(window: &Window, key: Key) -> Result<(), TmuxError> {
 /// Presses keys by the names that tmux has for them, one after the other, also where a user reads what has scrolled by.
 ///
 /// # Errors
-/// When the pane is gone, or its program has ended.
+/// If the pane is gone, or its program has ended.
 pub fn press_keys(window: &Window, keys: &[&str]) -> Result<(), TmuxError> {
     let leave = Words::new(["if-shell", "-F", "-t", &window.pane, "#{pane_in_mode}"]).and([Words::new([
         "send-keys",

@@ -69,7 +69,7 @@ pub struct Mark {
 /// read to its end, and always takes a process. `joined`: what the terminal has broken, for want of columns, is one line.
 ///
 /// # Errors
-/// When it is gone, or tmux does not answer.
+/// If it is gone, or tmux does not answer.
 pub fn look(tmux: &impl Asks, window: &Window, extent: Extent, joined: bool) -> Result<Screen, TmuxError> {
     let from = match extent {
         Extent::Visible => None,

@@ -69,7 +69,7 @@ impl Server {
     /// Whether the tmux that is installed will do.
     ///
     /// # Errors
-    /// When there is none, or it is too old.
+    /// If there is none, or it is too old.
     pub fn check() -> Result<(), TmuxError> {
         let output = run(Command::new("tmux").arg("-V"), None, LIMIT)?;
         version::check(&String::from_utf8_lossy(&output.stdout))

@@ -78,7 +78,7 @@ impl Window {
     /// The same pane with the session and the window that it is in now: a user may have moved it.
     ///
     /// # Errors
-    /// When it is gone, or tmux does not answer.
+    /// If it is gone, or tmux does not answer.
     pub fn where_it_is(&self) -> Result<Self, TmuxError> {
         let line = self.told(PLACE)?;
         match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
@@ -95,7 +95,7 @@ impl Window {
     /// The pid of the program that was started in it last, which may have ended.
     ///
     /// # Errors
-    /// When it is gone, or tmux does not answer.
+    /// If it is gone, or tmux does not answer.
     pub fn process(&self) -> Result<u32, TmuxError> {
         let line = self.told("#{pane_pid}")?;
         line.parse().map_err(|_| TmuxError::Gone(line))
@@ -142,7 +142,7 @@ impl Server {
     /// Opens a session with one window, and starts the server where there is none.
     ///
     /// # Errors
-    /// When tmux is missing, too old or refuses.
+    /// If tmux is missing, too old or refuses.
     pub fn open(&self, opening: &Opening<'_>) -> Result<Window, TmuxError> {
         Self::check()?;
         if opening.argv.len() < 2 {
@@ -174,7 +174,7 @@ impl Server {
     /// Starts another program in a window of ours, in place of what is there: who is attached to it stays.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If it is gone.
     pub fn renew(&self, window: &Window, argv: &[OsString], cwd: &Path) -> Result<(), TmuxError> {
         if argv.len() < 2 {
             return Err(TmuxError::Input("a program without arguments would be run by a shell".to_owned()));
@@ -191,7 +191,7 @@ impl Server {
     /// not have come to write down that they are there. The one of `but` stays. How many there were.
     ///
     /// # Errors
-    /// When tmux does not answer.
+    /// If tmux does not answer.
     pub fn close_strays(&self, word: &str, but: Option<&Window>) -> Result<usize, TmuxError> {
         let is_one = format!("#{{m:*{word}*,#{{pane_start_command}}}}");
         let list = Words::new(["list-panes", "-a", "-f", &is_one, "-F", "#{pid} #{pane_id}"]);
@@ -221,7 +221,7 @@ impl Server {
 /// One that is gone already is as good.
 ///
 /// # Errors
-/// When tmux does not answer.
+/// If tmux does not answer.
 pub fn close(window: &Window) -> Result<(), TmuxError> {
     let kill = Words::new(["kill-pane", "-t", &window.pane]);
     match guarded(window, &[window.guarded(&kill)], None) {

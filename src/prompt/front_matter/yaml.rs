@@ -128,7 +128,7 @@ fn item(line: &str) -> &str {
     text.strip_prefix("- ").map_or(text, str::trim_start)
 }
 
-/// What stands behind the quoted text that a value begins with; `None` where its quote is not closed. A value without quotes
+/// What stands behind the quoted text that a value begins with; `None` if its quote is not closed. A value without quotes
 /// has nothing behind them.
 fn behind_quote(value: &str) -> Option<&str> {
     let Some(quote) = value.chars().next().filter(|char| matches!(char, '"' | '\'')) else { return Some("") };

@@ -36,7 +36,7 @@ impl Document {
         Self { shown: relative.display().to_string(), name, path, piece }
     }
 
-    /// What is in it; `None` where it is not there, or is no text.
+    /// What is in it; `None` if it is not there, or is no text.
     pub(super) fn text(&self) -> Option<String> {
         theirs::text(&self.path).ok()
     }
@@ -109,7 +109,7 @@ impl Stage {
         self.draft.begin(feature?.as_ref()).map_err(End::from)
     }
 
-    /// Brings back what was there where agents have left nothing in its place; answers whether they had.
+    /// Brings back what was there where agents have left nothing in its place; returns whether they had.
     pub(super) fn bring_back(&self) -> Result<bool, End> {
         let (Some(document), Some(original)) = (&self.document, &self.original) else { return Ok(false) };
         if document.text().is_some_and(|text| !text.trim().is_empty()) || original.trim().is_empty() {

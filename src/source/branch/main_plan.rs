@@ -43,10 +43,10 @@ impl MainPlan {
 
     /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not
     /// built: every agent can write that. A label that stands in a section once more since, with which no plan can be built, is
-    /// removed. Answers a notice that names them.
+    /// removed. Returns a notice that names them.
     ///
     /// # Errors
-    /// When the plan cannot be written.
+    /// If the plan cannot be written.
     pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // A plan that cannot be read claims nothing; whoever needs it says what is wrong with it.
@@ -87,7 +87,7 @@ impl MainPlan {
         self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
 
-    /// Brings the plan into a branch's work tree, and answers the texts of its tasks. Where a copy with the same tasks is
+    /// Brings the plan into a branch's work tree, and returns the texts of its tasks. Where a copy with the same tasks is
     /// there already, only its ticks change.
     pub(super) fn bring_to(&self, copy: &Path, branch: &str) -> Result<Vec<String>, String> {
         let main = read(&self.path)?;

@@ -35,9 +35,9 @@ pub struct Publisher {
     pub branch: String,
     /// The commit that it starts from.
     pub base: String,
-    /// The branch that a pull request asks to be merged into; `None` where the base is no branch.
+    /// The branch that a pull request asks to be merged into; `None` if the base is no branch.
     pub base_branch: Option<String>,
-    /// Where to push to; `None` where there is no remote.
+    /// Where to push to; `None` if there is no remote.
     pub remote: Option<Remote>,
     /// With which key.
     pub identity: CommitIdentity,

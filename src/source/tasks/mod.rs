@@ -169,7 +169,7 @@ impl Tasks {
     /// The prompt of the first iteration; nothing is claimed. `None`: nothing is ready.
     ///
     /// # Errors
-    /// When what it is made of cannot be read.
+    /// If what it is made of cannot be read.
     pub(crate) fn preview(&self) -> Result<Option<String>, End> {
         let graph = self.graph.borrow();
         for id in ends::ready(&*graph, &self.target.scope, CANDIDATES)? {

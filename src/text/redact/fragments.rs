@@ -14,7 +14,7 @@ const AT_ONCE: usize = 64;
 pub(super) struct Fragments(Vec<Searcher>);
 
 impl Fragments {
-    /// Those of these values. `None` where a value has none, or this processor cannot look for them: every value may stand
+    /// Those of these values. `None` if a value has none, or this processor cannot look for them: every value may stand
     /// everywhere then.
     pub(super) fn of(values: &[String]) -> Option<Self> {
         let mut all = values.iter().map(|value| fragment(value)).collect::<Option<Vec<_>>>()?;

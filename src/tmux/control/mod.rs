@@ -65,7 +65,7 @@ impl Control {
     /// marked as one of this `run`, where there is one.
     ///
     /// # Errors
-    /// When the window is gone, or tmux does not answer.
+    /// If the window is gone, or tmux does not answer.
     pub fn attach(
         window: &Window,
         run: Option<&str>,
