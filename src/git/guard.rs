@@ -158,8 +158,8 @@ impl Difference {
         self.tracked.iter().chain(&self.untracked).map(PathBuf::as_path)
     }
 
-    /// The differences without these files, and without untracked files that cannot be restored; the latter are
-    /// returned as well.
+    /// Splits off the untracked files that `is_lost` names, which cannot be restored: the other differences, and the
+    /// names of those files.
     #[must_use]
     pub fn without(mut self, is_lost: impl Fn(&Path) -> bool) -> (Option<Self>, Vec<String>) {
         let (lost, untracked) = self.untracked.drain(..).partition(|path: &PathBuf| is_lost(path));

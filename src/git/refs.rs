@@ -133,7 +133,7 @@ pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {
 }
 
 /// The branches with commits that the current branch lacks; `None` if git fails. If the current branch is one of
-/// `own`, which is only checked out for a look, all branches.
+/// `own`, which the user has checked out only to read it, all branches.
 #[must_use]
 pub fn unmerged(root: &Path, own: &[&str]) -> Option<BTreeSet<String>> {
     let current = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();

@@ -139,7 +139,7 @@ pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Save
         number += 1;
     }
     let reference = timestamp::numbered(&stamp, number);
-    // The last argument, zeros: the ref must not exist.
+    // An empty old value: the ref must not exist.
     write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, b"")?;
     Ok(Saved { reference, what })
 }

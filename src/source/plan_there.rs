@@ -1,4 +1,4 @@
-//! What proves a plan that is said to be complete: that there is one, and then whatever the user's own validation says.
+//! Proves a plan that is claimed to be complete: it exists, and the user's own validation passes.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use crate::files::theirs;
 
 /// The validation of `ralph plan`.
 pub(crate) struct PlanThere<'a> {
-    /// Where the plan is to be written.
+    /// The path of the plan.
     pub(crate) plan: PathBuf,
-    /// The user's own.
+    /// The user's own validation.
     pub(crate) then: Option<Box<dyn Validator + 'a>>,
 }
 
 impl PlanThere<'_> {
-    /// Whether the agent says that the plan is complete, and there is none.
+    /// Whether the agent claims a complete plan and there is none.
     fn is_missing(&self, report: &Report) -> bool {
         report.sigils.complete()
             && (!self.plan.is_file() || theirs::text(&self.plan).is_ok_and(|text| text.trim().is_empty()))
