@@ -1,22 +1,22 @@
-//! Which TCP ports processes listen on, and whether anybody talks to them, as `/proc` shows it.
+//! The TCP ports on which processes listen, and whether they have connections, from `/proc`.
 
 use std::collections::HashSet;
 use std::fs;
 
-/// What is known about the sockets of some processes.
+/// The sockets of some processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sockets {
     /// The ports that they listen on, sorted.
     pub ports: Vec<u16>,
-    /// Somebody is connected to one of these.
+    /// Whether one of these has a connection.
     pub has_connection: bool,
 }
 
-/// The state of a listening socket in `/proc/net/tcp`, and of a connected one. Source: `include/net/tcp_states.h`.
+/// The states of a listening and a connected socket in `/proc/net/tcp`. Source: `include/net/tcp_states.h`.
 const LISTENS: &str = "0A";
 const CONNECTED: &str = "01";
 
-/// The sockets of these processes, which share a network namespace; empty where they are gone or not ours to see.
+/// The sockets of these processes, which share a network namespace; empty if they have ended, or cannot be read.
 #[must_use]
 pub fn of(pids: &[u32]) -> Sockets {
     let inodes: HashSet<u64> = pids.iter().flat_map(|pid| inodes(*pid)).collect();
