@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, quoted, quoted_line};
 
-/// How many entries of its own run a prompt shows, and how many of earlier ones.
+/// How many entries of its own run a prompt shows, and how many of earlier runs.
 pub const SHOWN: usize = 5;
 /// How many files of an attempt are kept.
 pub const MOST_FILES: usize = 50;
-/// How much of a prompt the journal may take, in characters.
+/// The most characters of the journal in a prompt.
 const ROOM: usize = 3000 * CHARS_PER_TOKEN;
-/// How much of that one note may take.
+/// The most characters of one note.
 const NOTE: usize = 1500;
 const LINE: usize = 200;
 
@@ -24,21 +24,21 @@ const LINE: usize = 200;
 pub enum Became {
     /// It is done.
     Done,
-    /// It has failed.
+    /// It failed.
     Failed,
-    /// It is to be tried again.
+    /// It will be retried.
     Retried,
-    /// It was left as it was: the agent said nothing of it, or came to no end.
+    /// It stayed as it was: no report, or no end.
     Blocked,
     /// The loop was asked to stop.
     Interrupted,
 }
 
 impl Became {
-    /// Each, in no order.
+    /// All values.
     pub const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Retried, Self::Blocked, Self::Interrupted];
 
-    /// The word for it.
+    /// The outcome as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -64,29 +64,30 @@ pub struct JournalEntry {
     pub title: String,
     /// The name of its feature.
     pub feature: Option<String>,
-    /// The outcome of it.
+    /// The outcome of the task in it.
     pub outcome: Became,
-    /// The model, as far as it is known.
+    /// The model, if it is known.
     pub model: Option<String>,
     /// How long the attempt took, in seconds.
     pub duration_secs: f64,
-    /// What it cost, in US dollars; `None` if the agent does not tell.
+    /// Its cost in US dollars; `None` if the agent does not report it.
     pub cost_usd: Option<f64>,
-    /// Tokens that went in.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output_tokens: u64,
     /// The files that it changed, from git, at most [`MOST_FILES`].
     pub files_modified: Vec<String>,
     /// The agent's own notes.
     pub notes: String,
-    /// Why it became what it became, in ralph's words or the verifying agent's; empty where all is said.
+    /// The reason of the outcome, from ralph or the verifying agent; may be empty.
     pub reason: String,
-    /// When it was over.
+    /// When it ended.
     pub created_at: DateTime<Utc>,
 }
 
-/// Entries as a section of a prompt; the first ones matter most, and what has no room is left out. Nothing for none.
+/// Entries as a section of a prompt, the most important first; what exceeds the limit is left out. Empty without
+/// entries.
 #[must_use]
 pub fn rendered(entries: &[JournalEntry]) -> String {
     let mut text = format!("## Run Journal\n\n{NOT_INSTRUCTIONS}\n");
