@@ -1,30 +1,30 @@
-//! Lines out of bytes that come cut anywhere.
+//! Splits a stream of bytes, cut anywhere, into lines.
 
 use std::io::BufRead as _;
 
-/// A longer line, in bytes, is counted and not parsed, unless [another limit](Lines::of_at_most) was set.
+/// Longer lines, in bytes, are counted and not parsed, unless [another limit](Lines::of_at_most) was set.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// So much is kept of a line that is too long, in bytes: what it is stands there.
+/// How much of an oversized line is kept, in bytes: enough to see its type.
 const HEAD: usize = 4096;
-/// A buffer that grew beyond this, in bytes, for one long line is given back.
+/// A buffer larger than this, in bytes, is freed after a long line.
 const KEEP_BUFFER: usize = 1 << 20;
 
 /// A line without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamLine<'a> {
-    /// All of it.
+    /// A whole line.
     Whole(&'a [u8]),
-    /// How one begins that is too long.
+    /// The beginning of an oversized line.
     Head(&'a [u8]),
 }
 
-/// Takes a stream apart. A line that came whole is not copied.
+/// Splits a stream into lines. A line that arrives whole is not copied.
 #[derive(Debug)]
 pub struct Lines {
-    /// The start of a line whose end has not come yet.
+    /// The start of an unfinished line.
     partial: Vec<u8>,
-    /// The current line is too long; its end is awaited.
+    /// The current line is oversized; its end is awaited.
     skipping: bool,
     limit: usize,
 }
@@ -36,13 +36,13 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Lines that are too long beyond so many bytes.
+    /// Lines with another limit in bytes.
     #[must_use]
     pub fn of_at_most(limit: usize) -> Self {
         Self { partial: Vec::new(), skipping: false, limit }
     }
 
-    /// Takes the next bytes, and hands each line over that they end.
+    /// Takes the next bytes, and passes on each line that they complete.
     pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(StreamLine<'_>)) {
         while !bytes.is_empty() {
             let mut rest = bytes;
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// Ends the stream: hands a last line over that has no newline.
+    /// Ends the stream: passes on a last line without a newline.
     pub fn finish(&mut self, mut line: impl FnMut(StreamLine<'_>)) {
         self.piece(b"", true, &mut line);
     }
