@@ -1,14 +1,13 @@
-//! What the loop adds to a prompt: why the last iteration's validation failed, and notes of the user.
+//! Sections that the loop adds to a prompt: the failed validation of the last iteration, and the user's notes.
 
 use std::fmt::Write as _;
 
 use crate::text::head_and_tail::head_and_tail;
 
-/// How many bytes of a validation's output reach the prompt.
+/// How many bytes of a validation's output are in the prompt.
 const ROOM: usize = 64 * 1024;
 
-/// `prompt` with a section about the failed validation, if there was one, and a section with the user's notes, if
-/// there are any.
+/// `prompt` with a section about the failed validation and a section with the user's notes, if there are any.
 #[must_use]
 pub fn with_sections(prompt: String, validation_error: Option<&str>, notes: &[String]) -> String {
     let mut prompt = prompt;
