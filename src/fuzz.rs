@@ -14,7 +14,7 @@ use crate::agent::preset::{self, Compiled};
 use crate::plan::Plan;
 use crate::prompt::front_matter;
 use crate::record::event_line::EventLine;
-use crate::record::state::{self, Extent};
+use crate::record::state_read::{self, Extent};
 use crate::reply::Reply;
 use crate::reply::decode::Decoder;
 use crate::reply::sigil::SigilScanner;
@@ -62,7 +62,7 @@ fn events(bytes: &[u8]) {
 fn state(bytes: &[u8]) {
     for is_json in [false, true] {
         for extent in [Extent::Head, Extent::Whole] {
-            let _ = state::of_text(&text(bytes), is_json, extent);
+            let _ = state_read::of_text(&text(bytes), is_json, extent);
         }
     }
 }

@@ -2,19 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 use anyhow::bail;
 
-use super::author::DRAFT;
-use super::task::place;
+use super::graph_file::{is_draft, place};
 use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, NotifyVerb, TaskVerb};
 use crate::job::workspace::locate;
 use crate::process::ancestry::{has_supervisor, is_beside_pane};
 use crate::process::sweep::{Carried, PANE_MARK};
-use crate::project::Project;
 use crate::record::lookup;
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::tmux::server;
 
 /// The inode of the pid namespace that all others are in (`PROC_PID_INIT_INO` of the kernel).
@@ -152,16 +149,6 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Help { .. }
         | Command::Man => Allowed,
     }
-}
-
-/// Whether this is a graph in which agents make tasks: the draft in a run dir. A link to another graph is none, and neither is the
-/// graph of a project that has the name of a draft.
-pub(super) fn is_draft(project: &Project) -> bool {
-    let Ok(folder) = fs::canonicalize(project.graph_dir()) else { return false };
-    let around = folder.ancestors().nth(Path::new(DRAFT).components().count());
-    around.is_some_and(|around| {
-        folder.ends_with(DRAFT) && project.elsewhere(project.root(), around).run_dir() == around
-    })
 }
 
 /// A process has no way to drop its ancestors, so that they count most. Marks alone say less: they may have outlived their run, as

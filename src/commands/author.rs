@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
+use super::graph_file::{self, DRAFT, FEATURE_VARIABLE};
 use super::run_tasks::own_call;
-use super::task;
 use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Feature, GraphError, Store as _, check_feature_name};
@@ -23,8 +23,6 @@ use crate::source::inspection::Ground;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
-/// Where agents make tasks, below the run dir. A folder of this name is taken for ours alone, with the graph right in it.
-pub(super) const DRAFT: &str = "task-draft/.ralph";
 /// More of a brief than this is not read from stdin, in bytes.
 const MOST: u64 = 1 << 20;
 
@@ -201,7 +199,7 @@ fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String
 
 fn existing(project: &Project) -> anyhow::Result<SqliteStore> {
     let is_there = project.graph().symlink_metadata().is_ok();
-    if is_there { task::opened_for_run(project) } else { Ok(SqliteStore::nowhere()?) }
+    if is_there { graph_file::opened_for_run(project) } else { Ok(SqliteStore::nowhere()?) }
 }
 
 fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
@@ -232,7 +230,7 @@ impl Author<'_> {
         let draft = project.run_dir().join(DRAFT);
         // What agents do to a graph is done to the draft, wherever they are.
         let graph = ("RALPH_DIR".into(), draft.clone().into());
-        let feature = self.feature.map(|name| (task::FEATURE_VARIABLE.into(), name.into()));
+        let feature = self.feature.map(|name| (FEATURE_VARIABLE.into(), name.into()));
         let mut ready = preflight.ready(project, &run_id(), [graph].into_iter().chain(feature))?;
         let (root, in_git) = (project.root().to_owned(), project.in_git());
         let commission = Commission {
@@ -246,7 +244,7 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let mut store = task::create(project).map_err(task::refuses_run)?;
+        let mut store = graph_file::create(project).map_err(graph_file::refuses_run)?;
         if let Some(name) = self.feature {
             let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
             let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::output::{say, warn};
-use super::{clean_worktrees, target, worker};
+use super::{clean_worktrees, pointers, target, worker};
 use crate::cli::CleanArgs;
 use crate::files::{own, way_to_write};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::registry::{self, LoopEntry};
-use crate::record::state::{self, Extent};
+use crate::record::registry::LoopEntry;
+use crate::record::state_read::{self, Extent};
 use crate::record::{lock, recorder, requests};
 
 /// `ralph clean`.
@@ -54,7 +54,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         forgotten.contains(&places.records())
             || args.target.name.is_none() && (args.all || places.root() == here.root())
     };
-    let left = pointers(&here, |entry, places| is_meant(places) && is_stale(entry, places))?;
+    let left = pointers::forget(&here, |entry, places| is_meant(places) && is_stale(entry, places))?;
     if loops.is_empty() && left == 0 {
         say("nothing to clean");
     }
@@ -76,7 +76,7 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
     // The state goes last: a loop that cannot be forgotten is one that can still be resumed.
     requests::clear(&project.requests())?;
-    for path in files.iter().filter(|path| state::is_state(path)) {
+    for path in files.iter().filter(|path| state_read::is_state(path)) {
         remove(path, |path| fs::remove_file(path))?;
     }
     // One with something else in it is not ours alone.
@@ -99,21 +99,4 @@ fn is_stale(entry: &LoopEntry, places: &Project) -> bool {
     let holder = lock::holder(&places.lock()).ok().flatten();
     let is_running = holder.is_some_and(|holder| holder.run_id == entry.run_id);
     !is_running && !places.state().exists()
-}
-
-/// Removes the pointers to all loops with records below a folder that is gone.
-pub(super) fn forget_pointers_below(here: &Project, folder: &Path) {
-    if let Err(error) = pointers(here, |_, places| places.records().starts_with(folder)) {
-        warn(&format!("{error:#}"));
-    }
-}
-
-fn pointers(here: &Project, is_meant: impl Fn(&LoopEntry, &Project) -> bool) -> anyhow::Result<usize> {
-    let Some(folder) = here.registry() else { return Ok(0) };
-    let mut count = 0;
-    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry, &entry.places(here))) {
-        registry::remove(&folder, entry)?;
-        count += 1;
-    }
-    Ok(count)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::clean::forget_pointers_below;
 use super::output::{say, warn};
+use super::pointers;
 use crate::cli::CleanArgs;
 use crate::git;
 use crate::git::keep::{self, Findings};
@@ -15,7 +15,7 @@ use crate::git::save::{Saved, What};
 use crate::git::trees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::record::{lookup, of_others, recorder};
 use crate::text::list::some_of;
 
@@ -150,7 +150,7 @@ fn clean(
     of_others::keep(&here.of_branch(name, None).in_tree(&tree.path))
         .with_context(|| format!("the records in {} cannot be moved", project.ralph_dir().display()))?;
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
-    forget_pointers_below(here, &tree.path);
+    pointers::forget_below(here, &tree.path);
     Ok(findings)
 }
 

@@ -17,7 +17,7 @@ use crate::cli::{Cli, GraphArgs};
 use crate::graph::{Selection, Store};
 use crate::job::workspace::{find_program, locate};
 use crate::record::lookup::{self, Loop};
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::text::line::escaped;
 use crate::text::terminal::message;
 

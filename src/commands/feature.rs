@@ -9,8 +9,9 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::author::{self, Order};
+use super::graph_file::{create, open, place};
 use super::output::print_for_people;
-use super::task::{answer, create, look, open, place};
+use super::task::{answer, look};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
 use crate::graph::{Feature, GraphError, Store as _};
 

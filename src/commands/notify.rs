@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::output;
 use crate::cli::{NotifyTestArgs, NotifyVerb, PlaceArgs};
-use crate::job::preflight::launch;
+use crate::job::launch::launch;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::notify::{self, Tested};
 use crate::settings::notify::Target;

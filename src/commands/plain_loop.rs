@@ -13,7 +13,7 @@ use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
 use crate::prompt;
-use crate::record::state::{self, Extent, Found};
+use crate::record::state_read::{self, Extent, Found};
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
 use crate::source::plan_there::PlanThere;
@@ -103,7 +103,7 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
 /// The limit of the last loop here, where that is the one to be resumed. What else is wrong with its state is told when it
 /// is taken up.
 fn limit_it_had(project: &Project, verb: Verb) -> Option<u64> {
-    match state::read(&project.state(), Extent::Whole) {
+    match state_read::read(&project.state(), Extent::Whole) {
         Ok(Found::State(state)) if state.setup.verb == verb.words() => state.max_iterations,
         _ => None,
     }

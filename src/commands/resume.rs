@@ -16,7 +16,7 @@ use crate::agent::pane::done::DonePattern;
 use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
-use crate::job::ready::ACCEPT_CONFIG;
+use crate::job::resume::ACCEPT_CONFIG;
 use crate::job::resume::RESUME;
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};

@@ -12,7 +12,7 @@ use crate::git;
 use crate::git::revert::Commit;
 use crate::record::lookup::{self, Loop};
 use crate::record::recorder;
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::record::work_done::{Iteration, newest_first};
 
 /// `ralph revert`.

@@ -7,9 +7,10 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
+use super::graph_file::{self, FEATURE_VARIABLE};
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count_or_none;
-use super::{report, starter, task};
+use super::{report, starter};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::sqlite::SqliteStore;
@@ -42,7 +43,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let call = workspace.called(Verb::Tasks, &args.flags);
     let Workspace { project, settings } = &workspace;
     let has_graph = project.graph().symlink_metadata().is_ok();
-    let store = if has_graph { task::opened_for_run(project)? } else { SqliteStore::nowhere()? };
+    let store = if has_graph { graph_file::opened_for_run(project)? } else { SqliteStore::nowhere()? };
     let scope = scope(args, &store)?;
     if !has_graph {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
@@ -57,12 +58,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     // What agents do to the graph is done to this one, wherever they are.
     let mut env = vec![("RALPH_DIR".into(), project.graph_dir().into())];
     if let Scope::Feature(name) = &scope {
-        env.push((task::FEATURE_VARIABLE.into(), name.into()));
+        env.push((FEATURE_VARIABLE.into(), name.into()));
     }
     let mut ready = preflight.ready(project, &run, env)?;
     let is_verified = asks || ready.validator.is_some();
     let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
-    if let Err(why) = task::key(project) {
+    if let Err(why) = graph_file::key(project) {
         remark(&format!(
             "what is done in the graph is not sealed, so that another program could change it unseen: {why}"
         ));
@@ -94,7 +95,7 @@ pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     if project.graph().symlink_metadata().is_err() {
         return Ok(false);
     }
-    let store = task::opened_for_run(&project)?;
+    let store = graph_file::opened_for_run(&project)?;
     Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }
 

@@ -19,11 +19,13 @@ use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
-use crate::record::state::{AtTask, Extent};
+use crate::record::state::AtTask;
+use crate::record::state_read::Extent;
 use crate::tell::words::{Entry, Kind};
 use crate::text::line;
 use crate::view::loop_list;
-use crate::view::status::{LoopSnapshot, write_text};
+use crate::view::snapshot::LoopSnapshot;
+use crate::view::status::write_text;
 use crate::view::status_table::{self, Sight};
 use crate::view::transcript::Transcript;
 

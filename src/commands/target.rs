@@ -4,7 +4,7 @@ use crate::cli::TargetArgs;
 use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::lookup::{self, LookupError, Loop};
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 
 /// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
 /// there.

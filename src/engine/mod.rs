@@ -4,7 +4,6 @@
 //! [`context`] is what these may use of the loop around them. Whatever wants to know something listens to its events.
 
 pub mod agent;
-mod attempt;
 pub mod board;
 pub mod budget;
 pub mod context;
@@ -27,6 +26,7 @@ pub mod tally;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod validation;
 pub mod validator;
 mod wait;
 pub mod worktree;

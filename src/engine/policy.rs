@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::budget::{Budget, Spent, Used};
 use super::outcome::Outcome;
 use super::report::Signal;
-use super::tally::{Last, Tally};
+use super::tally::{Last, Tally, may_retry, named_reset};
 use crate::files::room::{Floor, Room, Shortage};
 use crate::reply::usage::Class;
 use crate::text::bytes;
@@ -205,13 +205,6 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
     }
 }
 
-/// Whether a failure of this class may be met with another attempt at the same prompt.
-pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
-    // A prompt that overflowed the context would do so again; nobody logs in, pays or allows anything meanwhile.
-    !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
-        && retries < max_retries
-}
-
 /// The next iteration, or the reason why there is none.
 fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     let reached = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
@@ -279,12 +272,6 @@ fn longest_wait(limits: &Limits) -> TimeDelta {
 pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let Last::Limited { reset } = tally.last else { return None };
     Some(named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits)))
-}
-
-/// The reset time that an agent named, where it still lies ahead.
-#[must_use]
-pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
 }
 
 /// The next blind pause for a usage limit after `done` of them in a row.

@@ -139,7 +139,7 @@ mod tests {
     use crate::engine::outcome::Outcome;
     use crate::engine::tally::{Given, Tally};
     use crate::engine::testing;
-    use crate::engine::validator::Validation;
+    use crate::engine::validation::Validation;
 
     const CANARY: &str = "sk-canary-0123456789";
 

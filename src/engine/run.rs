@@ -1,13 +1,16 @@
 //! The loop itself: from one step to the next, until it ends.
 
+mod attempt;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use regex::Regex;
 
+use attempt::Start;
+
 use super::agent::Agent;
-use super::attempt::Start;
 use super::board::Board;
 use super::budget::Limit;
 use super::context::Context;
@@ -17,10 +20,11 @@ use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::person::Answer;
 use super::places::Ticket;
-use super::policy::{Limits, Now, Rooms, Step, limit_until, named_reset, shortage, step};
+use super::policy::{Limits, Now, Rooms, Step, limit_until, shortage, step};
 use super::source::{Source, Work};
-use super::tally::{Given, Last, Tally};
-use super::validator::{Validator, failure};
+use super::tally::{Given, Last, Tally, named_reset};
+use super::validation::failure;
+use super::validator::Validator;
 use super::worktree::Worktree;
 use crate::text::{duration, jitter, timestamp};
 
@@ -95,7 +99,7 @@ pub(super) struct Loop<'a> {
     /// The iteration whose failure has had its pause, as much of it as nobody has cut short.
     backed_off: Option<u64>,
     /// Where the first attempt of this process has begun; `None` before.
-    pub(super) first: Option<Start>,
+    first: Option<Start>,
     /// Somebody wants the next attempt whether there is room for it or not.
     pub(super) goes_without_room: bool,
     /// What this process has validated.

@@ -8,7 +8,7 @@ use super::outcome::{End, Outcome};
 use super::report::{Report, Signal};
 use super::stop::Change;
 use super::tally::{Given, Tally};
-use super::validator::Validation;
+use super::validation::Validation;
 
 /// Where the next prompt comes from and where its result is booked.
 ///

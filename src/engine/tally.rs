@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{Spent, Used};
 use super::outcome::Ended;
-use super::policy::{may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
-use super::validator::Validation;
+use super::validation::Validation;
 use crate::reply::sigil::TASK_FAILED;
 use crate::reply::usage::{Class, Usage};
 use crate::text::texts::{New, Texts};
@@ -419,4 +418,17 @@ impl Durations {
         let count = self.count as f64;
         (self.count > 0).then(|| self.sum / count)
     }
+}
+
+/// Whether a failure of this class may be met with another attempt at the same prompt.
+pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
+    // A prompt that overflowed the context would do so again; nobody logs in, pays or allows anything meanwhile.
+    !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
+        && retries < max_retries
+}
+
+/// The reset time that an agent named, where it still lies ahead.
+#[must_use]
+pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
 }

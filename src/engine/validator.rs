@@ -7,6 +7,7 @@ use super::context::Context;
 use super::outcome::End;
 use super::report::{Report, Signal};
 use super::source::Work;
+use super::validation::Validation;
 use crate::reply::usage::Usage;
 
 /// What proves that an iteration's work is good.
@@ -58,15 +59,6 @@ pub enum Verdict {
     Unable(Report),
 }
 
-/// What stands before the reason why a validation came to no verdict.
-pub const NOT_VERIFIED: &str = "not verified: ";
-
-/// What is said of a validation that has not passed: that it failed, or the line of its output that says why it is `undecided`.
-#[must_use]
-pub fn failure(undecided: bool, output: &str) -> &str {
-    output.lines().next().filter(|_| undecided).unwrap_or("the validation failed")
-}
-
 /// What is to be proven, and with what.
 pub struct Proof<'a> {
     /// The number of the iteration, from 1.
@@ -81,19 +73,4 @@ pub struct Proof<'a> {
     pub agent: &'a mut dyn Agent,
     /// When the loop's own time is over.
     pub deadline: Option<Instant>,
-}
-
-/// What a validation found.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Validation {
-    /// The work is good.
-    pub ok: bool,
-    /// It came to no verdict: nothing is known of the work, and the output says why.
-    pub undecided: bool,
-    /// What it printed, cut to a readable length.
-    pub output: String,
-    /// What it cost, where an agent took part in it.
-    pub usage: Usage,
-    /// An agent was at work after the files had been validated: it may have changed what git does not see.
-    pub ended_with_agent: bool,
 }

@@ -7,8 +7,9 @@ use regex::Regex;
 
 use super::Refused;
 use super::agent_choice::{
-    CheckedFilters, Choice, check_program, ladder, ours, timeouts, wishes_of_call, with_wishes,
+    CheckedFilters, Choice, check_program, ours, timeouts, wishes_of_call, with_wishes,
 };
+use super::launch::launch;
 use super::ready::Ready;
 use super::variables::agent_env;
 use super::workspace::{Call, Workspace};
@@ -20,7 +21,6 @@ use crate::engine::agent::CommandLine;
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
-use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
@@ -161,18 +161,6 @@ pub(crate) fn command_of_call(
     let (preset, args) = resolve(command);
     let args = args.into_iter().map(OsString::from).collect();
     Ok((preset, with_wishes(preset, args, command.name(), &wishes_of_call(settings), settings)?))
-}
-
-/// How something runs in `project`, as the settings have it; what, its user adds.
-#[must_use]
-pub(crate) fn launch(
-    project: &Project,
-    settings: &Settings,
-    env: Vec<(OsString, OsString)>,
-    mark: &str,
-) -> Launch {
-    let (cwd, mark) = (project.root().to_owned(), mark.to_owned());
-    Launch { cwd, env, mark, ladder: ladder(settings), ..Launch::default() }
 }
 
 /// What ends a loop. `limit` is the number on the command line.

@@ -9,8 +9,8 @@ use std::time::Instant;
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
-use super::preflight::launch;
-use super::resume::{Resume, Resumed, changed_inside, resume};
+use super::launch::launch;
+use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
@@ -37,7 +37,8 @@ use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
 use crate::record::recovery;
 use crate::record::retention::{self, Kept};
-use crate::record::state::{Extent, Found, Setup};
+use crate::record::state::Setup;
+use crate::record::state_read::{Extent, Found};
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::digest::sha256_of_words;
@@ -314,9 +315,6 @@ fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder
 pub(crate) fn kept(settings: &Settings) -> Kept {
     Kept { runs: settings.keep_runs, bytes: settings.keep_size }
 }
-
-/// The flag by which a loop goes on although its settings were changed.
-pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
 
 /// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
 /// `--accept-config`, which speaks of this start alone.

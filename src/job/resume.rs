@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use super::ready::ACCEPT_CONFIG;
 use crate::engine::event::LoopIdentity;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
@@ -15,8 +14,12 @@ use crate::project::Project;
 use crate::record::config_watch::{Difference, WatchedConfig};
 use crate::record::lookup;
 use crate::record::recovery::ReadOn;
-use crate::record::state::{Found, Setup, State};
+use crate::record::state::{Setup, State};
+use crate::record::state_read::Found;
 use crate::record::state_seal::is_sealed;
+
+/// The flag by which a loop goes on although its settings were changed.
+pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
 
 /// The flag that says so.
 pub(crate) const RESUME: &str = "--resume";

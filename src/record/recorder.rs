@@ -16,8 +16,9 @@ use super::registry::{self, LoopEntry};
 use super::requests::{self, Requests, Signer};
 use super::run_folder::{self, RunStart};
 use super::session::Session;
-use super::state::{self, Extent, Found, Setup, State};
+use super::state::{Setup, State};
 use super::state_file::StateFile;
+use super::state_read::{self, Extent, Found};
 use super::state_seal::SealKey;
 use crate::engine::context::Listener;
 use crate::engine::event::{LoopIdentity, Stamped, Stream};
@@ -370,7 +371,8 @@ fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
 /// Moves a state file that cannot be read out of the way; it is never overwritten.
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
-    let (Found::Damaged(why) | Found::Unknown(why)) = state::read(path, Extent::Whole).map_err(failed)?
+    let (Found::Damaged(why) | Found::Unknown(why)) =
+        state_read::read(path, Extent::Whole).map_err(failed)?
     else {
         return Ok(None);
     };

@@ -10,7 +10,8 @@ use super::event_line::EventLine;
 use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
-use super::state::{self, Extent, Found, State};
+use super::state::State;
+use super::state_read::{self, Extent, Found};
 use super::{lock, log_of_state, registry};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
@@ -95,7 +96,7 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
         Some((state, recovered)) => (Found::State(Box::new(state)), Some(recovered)),
         None => (otherwise, None),
     };
-    Ok(match state::read(&project.state(), extent)? {
+    Ok(match state_read::read(&project.state(), extent)? {
         Found::State(mut state) if state.active && !is_held(project, &state) => {
             let recovered = read_on(project, &mut state);
             (Found::State(state), recovered)

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::state::{Extent, Found, State, is_json, read};
+use super::state::State;
+use super::state_read::{Extent, Found, is_json, read};
 use super::state_seal::SealKey;
-use super::worker;
+use super::worker_file;
 use crate::engine::event::Stamped;
 use crate::engine::stop::Change;
 use crate::engine::tally::Tally;
@@ -81,7 +82,7 @@ impl StateFile {
 
     fn write(&mut self, durability: Durability) -> Result<(), FileError> {
         let text = if is_json(&self.path) {
-            worker::write(&self.state).map_err(std::io::Error::from)
+            worker_file::write(&self.state).map_err(std::io::Error::from)
         } else {
             let sealed = |text: String| match &self.key {
                 Some(key) => key.seal(&text),

@@ -85,7 +85,8 @@ impl From<Head> for State {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::state::{AtTask, Extent, Found, Pending, State, read};
+    use crate::record::state::{AtTask, Pending, State};
+    use crate::record::state_read::{Extent, Found, read};
 
     #[test]
     fn a_list_shows_what_the_whole_state_says() {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
+use crate::engine::validation::Validation;
+use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::files::theirs;
 
 /// The validation of `ralph plan`.

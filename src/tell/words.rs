@@ -11,7 +11,7 @@ use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word
 use crate::engine::outcome::Outcome;
 use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
-use crate::engine::validator::failure;
+use crate::engine::validation::failure;
 use crate::reply::show::Leave;
 use crate::text::duration::of_seconds;
 use crate::text::line::one_line_within;

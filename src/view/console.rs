@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::status_board::StatusBoard;
 use super::status_line::StatusLine;
-use super::terminal::Terminal;
+use super::terminal::{Target, Terminal};
 use crate::threads;
 
 /// How many bytes of droppable text may wait to be written.
@@ -32,15 +32,6 @@ const LAST_BLOCK: usize = 4 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
-
-/// Where text goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
 
 /// The handle to the writing thread.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! `--json`: facts as JSON lines on stdout, and nothing else there.
 
-use super::console::{Console, Target};
+use super::console::Console;
+use super::terminal::Target;
 use crate::engine::event::Stamped;
 use crate::record::event_line::line_of;
 

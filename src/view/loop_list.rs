@@ -1,7 +1,8 @@
 //! What `ralph ls` prints: a line per loop of this machine, of which a narrow terminal shows as much as there is room for.
 
 use super::columns::Table;
-use super::status::{LoopSnapshot, shown};
+use super::snapshot::LoopSnapshot;
+use super::status::shown;
 use crate::tell::words::sign;
 use crate::text::timestamp;
 

@@ -14,6 +14,7 @@ pub(crate) mod plain;
 pub(crate) mod report;
 pub(crate) mod run_lines;
 pub(crate) mod screen;
+pub(crate) mod snapshot;
 pub(crate) mod status;
 mod status_area;
 mod status_board;
@@ -39,11 +40,12 @@ use crate::engine::outcome::Ended;
 use crate::engine::stop::Ask;
 use crate::tell::seen::Seen;
 use crate::text::terminal::message;
-use console::{Console, Target};
+use console::Console;
 use json::JsonLines;
 use plain::{Frame, Plain};
 use screen::Screen;
 use status_line::StatusLine;
+use terminal::Target;
 use voice::Voice;
 
 /// What one loop shows, in the form that was asked for. It may live in a thread of its own.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::named_reset;
+use crate::engine::tally::named_reset;
 use crate::engine::tally::{Last, Tally};
 use crate::text::duration;
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cells;
-use super::console::Target;
 use super::next_step::shell_word;
 use super::person_lines::{Closing, PersonLines};
 use super::run_lines::RunLines;
 use super::terminal;
+use super::terminal::Target;
 use super::transcript::Flow;
 use super::voice::Voice;
 use super::waits::Waits;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::console::{Console, Target};
+use super::console::Console;
 use super::fold::{columns_folded, folded};
 use super::person_lines::{PersonLines, TaskCounter};
 use super::plain::{Frame, SharedWaits};
 use super::run_lines::RunLines;
 use super::status_line::StatusLine;
+use super::terminal::Target;
 use super::voice::Voice;
 use super::{View, terminal};
 use crate::text::terminal::message;

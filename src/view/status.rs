@@ -8,12 +8,11 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use super::next_step::shell_word;
-use super::worker_status::{self, WorkerSight};
+use super::snapshot::LoopSnapshot;
+use super::worker_status;
 use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::fact::TaskCounts;
-use crate::engine::outcome::Status;
-use crate::record::lookup::Loop;
-use crate::record::state::{AtTask, Pending, State};
+use crate::record::state::{AtTask, State};
 use crate::tell::words::tries_now;
 use crate::text::terminal::message;
 use crate::text::{count, duration, line, timestamp};
@@ -21,104 +20,7 @@ use crate::text::{count, duration, line, timestamp};
 /// So many of the last lines of a validation are told.
 const VALIDATION: usize = 3;
 
-/// Where a loop stands at this moment.
-#[derive(Debug)]
-pub(crate) struct LoopSnapshot<'a> {
-    pub(crate) found: &'a Loop,
-    /// Whether its process is at work.
-    pub(super) alive: bool,
-    /// Of a worker, what is to be seen beside its state.
-    pub(super) worker: Option<WorkerSight>,
-    /// The tasks of its target.
-    tasks: Option<TaskCounts>,
-}
-
-impl<'a> LoopSnapshot<'a> {
-    /// Looks at the loop's process once, so that everything shown tells the same story.
-    #[must_use]
-    pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
-        let tasks = found.state.as_ref().ok().and_then(|state| state.at_task.as_ref().map(AtTask::counts));
-        Self { found, alive: found.alive().is_some(), worker, tasks }
-    }
-
-    /// The same with the tasks of a loop whose state does not count them, as that of a branch.
-    #[must_use]
-    pub(crate) fn with_tasks(self, tasks: Option<TaskCounts>) -> Self {
-        Self { tasks: self.tasks.or(tasks), ..self }
-    }
-
-    /// What it is called.
-    #[must_use]
-    pub(crate) fn name(&self) -> &str {
-        &self.found.name
-    }
-
-    /// In which group it stands in a table.
-    #[must_use]
-    pub(crate) fn rank(&self) -> u8 {
-        rank(self.word(), self.alive)
-    }
-
-    /// Whether it has this tag; only workers have some.
-    #[must_use]
-    pub(crate) fn has_tag(&self, tag: &str) -> bool {
-        let state = self.found.state.as_ref().ok();
-        let worker = state.and_then(|state| state.setup.worker.as_ref());
-        worker.is_some_and(|worker| worker.tags.iter().any(|known| known == tag))
-    }
-
-    /// Where it stands, or how it ended, in one word; `unknown` when the state cannot be read. Workers have words of their own,
-    /// which scripts know.
-    #[must_use]
-    pub(crate) fn word(&self) -> &'static str {
-        match self.found.state.as_deref() {
-            Ok(state) if self.worker.is_some() => {
-                let holds = self.alive && state.pending == Some(Pending::Pause);
-                if holds { "paused" } else { worker_status::word(self.status(state)) }
-            }
-            Ok(state) => state.word(),
-            Err(_) => "unknown",
-        }
-    }
-
-    pub(super) fn status(&self, state: &State) -> Status {
-        match state.true_status() {
-            _ if self.alive => state.status,
-            // Nobody watches what works on by itself.
-            Status::Running if !state.active => Status::Stopped,
-            status => status,
-        }
-    }
-
-    /// What it was asked for, behind its status.
-    pub(super) fn pending(&self, state: &State) -> &'static str {
-        match state.pending.filter(|_| self.alive) {
-            Some(Pending::Pause) => " (pausing after the current attempt)",
-            Some(Pending::Stop) => " (ending after the current attempt)",
-            None => "",
-        }
-    }
-
-    pub(super) fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
-        if self.alive { None } else { state.true_exit_reason() }
-    }
-
-    /// The mean duration of the iterations that are over, in seconds.
-    fn average(state: &State) -> Option<f64> {
-        let over = state.tally.iteration.saturating_sub(u64::from(state.tally.in_attempt));
-        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
-        let count = over as f64;
-        (over > 0).then(|| state.tally.durations.sum / count)
-    }
-
-    /// How long the iterations that may still begin will take at the average, in seconds.
-    fn remaining(&self, state: &State) -> Option<f64> {
-        let left = state.last_iteration().filter(|_| self.alive)?.saturating_sub(state.tally.iteration);
-        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
-        let left = left as f64;
-        Some(Self::average(state)? * left)
-    }
-
+impl LoopSnapshot<'_> {
     /// The object of `--json`.
     #[must_use]
     pub(crate) fn json(&self) -> Value {
@@ -187,17 +89,6 @@ impl<'a> LoopSnapshot<'a> {
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = json!(self.tasks);
         object
-    }
-
-    pub(super) fn iteration(&self, state: &State) -> String {
-        let average = Self::average(state)
-            .map(|seconds| format!("avg {}/iter", duration::elapsed(duration::of_seconds(seconds))));
-        let rest = self
-            .remaining(state)
-            .map(|seconds| format!("~{} remaining", duration::rough(duration::of_seconds(seconds))));
-        let notes: Vec<String> = average.into_iter().chain(rest).collect();
-        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        state.progress() + &notes
     }
 }
 
@@ -338,17 +229,6 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
         line("Budget", &budget)?;
     }
     Ok(())
-}
-
-/// The order of loops in every table: what wants a person first, what is over last.
-pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
-    match word {
-        "needs_attention" | "unknown" => 0,
-        _ if !is_alive => 4,
-        "paused" => 1,
-        "waiting" | "queued" => 3,
-        _ => 2,
-    }
 }
 
 /// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.

@@ -180,7 +180,7 @@ mod tests {
         let now = Instant::now();
         let mut board = board(3, now);
         board.loops = 8;
-        let (total, hint) = ("0 of 8 done", "Ctrl+C: stop after the running attempts");
+        let (total, hint) = ("0 of 8 done · $1.26", "Ctrl+C: stop after the running attempts");
         assert_eq!(board.lines(now, 24, 80)[3..], [total, hint]);
         assert_eq!(board.lines(now, 6, 80)[1..], ["… and 2 more", total, hint]);
         assert_eq!(board.lines(now, 5, 80), ["… and 3 more", total, hint]);
@@ -189,7 +189,7 @@ mod tests {
         let mut refused = StatusLine::new(now);
         (refused.seen.end, refused.is_shown) = (Some(Ended::Error), false);
         assert!(board.set(7, refused));
-        assert_eq!(board.lines(now, 3, 80), ["0 of 8 done · 1 error"]);
+        assert_eq!(board.lines(now, 3, 80), ["0 of 8 done · 1 error · $1.26"]);
     }
 
     #[test]

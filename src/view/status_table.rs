@@ -8,7 +8,7 @@ use super::cells::{cut, plain};
 use super::columns::Table;
 use super::next_step::shell_word;
 use super::report;
-use super::status::LoopSnapshot;
+use super::snapshot::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;

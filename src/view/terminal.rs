@@ -9,7 +9,6 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use rustix::termios::tcgetwinsize;
 
-use super::console::Target;
 use super::status_area::StatusArea;
 use super::status_board::StatusBoard;
 use crate::process::group;
@@ -17,6 +16,15 @@ use crate::text::terminal::clean;
 
 /// Rows and columns, where those of the terminal are not known.
 const USUAL_SIZE: (usize, usize) = (24, 80);
+
+/// Where text goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
 
 /// Both streams, as the writing thread has them.
 pub(super) struct Terminal {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use anstyle::Style;
 
 use super::cells::pad;
-use super::console::{Console, Target};
+use super::console::Console;
 use super::fold::{Fold, folded};
 use super::terminal;
+use super::terminal::Target;
 use crate::text::palette::{GOOD, NOTE, QUESTION, STRONG};
 
 /// A longer line is broken, in bytes: so much is kept at most until its end has come.

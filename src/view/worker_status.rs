@@ -5,39 +5,10 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::status::LoopSnapshot;
+use super::snapshot::{LoopSnapshot, WorkerSight};
 use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::text::{duration, timestamp};
-
-/// What is to be seen of a worker beside its state.
-#[derive(Debug)]
-pub(crate) struct WorkerSight {
-    /// Its program is there.
-    pub(crate) runs: bool,
-    /// Its tmux session and the window in it, which are called the same; `None`: it has no pane.
-    pub(crate) window: Option<String>,
-}
-
-impl WorkerSight {
-    /// Its status in one word.
-    #[must_use]
-    pub(crate) fn word(&self) -> &'static str {
-        if self.runs { "running" } else { "stopped" }
-    }
-}
-
-/// The word for where the loop of a worker stands.
-pub(super) fn word(status: Status) -> &'static str {
-    match status {
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Waiting => "waiting",
-        Status::NeedsAttention => "needs_attention",
-        Status::Stopped => "stopped",
-        Status::Failed => "failed",
-    }
-}
 
 /// Writes what follows the name of a worker in `ralph status`.
 pub(super) fn write_block(

@@ -19,7 +19,7 @@ use crate::job::preflight::Preflight;
 use crate::job::workspace::{Call, locate};
 use crate::project::Project;
 use crate::record::lookup;
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::settings::Verb;
 use crate::source::prompt_file::Text;
 

@@ -13,7 +13,8 @@ use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
-use crate::record::state::{self, Extent, Found, State};
+use crate::record::state::State;
+use crate::record::state_read::{self, Extent, Found};
 use crate::settings::Settings;
 
 /// A branch's work tree.
@@ -51,7 +52,7 @@ impl Tree {
 
         let project = main.of_branch(name, Some(run));
         project.require_no_link()?;
-        let state = state::read(&project.state(), Extent::Whole)
+        let state = state_read::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
         // A main plan that could not be written then has not got its ticks, either.
         let lacks_ticks = |state: &State| {

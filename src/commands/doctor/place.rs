@@ -7,7 +7,7 @@ use crate::commands::worker;
 use crate::files::{FIX_PERMISSIONS, temporary, theirs};
 use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 use crate::record::{lock, lookup, recorder};
 use crate::text::count;
 use crate::view::next_step::shell_word;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use crate::project::Project;
 use crate::record::lookup;
 use crate::record::report::{LoopReport, RunReport};
-use crate::record::state::Extent;
+use crate::record::state_read::Extent;
 
 /// So much of an id, in characters, is enough to mean it: its year.
 const LEAST_OF_ID: usize = 4;

@@ -6,8 +6,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{answer, look, make_room, open, place};
+use super::{answer, look};
 use crate::cli::{GraphArgs, TaskImportArgs};
+use crate::commands::graph_file::{make_room, open, place};
 use crate::commands::output::Stream;
 use crate::files::theirs;
 use crate::git::refs::is_valid_branch;

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use anyhow::{Context as _, anyhow};
 use tempfile::TempDir;
 
-use super::{opened, place, tell_recovered};
 use crate::cli::GraphArgs;
+use crate::commands::graph_file::{opened, place, tell_recovered};
 use crate::files::{FileId, own, way_to_read};
 use crate::graph::Key;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};

@@ -13,23 +13,17 @@ use serde_json::json;
 
 use super::attempt;
 use super::author;
-use super::output::{print, print_for_people, remark};
+use super::graph_file::{FEATURE_VARIABLE, create, is_draft, open, place};
+use super::output::{print, print_for_people};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
-use crate::engine::outcome::End;
-use crate::git;
-use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use crate::graph::{Changes, GraphError, Key, NewTask, Store, Task};
-use crate::job::Refused;
-use crate::job::workspace::{locate, secrets_in};
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{Changes, NewTask, Store, Task};
+use crate::job::workspace::secrets_in;
 use crate::process::sweep::Carried;
-use crate::project::{Project, ProjectError};
 use crate::text::count;
 use crate::text::redact::Redactor;
 
 pub(super) use look::{Look, look};
-
-/// The name of the environment variable with the feature that an agent adds tasks to.
-pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
 
 /// More of a description than this is not read from stdin, in bytes: enough to tell that it is too long.
 const MOST: u64 = 2 << 20;
@@ -111,7 +105,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
 /// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
 /// is theirs.
 fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
-    if attempt::is_draft(&place(args)?) || !attempt::is_inside() {
+    if is_draft(&place(args)?) || !attempt::is_inside() {
         return Ok(());
     }
     let carried = Carried::by_us();
@@ -202,98 +196,4 @@ fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
         .context("cannot read the description from stdin")?;
     let text = String::from_utf8(bytes).context("the description on stdin is no UTF-8 text")?;
     Ok(Some(text.trim_end().to_owned()))
-}
-
-/// Opens the graph to change it. Where there is none it is empty, and none is made.
-pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let project = place(args)?;
-    let Some(mut store) = existing(&project)? else {
-        return Ok(SqliteStore::nowhere_sealed(key(&project).ok())?);
-    };
-    hide(&project)?;
-    tell_recovered(store.recover()?);
-    Ok(store)
-}
-
-/// Opens the graph, and makes it where there is none.
-pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
-    if project.graph().symlink_metadata().is_err() {
-        make_room(project)?;
-    } else {
-        // The repository may have come later, and its rules may have been changed.
-        hide(project)?;
-    }
-    let mut store = opened(project)?;
-    tell_recovered(store.recover()?);
-    Ok(store)
-}
-
-/// Where the graph is. In a work tree whose repository is gone or was moved nobody can tell: a graph of its own would be lost when
-/// that is fixed.
-pub(super) fn place(args: &GraphArgs) -> anyhow::Result<Project> {
-    let project = locate(args.ralph_dir.as_ref())?;
-    match project.require_git() {
-        Err(error @ ProjectError::DanglingWorkTree { .. }) if args.ralph_dir.is_none() => Err(error.into()),
-        _ => Ok(project),
-    }
-}
-
-fn existing(project: &Project) -> anyhow::Result<Option<SqliteStore>> {
-    let is_there = project.graph().symlink_metadata().is_ok();
-    is_there.then(|| opened(project)).transpose()
-}
-
-/// Makes the folder of a graph, which an agent's `git add -A` must not commit.
-pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
-    project.create_graph_dir()?;
-    hide(project)
-}
-
-pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    // What agents may change freely is not sealed: a copy of the graph that counts could be put back with such seals.
-    let key = if attempt::is_draft(project) { None } else { key(project).ok() };
-    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key)?;
-    if let Some(copy) = store.taken_over() {
-        hide(project)?;
-        let (graph, copy) = (project.graph(), copy.display());
-        remark(&format!(
-            "{}: taken over from an older program; {copy} is a copy of what it was",
-            graph.display()
-        ));
-    }
-    Ok(store)
-}
-
-/// The same for a run: what would end it later on refuses it, with the same exit code.
-pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
-    opened(project).map_err(refuses_run)
-}
-
-/// What would end a run later on refuses it, with the same exit code.
-pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<GraphError>() {
-        Ok(error) if error.is_loss() => Refused::from(End::from(error)).into(),
-        Ok(error) => error.into(),
-        Err(error) => error,
-    }
-}
-
-/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
-pub(super) fn key(project: &Project) -> Result<Key, String> {
-    let path = project.user_key().ok_or("there is no home directory")?;
-    Key::at(&path).map_err(|error| error.to_string())
-}
-
-/// Every look gives back what the dead have left.
-fn tell_recovered(count: usize) {
-    if count > 0 {
-        remark(&format!("{} of runs that are gone can be claimed again", count::of(count as u64, "task")));
-    }
-}
-
-fn hide(project: &Project) -> anyhow::Result<()> {
-    if project.in_git() {
-        git::exclude(project.root(), &git::runtime_patterns(project))?;
-    }
-    Ok(())
 }

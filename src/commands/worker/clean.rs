@@ -8,8 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::find;
-use super::kill::end_monitor;
-use super::tree;
+use super::{monitor, tree};
 use crate::agent::worker::{self, held::Held};
 use crate::commands::output::warn;
 use crate::engine::stop::Request;
@@ -18,7 +17,7 @@ use crate::project::Project;
 use crate::record::lock::Lock;
 use crate::record::lookup::Loop;
 use crate::record::recorder;
-use crate::record::state;
+use crate::record::state_read;
 
 /// How long a monitor may take to leave its agent alone.
 const LEAVES: Duration = Duration::from_secs(10);
@@ -26,7 +25,7 @@ const LEAVES: Duration = Duration::from_secs(10);
 /// Ends the monitor of a worker that runs, and lets its program go on.
 pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
     let worker = find::named(&found.name)?;
-    end_monitor(&worker, Request::Detach, LEAVES)?;
+    monitor::end(&worker, Request::Detach, LEAVES)?;
     if worker.runs() {
         warn(&format!("worker '{}' is still running (only ralph state removed)", worker.name));
     }
@@ -61,7 +60,7 @@ pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Res
     }
     let files = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let logs = [project.iterations_log(), project.last_agent_output()];
-    for path in files.iter().filter(|path| state::is_state(path) || logs.contains(path)) {
+    for path in files.iter().filter(|path| state_read::is_state(path) || logs.contains(path)) {
         removed(path, fs::remove_file(path))?;
     }
     let requests = project.requests();

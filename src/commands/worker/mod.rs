@@ -4,6 +4,7 @@ mod attach;
 mod clean;
 mod find;
 mod kill;
+mod monitor;
 mod output;
 mod peek;
 mod send;

@@ -3,8 +3,8 @@
 use crate::agent::worker::held::Held;
 use crate::process::pane::Pane;
 use crate::record::lookup::Loop;
-use crate::view::status::LoopSnapshot;
-use crate::view::worker_status::WorkerSight;
+use crate::view::snapshot::LoopSnapshot;
+use crate::view::snapshot::WorkerSight;
 
 /// A look at a loop at this moment.
 pub(in crate::commands) fn snapshot(found: &Loop) -> LoopSnapshot<'_> {

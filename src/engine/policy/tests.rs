@@ -6,7 +6,7 @@ use crate::engine::report::AttemptStatus::{
 };
 use crate::engine::report::Report;
 use crate::engine::tally::{Given, Settled};
-use crate::engine::validator::Validation;
+use crate::engine::validation::Validation;
 use crate::reply::sigil::{SigilScanner, Sigils};
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};

@@ -9,7 +9,7 @@ use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::engine::validator::NOT_VERIFIED;
+use crate::engine::validation::NOT_VERIFIED;
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};

@@ -52,7 +52,7 @@ docs           not started       -              -      -      -        -
 feature/login: not pushed: no remote 'origin' second line
 "
     );
-    assert!(table(&rows(), None).contains("  \x1b[32mdone\x1b[0m  "), "{:?}", table(&rows(), None));
+    assert!(table(&rows(), None).contains("  \x1b[32mdone  "), "{:?}", table(&rows(), None));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Plain;
 use crate::engine::fact::Fact;
 use crate::tell::words::{Entry, Kind};
-use crate::view::console::Target;
+use crate::view::terminal::Target;
 
 /// So much of an error, in characters, a failure's message quotes at least.
 const QUOTED: usize = 200;

@@ -6,7 +6,7 @@ use crate::engine::event::LoopIdentity;
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
 use crate::record::lookup::Loop;
-use crate::view::worker_status::WorkerSight;
+use crate::view::snapshot::WorkerSight;
 
 /// A loop of this process, which is at work.
 fn a_loop(name: &str, change: impl FnOnce(&mut State)) -> Loop {

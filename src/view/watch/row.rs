@@ -12,7 +12,8 @@ use crate::tell::words::sign;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
-use crate::view::status::{LoopSnapshot, budget, rank};
+use crate::view::snapshot::{LoopSnapshot, rank};
+use crate::view::status::budget;
 
 /// What tells one loop from another: the folder of its records.
 pub(crate) type Key = PathBuf;

@@ -4,16 +4,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::Utc;
 
-use super::agent::Attempt;
-use super::event::Unwritten;
-use super::fact::Fact;
-use super::outcome::{End, Outcome};
-use super::policy::{Step, step};
-use super::report::{AttemptStatus, Report, Signal};
-use super::run::{Job, Loop, Validated};
-use super::source::{Booked, Work};
-use super::tally::Settled;
-use super::validator::{Proof, Validation, Verdict};
+use super::{Job, Loop, Validated};
+use crate::engine::agent::Attempt;
+use crate::engine::event::Unwritten;
+use crate::engine::fact::Fact;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::policy::{Step, step};
+use crate::engine::report::{AttemptStatus, Report, Signal};
+use crate::engine::source::{Booked, Work};
+use crate::engine::tally::Settled;
+use crate::engine::validation::Validation;
+use crate::engine::validator::{Proof, Verdict};
 use crate::reply::sigil::{COMPLETE, FAILURE, Objection, REPLAN, Said};
 
 /// Where an attempt began.

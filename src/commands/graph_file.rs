@@ -1,0 +1,124 @@
+//! Where the graph of a project is, and how verbs open it.
+
+use std::fs;
+use std::path::Path;
+
+use super::output::remark;
+use crate::cli::GraphArgs;
+use crate::engine::outcome::End;
+use crate::git;
+use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
+use crate::graph::{GraphError, Key, Store as _};
+use crate::job::Refused;
+use crate::job::workspace::locate;
+use crate::project::{Project, ProjectError};
+use crate::text::count;
+
+/// The name of the environment variable with the feature that an agent adds tasks to.
+pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
+/// Where agents make tasks, below the run dir. A folder of this name is taken for ours alone, with the graph right in it.
+pub(super) const DRAFT: &str = "task-draft/.ralph";
+
+/// Opens the graph to change it. Where there is none it is empty, and none is made.
+pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+    let project = place(args)?;
+    let Some(mut store) = existing(&project)? else {
+        return Ok(SqliteStore::nowhere_sealed(key(&project).ok())?);
+    };
+    hide(&project)?;
+    tell_recovered(store.recover()?);
+    Ok(store)
+}
+
+/// Opens the graph, and makes it where there is none.
+pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
+    if project.graph().symlink_metadata().is_err() {
+        make_room(project)?;
+    } else {
+        // The repository may have come later, and its rules may have been changed.
+        hide(project)?;
+    }
+    let mut store = opened(project)?;
+    tell_recovered(store.recover()?);
+    Ok(store)
+}
+
+/// Where the graph is. In a work tree whose repository is gone or was moved that is not known: a graph of its own would be lost
+/// when that is fixed.
+pub(super) fn place(args: &GraphArgs) -> anyhow::Result<Project> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    match project.require_git() {
+        Err(error @ ProjectError::DanglingWorkTree { .. }) if args.ralph_dir.is_none() => Err(error.into()),
+        _ => Ok(project),
+    }
+}
+
+fn existing(project: &Project) -> anyhow::Result<Option<SqliteStore>> {
+    let is_there = project.graph().symlink_metadata().is_ok();
+    is_there.then(|| opened(project)).transpose()
+}
+
+/// Makes the folder of a graph, which an agent's `git add -A` must not commit.
+pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
+    project.create_graph_dir()?;
+    hide(project)
+}
+
+pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
+    // What agents may change freely is not sealed: a copy of the graph that counts could be put back with such seals.
+    let key = if is_draft(project) { None } else { key(project).ok() };
+    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key)?;
+    if let Some(copy) = store.taken_over() {
+        hide(project)?;
+        let (graph, copy) = (project.graph(), copy.display());
+        remark(&format!(
+            "{}: taken over from an older program; {copy} is a copy of what it was",
+            graph.display()
+        ));
+    }
+    Ok(store)
+}
+
+/// Opens the graph for a run, with the exit code that the run would end with later on.
+pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
+    opened(project).map_err(refuses_run)
+}
+
+/// What would end a run later on refuses it, with the same exit code.
+pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<GraphError>() {
+        Ok(error) if error.is_loss() => Refused::from(End::from(error)).into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}
+
+/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
+pub(super) fn key(project: &Project) -> Result<Key, String> {
+    let path = project.user_key().ok_or("there is no home directory")?;
+    Key::at(&path).map_err(|error| error.to_string())
+}
+
+/// Every look gives back what the dead have left.
+pub(super) fn tell_recovered(count: usize) {
+    if count > 0 {
+        remark(&format!("{} of runs that are gone can be claimed again", count::of(count as u64, "task")));
+    }
+}
+
+fn hide(project: &Project) -> anyhow::Result<()> {
+    if project.in_git() {
+        git::exclude(project.root(), &git::runtime_patterns(project))?;
+    }
+    Ok(())
+}
+
+/// Whether this is a graph in which agents make tasks: the draft in a run dir. A link to another graph is none, and neither is the
+/// graph of a project that has the name of a draft.
+pub(super) fn is_draft(project: &Project) -> bool {
+    let Ok(folder) = fs::canonicalize(project.graph_dir()) else { return false };
+    let around = folder.ancestors().nth(Path::new(DRAFT).components().count());
+    around.is_some_and(|around| {
+        folder.ends_with(DRAFT) && project.elsewhere(project.root(), around).run_dir() == around
+    })
+}

@@ -1,0 +1,158 @@
+//! What every view of a loop is made from: its records, its process and its worker, looked at once.
+
+use crate::engine::fact::TaskCounts;
+use crate::engine::outcome::Status;
+use crate::record::lookup::Loop;
+use crate::record::state::{AtTask, Pending, State};
+use crate::text::duration;
+
+/// Where a loop stands at this moment.
+#[derive(Debug)]
+pub(crate) struct LoopSnapshot<'a> {
+    pub(crate) found: &'a Loop,
+    /// Whether its process is at work.
+    pub(super) alive: bool,
+    /// Of a worker, what is to be seen beside its state.
+    pub(super) worker: Option<WorkerSight>,
+    /// The tasks of its target.
+    pub(super) tasks: Option<TaskCounts>,
+}
+
+impl<'a> LoopSnapshot<'a> {
+    /// Looks at the loop's process once, so that everything shown tells the same story.
+    #[must_use]
+    pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
+        let tasks = found.state.as_ref().ok().and_then(|state| state.at_task.as_ref().map(AtTask::counts));
+        Self { found, alive: found.alive().is_some(), worker, tasks }
+    }
+
+    /// With the tasks of a loop whose state does not count them, as that of a branch.
+    #[must_use]
+    pub(crate) fn with_tasks(self, tasks: Option<TaskCounts>) -> Self {
+        Self { tasks: self.tasks.or(tasks), ..self }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        &self.found.name
+    }
+
+    /// In which group it stands in a table.
+    #[must_use]
+    pub(crate) fn rank(&self) -> u8 {
+        rank(self.word(), self.alive)
+    }
+
+    /// Whether it has this tag; only workers have some.
+    #[must_use]
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
+        let state = self.found.state.as_ref().ok();
+        let worker = state.and_then(|state| state.setup.worker.as_ref());
+        worker.is_some_and(|worker| worker.tags.iter().any(|known| known == tag))
+    }
+
+    /// Where it stands, or how it ended, in one word; `unknown` when the state cannot be read. Workers have words of their own,
+    /// which scripts know.
+    #[must_use]
+    pub(crate) fn word(&self) -> &'static str {
+        match self.found.state.as_deref() {
+            Ok(state) if self.worker.is_some() => {
+                let holds = self.alive && state.pending == Some(Pending::Pause);
+                if holds { "paused" } else { worker_word(self.status(state)) }
+            }
+            Ok(state) => state.word(),
+            Err(_) => "unknown",
+        }
+    }
+
+    pub(super) fn status(&self, state: &State) -> Status {
+        match state.true_status() {
+            _ if self.alive => state.status,
+            // Nobody watches what works on by itself.
+            Status::Running if !state.active => Status::Stopped,
+            status => status,
+        }
+    }
+
+    /// What it was asked for, behind its status.
+    pub(super) fn pending(&self, state: &State) -> &'static str {
+        match state.pending.filter(|_| self.alive) {
+            Some(Pending::Pause) => " (pausing after the current attempt)",
+            Some(Pending::Stop) => " (ending after the current attempt)",
+            None => "",
+        }
+    }
+
+    pub(super) fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
+        if self.alive { None } else { state.true_exit_reason() }
+    }
+
+    /// The mean duration of the iterations that are over, in seconds.
+    pub(super) fn average(state: &State) -> Option<f64> {
+        let over = state.tally.iteration.saturating_sub(u64::from(state.tally.in_attempt));
+        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
+        let count = over as f64;
+        (over > 0).then(|| state.tally.durations.sum / count)
+    }
+
+    /// How long the iterations that may still begin will take at the average, in seconds.
+    pub(super) fn remaining(&self, state: &State) -> Option<f64> {
+        let left = state.last_iteration().filter(|_| self.alive)?.saturating_sub(state.tally.iteration);
+        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
+        let left = left as f64;
+        Some(Self::average(state)? * left)
+    }
+
+    /// `3 of 20 (avg 2m/iter, ~34m remaining)`
+    pub(super) fn iteration(&self, state: &State) -> String {
+        let average = Self::average(state)
+            .map(|seconds| format!("avg {}/iter", duration::elapsed(duration::of_seconds(seconds))));
+        let rest = self
+            .remaining(state)
+            .map(|seconds| format!("~{} remaining", duration::rough(duration::of_seconds(seconds))));
+        let notes: Vec<String> = average.into_iter().chain(rest).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        state.progress() + &notes
+    }
+}
+
+/// The order of loops in every table: what wants a person first, what is over last.
+pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
+    match word {
+        "needs_attention" | "unknown" => 0,
+        _ if !is_alive => 4,
+        "paused" => 1,
+        "waiting" | "queued" => 3,
+        _ => 2,
+    }
+}
+
+/// What is to be seen of a worker beside its state.
+#[derive(Debug)]
+pub(crate) struct WorkerSight {
+    /// Its program is there.
+    pub(crate) runs: bool,
+    /// Its tmux session and the window in it, which are called the same; `None`: it has no pane.
+    pub(crate) window: Option<String>,
+}
+
+impl WorkerSight {
+    /// Its status in one word.
+    #[must_use]
+    pub(crate) fn word(&self) -> &'static str {
+        if self.runs { "running" } else { "stopped" }
+    }
+}
+
+/// The word for where the loop of a worker stands.
+fn worker_word(status: Status) -> &'static str {
+    match status {
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Waiting => "waiting",
+        Status::NeedsAttention => "needs_attention",
+        Status::Stopped => "stopped",
+        Status::Failed => "failed",
+    }
+}
