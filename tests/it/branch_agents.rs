@@ -75,7 +75,7 @@ fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
     project.agent(r"work; [ $RALPH_BRANCH$RALPH_ITERATION != one1 ] || printf '\377\376```' > $plan; end");
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("was lost or torn; it is brought again"), "{run:?}");
+    assert!(run.stderr.contains("was lost or torn; it is restored"), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 2);
 }
 

@@ -180,7 +180,7 @@ fn what_a_verifying_agent_leaves_untracked_is_taken_back_and_its_pass_does_not_c
     assert_eq!(scratch.read("notes"), "one\n");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     let undo = format!("git restore --source={} -- helper.py notes", kept.trim());
-    assert!(run.stderr.contains(&format!("at work, '{undo}' brings it back")), "{run:?}");
+    assert!(run.stderr.contains(&format!("at work, '{undo}' restores it")), "{run:?}");
     assert!(run.stderr.contains("belongs in .gitignore"), "{run:?}");
     let mut words = undo.split(' ').skip(1);
     scratch.git(&words.by_ref().collect::<Vec<_>>());
