@@ -222,5 +222,12 @@ pub enum LoopVerb {
     Plan(BranchFlags),
     /// Build the branches of the plan: each in a work tree of its own, as many at once as there is room for
     #[command(after_help = help::LOOP_BUILD_EXAMPLES)]
-    Build(LoopBuildArgs),
+    Build {
+        /// Only these branches, and those that they start from; without a name all that are not done
+        #[arg(value_name = "BRANCH")]
+        branches: Vec<String>,
+        /// Everything else.
+        #[command(flatten)]
+        args: LoopBuildArgs,
+    },
 }

@@ -156,7 +156,7 @@ fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
         Command::Spawn(args) => args.flags,
         Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
         Command::Loop { verb: Some(LoopVerb::Plan(args)), .. } => args.flags,
-        Command::Loop { verb: Some(LoopVerb::Build(args)), .. } => args.shared.flags,
+        Command::Loop { verb: Some(LoopVerb::Build { args, .. }), .. } => args.shared.flags,
         other => panic!("{other:?}"),
     }
 }
