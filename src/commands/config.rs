@@ -146,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Sources;
+    use crate::settings::table::TABLE;
 
     /// Settings from a config, the environment and a flag; the config's path is returned too.
     fn settings() -> (Settings, String) {
@@ -188,7 +189,7 @@ mod tests {
                 "defaults": null,
                 "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_AGENT_TYPE" },
-                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
+                "doc": TABLE[0].doc,
             })
         );
         let origin = |key: &str| row(key)["origin"].clone();

@@ -37,7 +37,7 @@ use screens::Program;
 use setup::Setup;
 
 /// All agents, in the order in which `ralph init` looks for them and messages name them.
-static AGENTS: [Facts; 10] = [
+static AGENTS: &[Facts] = &[
     claude::FACTS,
     codex::FACTS,
     gemini::FACTS,
@@ -417,24 +417,7 @@ mod tests {
     #[test]
     fn presets_are_found_by_name_and_by_command() {
         let names = names();
-        assert_eq!(
-            names,
-            [
-                "acp",
-                "amp",
-                "claude",
-                "claude-acp",
-                "cline",
-                "codex",
-                "codex-acp",
-                "custom",
-                "gemini",
-                "gemini-acp",
-                "opencode",
-                "opencode-acp",
-                "script"
-            ]
-        );
+        assert!(names.is_sorted_by(|name, next| name < next), "{names:?}");
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));
         for (program, name) in
