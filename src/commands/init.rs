@@ -275,7 +275,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
         agent: args.agent,
         force: args.force,
         validates: settings.validation_command.is_some(),
-        specs_dir: settings.specs_dir.into(),
+        specs_dir: settings.specs_dir.clone().into(),
         search_path: std::env::var_os("PATH").unwrap_or_default(),
     };
     // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.

@@ -79,8 +79,6 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         return dry_run(source);
     }
     let mut preflight = Preflight::of_command(call, limit, command)?;
-    // At the limit of iterations, a run has failed when its last one has.
-    preflight.limits.last_counts = true;
     preflight.limits.failed_end = Outcome::StoppedOnError;
     if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");

@@ -140,14 +140,14 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         retry_pause: settings.backoff,
         on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
         failed_end: Outcome::AgentFailed,
-        last_counts: false,
+        last_counts: true,
         failure_pause: None,
         breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),
         idle: unless_zero(settings.idle_threshold),
         budget: Budget::of(|limit| settings.amount(limit.row().key)),
         max_limit_wait: settings.max_limit_wait,
-        free_space_floor: settings.free_space_floor,
+        free_space_floor: settings.free_space_floor.unwrap_or_default(),
     }
 }
 

@@ -1,47 +1,49 @@
-//! The plain loop: one prompt file, read afresh for every iteration.
+//! The plain loop: one prompt file, read again for every iteration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::{open_tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
-use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
 
-/// What the user is told when there is no plan to build from.
+/// The message if there is no plan to build.
 pub(crate) const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
-/// What the user is told when the agent finds the implementation plan wrong.
+/// The message if the agent finds the implementation plan wrong.
 pub(crate) const REPLAN: &str =
     "Agent requested re-planning. Run 'ralph plan' to regenerate the implementation plan.";
-/// What the user is told when the agent finds the plan of branches wrong.
+/// The message if the agent finds the plan of branches wrong.
 pub(crate) const REPLAN_BRANCHES: &str =
     "Agent requested re-planning. Run 'ralph loop plan' to change the plan of branches.";
 
-/// The name that stands for how many iterations there may be.
+/// The prompt variable with the limit of iterations.
 pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
 
-/// The values of `Status:` of a task that is done.
+/// The values of `Status:` of a done task.
 const DONE: [&str; 3] = ["complete", "completed", "done"];
 
-/// Where a prompt's text comes from.
+/// The origin of a prompt's text.
 #[derive(Debug, Clone)]
 pub enum Text {
-    /// A file of the user's.
+    /// A user's file.
     File(PathBuf),
-    /// The prompt that ralph brings along.
+    /// A built-in prompt.
     BuiltIn(&'static str),
 }
 
-/// What the work has to do with an implementation plan.
+/// What the loop does with an implementation plan.
 #[derive(Debug, Clone)]
 pub enum Plan {
     /// Nothing.
     None,
-    /// It has to be there, and its tasks are done.
+    /// Writes it: completion means that it exists and has open tasks.
+    Written(PathBuf),
+    /// Builds it: it has to exist, and completion means that its tasks are done.
     Built(PathBuf),
 }
 
@@ -50,14 +52,15 @@ pub enum Plan {
 pub struct PromptFile {
     text: Text,
     plan: Plan,
-    /// What `$NAME` and `${NAME}` stand for; nothing else is replaced.
+    /// What the user can do if the agent finds the plan wrong.
     names: BTreeMap<String, String>,
     /// What the user can do when the agent finds the plan wrong.
     replan: &'static str,
 }
 
 impl PromptFile {
-    /// A source that substitutes `names` in `text`. `replan` says what the user can do when the agent finds the plan wrong.
+    /// A source that substitutes `names` in `text`. `replan` says what the user can do if the agent finds the plan
+    /// wrong.
     #[must_use]
     pub fn new(text: Text, plan: Plan, names: BTreeMap<String, String>, replan: &'static str) -> Self {
         Self { text, plan, names, replan }
@@ -66,7 +69,7 @@ impl PromptFile {
     /// The template as it is on disk now.
     ///
     /// # Errors
-    /// When it cannot be read, is not text, or is blank.
+    /// If it cannot be read, is not text, or is blank.
     pub fn read(&self) -> Result<String, End> {
         let path = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
@@ -91,7 +94,7 @@ impl PromptFile {
         }
     }
 
-    /// From here on `ITERATION` stands for this.
+    /// Sets the value of `ITERATION`.
     pub(super) fn set_iteration(&mut self, iteration: u64) {
         self.names.insert("ITERATION".to_owned(), iteration.to_string());
     }
@@ -101,10 +104,10 @@ impl PromptFile {
         substitute(text, &|name| self.names.get(name).map(Into::into))
     }
 
-    /// Whether the plan that build mode needs is there.
+    /// Checks that the plan exists, if build mode needs it.
     ///
     /// # Errors
-    /// When it is needed and missing.
+    /// If it is needed and missing.
     pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
             Plan::Built(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
@@ -121,34 +124,42 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
         InvalidData => format!("prompt file {path} is not UTF-8 text; save it as UTF-8"),
         IsADirectory => format!("prompt file {path} is a folder; name a file"),
         InvalidInput => format!(
-            "prompt file {path} is a pipe or a device, but is read anew for each iteration; save the prompt in a file"
+            "prompt file {path} is a pipe or a device, but is read again for each iteration; save the prompt in a file"
         ),
         FileTooLarge => format!("cannot read prompt file {path}: {error}; is this the right file?"),
         _ => format!("cannot read prompt file {path}: {error}; check its permissions"),
     }
 }
 
-/// How many tasks of an implementation plan are open: empty boxes, and lines `Status:` that say anything but that the task is
-/// complete. What stands in code does not count.
-fn open_tasks(plan: &str) -> usize {
+/// The lines of an implementation plan outside of code blocks, without list markers.
+fn items(plan: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
-    let is_open = |line: &str| {
-        let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
-        let item = line.trim_start_matches(is_of_list);
+    let lines = plan.lines().filter(move |line| {
+        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    });
+    let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
+    lines.map(move |line| line.trim_start_matches(is_of_list))
+}
+
+/// The tasks with an empty box.
+fn open_boxes(plan: &str) -> Vec<String> {
+    items(plan).filter_map(|item| item.strip_prefix("[ ]")).map(|task| task.trim().to_owned()).collect()
+}
+
+/// How many lines `Status:` say anything but that the task is complete.
+fn open_states(plan: &str) -> usize {
+    let is_open = |item: &&str| {
         let value = item.strip_prefix("Status").map(|rest| rest.trim_start_matches(['*', '_']));
         let value = value.and_then(|rest| rest.strip_prefix(':')).map(str::to_ascii_lowercase);
         let is_done = |value: &String| {
             let word = value.split(|char: char| !char.is_ascii_alphanumeric()).find(|word| !word.is_empty());
             word.is_some_and(|word| DONE.contains(&word))
         };
-        item.starts_with("[ ]") || value.is_some_and(|value| !is_done(&value))
+        value.is_some_and(|value| !is_done(&value))
     };
-    let lines = plan.lines().filter(|line| {
-        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
-        in_code ^= is_fence;
-        !in_code && !is_fence
-    });
-    lines.filter(|line| is_open(line)).count()
+    items(plan).filter(is_open).count()
 }
 
 impl Source for PromptFile {
@@ -157,7 +168,7 @@ impl Source for PromptFile {
         let template = self.read()?;
         self.set_iteration(iteration);
         let prompt = self.substitute(&template);
-        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        let prompt = with_given(prompt, given);
         Ok(Work { prompt, ..Work::default() })
     }
 
@@ -168,12 +179,33 @@ impl Source for PromptFile {
         false
     }
 
+    fn refutes(&self) -> Option<String> {
+        match &self.plan {
+            Plan::None => None,
+            Plan::Written(plan) => {
+                let path = plan.display();
+                let what = match theirs::text(plan) {
+                    Ok(text) if !text.trim().is_empty() => {
+                        let is_open = !open_boxes(&text).is_empty() || open_states(&text) > 0;
+                        (!is_open).then(|| {
+                            format!("no task of {path} is open: each is a line that begins with '- [ ]'")
+                        })
+                    }
+                    Err(error) if plan.is_file() => Some(format!("{path} cannot be read: {error}")),
+                    _ => Some(format!("there is no plan in {path}: write it there")),
+                };
+                what.map(|what| what + "\n")
+            }
+            Plan::Built(plan) => open_tasks_refute(&open_boxes(&theirs::text(plan).unwrap_or_default())),
+        }
+    }
+
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
                 let text = theirs::text(plan);
                 let is_gone = !plan.is_file() || text.as_ref().is_ok_and(|text| text.trim().is_empty());
-                let detail = match open_tasks(&text.unwrap_or_default()) {
+                let detail = match open_states(&text.unwrap_or_default()) {
                     0 if is_gone => Some(format!(
                         "the agent says so, and there is no plan any more in {}",
                         plan.display()
@@ -206,7 +238,7 @@ mod tests {
         let plan = "# Plan\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B\n- Status: planned\n\
                     - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n~~~\n- [ ] in code\n~~~\n\
                     1. [ ] numbered\n- **Status:** complete ✓\n- **Status**: open\n";
-        assert_eq!(open_tasks(plan), 5);
-        assert_eq!(open_tasks(""), 0);
+        assert_eq!(open_boxes(plan), ["a box", "another", "numbered"]);
+        assert_eq!((open_states(plan), open_states("")), (2, 0));
     }
 }

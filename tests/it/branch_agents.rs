@@ -72,10 +72,10 @@ fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
 #[test]
 fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
     let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
-    project.agent(r"work; [ $RALPH_BRANCH = two ] || printf '\377\376```' > $plan; say '<promise>COMPLETE</promise>'; result");
+    project.agent(r"work; [ $RALPH_BRANCH$RALPH_ITERATION != one1 ] || printf '\377\376```' > $plan; end");
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("was lost or torn; it is brought again"), "{run:?}");
+    assert!(run.stderr.contains("was lost or torn; it is restored"), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 2);
 }
 

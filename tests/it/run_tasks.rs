@@ -180,7 +180,7 @@ fn what_a_verifying_agent_leaves_untracked_is_taken_back_and_its_pass_does_not_c
     assert_eq!(scratch.read("notes"), "one\n");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     let undo = format!("git restore --source={} -- helper.py notes", kept.trim());
-    assert!(run.stderr.contains(&format!("at work, '{undo}' brings it back")), "{run:?}");
+    assert!(run.stderr.contains(&format!("at work, '{undo}' restores it")), "{run:?}");
     assert!(run.stderr.contains("belongs in .gitignore"), "{run:?}");
     let mut words = undo.split(' ').skip(1);
     scratch.git(&words.by_ref().collect::<Vec<_>>());
@@ -955,5 +955,17 @@ fn a_task_that_a_person_ends_while_its_agent_works_has_one_word_everywhere() {
         assert_eq!(told["reason"], why.as_str(), "{report}");
         // What its agent said has ended nothing.
         assert!(scratch.run("journal").stdout.contains("blocked"));
+    }
+}
+
+#[test]
+fn at_a_limit_a_verification_that_has_not_passed_is_unproven() {
+    for verdict in ["refuse bad", "say 'I cannot tell.'; ok", "exit 1"] {
+        let scratch = tasks("if [ $verifies = 1 ]; then say 'I cannot tell.'; ok; else work; done_; fi");
+        add(&scratch, "task");
+        assert_eq!(scratch.run("run --all --once").code, Some(4));
+        work(&scratch, &format!("if [ $verifies = 1 ]; then {verdict}; else work; done_; fi"));
+        let run = scratch.run("run --all --once --max-retries 0");
+        assert_eq!((run.code, attempts(&scratch)), (Some(4), 3), "{verdict}: {run:?}");
     }
 }
