@@ -173,8 +173,8 @@ mod tests {
 
     fn resolved(line: &str) -> (&'static str, String) {
         let command = CommandLine::new(shlex::split(line).unwrap()).unwrap();
-        let (preset, args) = resolve(&command);
-        (preset.name, args.join(" "))
+        let AgentSpec { preset, args, .. } = AgentSpec::of_command(&command);
+        (preset.name, args.join(OsStr::new(" ")).into_string().unwrap())
     }
 
     #[test]

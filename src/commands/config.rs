@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::output;
 use crate::cli::ConfigArgs;
-use crate::job::agent_choice::of_settings;
+use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::presets::{self, Preset};
 use crate::settings::{Origin, Resolved, Settings, Verb};
@@ -20,7 +20,7 @@ use crate::text::line::{escaped, joined};
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
-    let agent = of_settings(&settings, &project);
+    let agent = agent_choice::of_settings(&settings, &project);
     let preset =
         agent.as_ref().ok().map(|agent| agent.preset).or_else(|| presets::preset(&settings.agent_type));
     super::print(|out| {
@@ -146,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Sources;
+    use crate::settings::table::TABLE;
 
     /// Settings from a config, the environment and a flag; the config's path is returned too.
     fn settings() -> (Settings, String) {
@@ -188,7 +189,7 @@ mod tests {
                 "defaults": null,
                 "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_AGENT_TYPE" },
-                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
+                "doc": TABLE[0].doc,
             })
         );
         let origin = |key: &str| row(key)["origin"].clone();

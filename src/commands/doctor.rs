@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
-use crate::job::agent_choice::{of_settings, reading};
+use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::notify::DESKTOP_PROGRAM;
 use crate::presets::{self, Preset};
@@ -162,7 +162,7 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
 /// `ralph doctor`.
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
-    let agent = of_settings(&settings, &project);
+    let agent = agent_choice::of_settings(&settings, &project);
     let known = agent.as_ref();
     let options = DoctorOptions {
         agent: known.map_or(&settings.agent_type, |agent| &agent.name).clone(),
@@ -179,7 +179,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         timeout: args.timeout.as_deref().map(duration::parse).transpose()?,
         json: args.json,
     };
-    let filters = known.ok().map(|agent| match reading(agent, &settings, &project) {
+    let filters = known.ok().map(|agent| match agent_choice::reading(agent, &settings, &project) {
         Ok(_) => Finding::ok("filters", "compile"),
         Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
     });

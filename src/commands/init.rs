@@ -97,8 +97,10 @@ pub(super) fn choose_agent<'a>(
     if speaks_acp || presets::preset(wanted).is_some() {
         return Ok(Some(wanted));
     }
-    let known: Vec<&str> = presets::names();
-    anyhow::bail!("unknown agent type, '{wanted}': use one of {}, or acp:COMMAND", known.join(", "))
+    anyhow::bail!(
+        "unknown agent type, '{wanted}': use one of {}, or acp:COMMAND",
+        presets::names().join(", ")
+    )
 }
 
 /// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place

@@ -18,7 +18,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
-use crate::job::agent_choice::of_call;
+use crate::job::agent_choice;
 use crate::job::launch::launch;
 use crate::job::preflight::{Preflight, limits};
 use crate::job::ready::run_id;
@@ -73,7 +73,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         path,
     };
     if args.dry_run {
-        let agent = of_call(&command, settings)?;
+        let agent = agent_choice::of_call(&command, settings)?;
         // On stdout stands the prompt alone.
         remark(&format!("the agent would be started as: {}", agent.command_line()));
         return dry_run(source);

@@ -78,11 +78,10 @@ fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
                 bail!("agent '{line}' cannot be started: {program} is not on PATH")
             }
         }
-        let known: Vec<&str> = presets::names();
         bail!(
             "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
              to one of {}, or to a command line",
-            known.join(", ")
+            presets::names().join(", ")
         );
     };
     Ok(command)

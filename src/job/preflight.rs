@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use anyhow::{anyhow, bail};
 use regex::Regex;
 
-use super::agent_choice::{
-    check_installed, chosen_by, of_call, of_settings, ours, reading, reports_cost, timeouts, wishes_of_call,
-};
+use super::agent_choice::{self, check_installed, ours, reports_cost, timeouts, wishes_of_call};
 use super::launch::launch;
 use super::ready::Ready;
 use super::variables::agent_env;
@@ -44,11 +42,11 @@ impl<'a> Preflight<'a> {
     /// When the agent is not there, a budget could not be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let agent = of_settings(settings, project)?;
-        check_installed(&agent, chosen_by(settings), settings, project)?;
+        let agent = agent_choice::of_settings(settings, project)?;
+        check_installed(&agent, agent_choice::chosen_by(settings), settings, project)?;
         check_budget(settings, &agent.name, reports_cost(agent.preset, settings))?;
         let done_pattern = done_pattern(settings)?;
-        let reading = reading(&agent, settings, project)?;
+        let reading = agent_choice::reading(&agent, settings, project)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
         Ok(Self { call, limits, done_pattern, agent, reading, command: None })
     }
@@ -63,7 +61,7 @@ impl<'a> Preflight<'a> {
         command: CommandLine,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let agent = of_call(&command, settings)?;
+        let agent = agent_choice::of_call(&command, settings)?;
         check_installed(&agent, "the line 'agent:'", settings, project)?;
         check_budget(settings, &agent.name, agent.preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;

@@ -86,12 +86,17 @@ const fn is_less(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Protocol, headless, preset, sorted};
     use super::Listing;
 
     #[test]
     fn agents_are_listed_by_their_names() {
-        let text = Listing::new("a: ").agents().then("; b: ").agents_with_acp();
-        let expected = "a: amp, claude, cline, codex, gemini, opencode; b: claude, codex, gemini, opencode";
+        let speaks_acp = |name: &str| {
+            preset(&format!("{name}-acp")).is_some_and(|preset| preset.protocol == Protocol::Acp)
+        };
+        let speaking = headless().filter(|preset| speaks_acp(preset.name));
+        let expected = format!("a: {}; b: {}.", sorted(headless()).join(", "), sorted(speaking).join(", "));
+        let text = Listing::new("a: ").agents().then("; b: ").agents_with_acp().then(".");
         assert_eq!(text.text(), expected);
     }
 }

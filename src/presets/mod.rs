@@ -37,7 +37,7 @@ use screens::Program;
 use setup::Setup;
 
 /// All agents, in the order in which `ralph init` looks for them and messages name them.
-static AGENTS: [Facts; 10] = [
+static AGENTS: &[Facts] = &[
     claude::FACTS,
     codex::FACTS,
     gemini::FACTS,
@@ -63,7 +63,7 @@ struct Facts {
 pub struct Preset {
     /// The name in `AGENT_TYPE`.
     pub name: &'static str,
-    /// What people call it. Empty: as its name, or it is named nowhere.
+    /// What people call it, for the README. Empty: it has no program of its own that reads its prompt on stdin.
     pub title: &'static str,
     /// The program, looked up on PATH. Empty: for `script` our own executable, for `custom` unknown.
     pub cli: &'static str,
@@ -417,24 +417,8 @@ mod tests {
     #[test]
     fn presets_are_found_by_name_and_by_command() {
         let names = names();
-        assert_eq!(
-            names,
-            [
-                "acp",
-                "amp",
-                "claude",
-                "claude-acp",
-                "cline",
-                "codex",
-                "codex-acp",
-                "custom",
-                "gemini",
-                "gemini-acp",
-                "opencode",
-                "opencode-acp",
-                "script"
-            ]
-        );
+        assert!(all().all(|preset| preset.is_headless() != preset.title.is_empty()));
+        assert!(names.is_sorted_by(|name, next| name < next), "{names:?}");
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));
         for (program, name) in

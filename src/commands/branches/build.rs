@@ -23,7 +23,7 @@ use crate::engine::places::{Places, Ticket};
 use crate::files::{FileError, theirs};
 use crate::git::{self, GitError};
 use crate::job::Refused;
-use crate::job::agent_choice::of_settings;
+use crate::job::agent_choice;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     if args.dry_run {
-        let agent = of_settings(settings, project)?;
+        let agent = agent_choice::of_settings(settings, project)?;
         let branches = planned::chosen(project, settings, names)?;
         branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
         let lost = planned::lost(project, &branches);
