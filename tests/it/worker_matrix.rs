@@ -108,7 +108,7 @@ fn sigterm_to_the_monitor() {
     });
 }
 
-/// The agent works on, and comes to its end before somebody looks after it, or after that. It has its prompt once.
+/// The agent keeps working, and ends before or after it is monitored again. It has its prompt once.
 #[test]
 fn kill_9_of_the_monitor() {
     each("kill -9 of the monitor", all, &[NEXT], |cell| {
@@ -151,7 +151,7 @@ fn kill_9_of_the_tmux_server() {
     });
 }
 
-/// Before anybody listens to it: that is a failure like any other.
+/// Before a monitor listens to it: that is a failure like any other.
 #[test]
 fn kill_9_of_the_tmux_server_at_once() {
     let tmux = Tmux::new();
@@ -179,7 +179,7 @@ fn kill_9_of_the_wrapper() {
     });
 }
 
-/// Nobody looks after the agent then, or even after what its wrapper has left. `ralph kill` ends it all the same.
+/// The agent then has no monitor, and perhaps no wrapper. `ralph kill` ends it all the same.
 #[test]
 fn kill_9_of_the_monitor_and_kill() {
     each("kill -9 of the monitor, kill", all, &[NEXT], |cell| {
