@@ -176,9 +176,15 @@ fn call_place() -> Place {
 }
 
 /// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a debug
-/// build, as tests run it, has this.
+/// build heeds that, and only of a program that was built with it.
 fn top() -> Option<u32> {
-    if cfg!(debug_assertions) { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    let pid = std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok()?;
+    let tests = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let own = std::env::current_exe().ok()?;
+    (tests.parent()? == own.parent()?.join("deps")).then_some(pid)
 }
 
 /// How a run came to its end.

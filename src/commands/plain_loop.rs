@@ -16,7 +16,6 @@ use crate::prompt;
 use crate::record::state_read::{self, Extent, Found};
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
-use crate::source::plan_there::PlanThere;
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
@@ -92,10 +91,10 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
         require_specs(project.root(), settings)?;
     }
     let source = source(&preflight, file)?;
-    let mut ready = preflight.ready(project, &run_id(), [])?;
+    let mut ready = preflight.ready(project, &run_id(), []);
     if verb == Verb::Plan {
-        let (plan, then) = (project.implementation_plan(), ready.validator.take());
-        ready.validator = Some(Box::new(PlanThere { plan, then }));
+        // It is for code.
+        ready.validator = None;
     }
     ready.run(source, Frame::Blocks)
 }
@@ -140,6 +139,7 @@ fn source(preflight: &Preflight<'_>, file: Option<&Path>) -> anyhow::Result<Prom
     };
     let plan = match mode {
         "build" => Plan::Built(project.implementation_plan()),
+        "plan" => Plan::Written(project.implementation_plan()),
         _ => Plan::None,
     };
     let names = prompt_names(preflight.call, &preflight.limits, project);

@@ -46,6 +46,12 @@ pub trait Source {
         }
     }
 
+    /// What of the work is left to do, where an agent says that nothing is: what is wrong in the first line, and below it what
+    /// the next agent has to know. `None`: nothing speaks against that claim.
+    fn refutes(&self) -> Option<String> {
+        None
+    }
+
     /// Books an attempt that is over, whatever came of it, after it was validated and told. One that failed may be followed by
     /// another one at the same work, without [`next`](Self::next).
     ///

@@ -97,6 +97,9 @@ pub struct Given {
     /// What the validation command printed when it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
+    /// That came to no verdict, and says why.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
     /// Notes of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -186,7 +189,11 @@ impl Tally {
     /// What is kept for the prompt of the next iteration.
     #[must_use]
     pub fn upcoming(&self) -> Given {
-        Given { validation_error: self.validation_error.clone(), notes: self.notes.clone() }
+        Given {
+            validation_error: self.validation_error.clone(),
+            undecided: self.validation_undecided && self.validation_error.is_some(),
+            notes: self.notes.clone(),
+        }
     }
 
     /// What the validation printed when it failed last, as long as it has not passed since.
@@ -320,8 +327,10 @@ impl Tally {
                     self.failed = self.failed.saturating_add(1);
                     self.said_alone.clear();
                     // It has not been fixed; the next iteration has to know.
-                    self.validation_error =
-                        self.validation_error.take().or(self.given.validation_error.take());
+                    if self.validation_error.is_none() {
+                        self.validation_error = self.given.validation_error.take();
+                        self.validation_undecided = self.given.undecided;
+                    }
                 }
                 self.last = Last::Failed(class);
                 if report.status == AttemptStatus::AgentFailure && class == Class::Overload {

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::locked::require_unlocked;
 use super::{AT_ONCE, content, require_file};
@@ -43,8 +43,11 @@ pub fn require_file_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// Fails if a path below `folder` leads out of it by a symbolic link, including a dangling one: the author of the
-/// link, not of the path, would choose which file is written.
+/// link, not of the path, would choose which file is written. A path whose own `..` lead out of it is the user's choice.
 pub fn require_within(folder: &Path, path: &Path) -> io::Result<()> {
+    if !without_dots(path).starts_with(folder) {
+        return Ok(());
+    }
     let there = path.ancestors().find(|path| path.symlink_metadata().is_ok());
     let Some(there) = there.filter(|there| there.starts_with(folder)) else { return Ok(()) };
     let real = there.canonicalize();
@@ -54,6 +57,19 @@ pub fn require_within(folder: &Path, path: &Path) -> io::Result<()> {
     let to = real.map_or("nowhere".to_owned(), |real| format!("to {}", real.display()));
     let why = format!("a symbolic link leads out of {}, {to}", folder.display());
     Err(io::Error::new(ErrorKind::InvalidInput, why))
+}
+
+/// The path by its letters, with each `..` taken together with what stands before it.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].
@@ -97,6 +113,25 @@ mod tests {
         fs::write(at("file"), b"\xff").unwrap();
         assert_eq!(text(&at("link")).unwrap_err().kind(), ErrorKind::InvalidData);
         assert_eq!(read(&at("link"), 0).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn links_lead_nothing_out_and_names_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        fs::create_dir_all(folder.join("sub")).unwrap();
+        symlink(dir.path(), folder.join("out")).unwrap();
+        for (path, is_within) in [
+            ("page", true),
+            ("sub/../page", true),
+            ("../page", true),
+            ("sub/../../page", true),
+            ("out/page", false),
+            ("out/../page", false),
+            ("sub/../out/page", false),
+        ] {
+            assert_eq!(require_within(&folder, &folder.join(path)).is_ok(), is_within, "{path}");
+        }
     }
 
     #[test]

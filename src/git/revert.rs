@@ -180,6 +180,8 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     if !overlap.is_empty() {
         return Err(RevertError::Overlap { paths: shown(overlap) });
     }
+    // Without an author git would fail when all is staged.
+    run(root, &["var", "GIT_COMMITTER_IDENT"], LIMIT)?;
     let before = head(root);
     let mut arguments = vec!["revert", "--no-edit"];
     if commits.iter().any(|commit| commit.is_merge) {

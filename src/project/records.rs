@@ -1,7 +1,6 @@
 //! The paths of a loop's records: in the ralph dir, except for the loops of branches.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -10,6 +9,8 @@ use crate::files::own;
 
 /// The folder of the branches' records, below the runs.
 const BRANCHES: &str = "branches";
+/// What stood in work trees of branches before their records were kept here.
+const EARLIER: &str = "earlier";
 
 /// The paths of the records of a branch's loop: among those of the project, so that they outlive its work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,8 +209,8 @@ impl Project {
         of_worker.map_or_else(|| self.records().join("logs"), |run_dir| run_dir.join("logs"))
     }
 
-    /// The folders of all session logs of the loop. The runs of a worker are among those of other loops: only its own
-    /// folder is searched.
+    /// The folders of all session logs of the loop, newest run first. The runs of a worker are among those of other loops:
+    /// only its own folder is searched.
     #[must_use]
     pub fn all_logs(&self) -> Vec<PathBuf> {
         if self.is_of_worker() {
@@ -218,8 +219,7 @@ impl Project {
         let Some(BranchRecords { runs, file_name, .. }) = &self.branch else {
             return self.all_runs().unwrap_or_default().into_iter().chain([self.links_to_logs()]).collect();
         };
-        let entries = fs::read_dir(runs).into_iter().flatten().flatten();
-        let runs = entries.filter(|entry| entry.file_name() != BRANCHES).map(|entry| entry.path());
+        let runs = self.all_runs().unwrap_or_default().into_iter().chain([runs.join(EARLIER)]);
         runs.map(|run| run.join(file_name)).filter(|logs| logs.is_dir()).collect()
     }
 
@@ -227,7 +227,7 @@ impl Project {
     #[must_use]
     pub fn records_of_others(&self) -> Option<PathBuf> {
         let branch = self.branch.as_ref()?;
-        Some(branch.runs.join("earlier").join(&branch.file_name).join("others"))
+        Some(branch.runs.join(EARLIER).join(&branch.file_name).join("others"))
     }
 
     /// The folder in which other processes leave requests to the running loop, `requests/`.

@@ -7,26 +7,42 @@ use crate::text::head_and_tail::head_and_tail;
 /// How many bytes of a validation's output are in the prompt.
 const ROOM: usize = 64 * 1024;
 
-/// `prompt` with a section about the failed validation and a section with the user's notes, if there are any.
+/// Why the work of the last iteration is not proven.
+#[derive(Debug, Clone, Copy)]
+pub enum Unproven<'a> {
+    /// The validation command failed, and printed this.
+    Failed(&'a str),
+    /// The agent claimed that all is done; this text of ours says why that is wrong.
+    Refuted(&'a str),
+}
+
+/// `prompt` with a section about unproven work and a section with the user's notes, if there are any.
 #[must_use]
-pub fn with_sections(prompt: String, validation_error: Option<&str>, notes: &[String]) -> String {
+pub fn with_sections(prompt: String, unproven: Option<Unproven<'_>>, notes: &[String]) -> String {
     let mut prompt = prompt;
     let mut section = |title: &str, body: &str| {
         let gap = if prompt.ends_with('\n') { "\n" } else { "\n\n" };
         // Writing to a String cannot fail.
         let _ = writeln!(prompt, "{gap}## {title}\n\n{body}");
     };
-    if let Some(output) = validation_error {
-        let output = head_and_tail(output, ROOM);
-        let fence = fence_for(&output);
-        section(
-            "Validation error of the previous iteration",
-            &format!(
-                "The validation failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
-                 Fix this first, before you do anything else.",
-                output.trim_end_matches('\n')
-            ),
-        );
+    match unproven {
+        Some(Unproven::Failed(output)) => {
+            let output = head_and_tail(output, ROOM);
+            let fence = fence_for(&output);
+            section(
+                "Validation error of the previous iteration",
+                &format!(
+                    "The validation failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
+                     Fix this first, before you do anything else.",
+                    output.trim_end_matches('\n')
+                ),
+            );
+        }
+        Some(Unproven::Refuted(why)) => section(
+            "The previous iteration is not done",
+            &format!("It said that all is done, but {}", head_and_tail(why, ROOM).trim_end_matches('\n')),
+        ),
+        None => {}
     }
     if !notes.is_empty() {
         let lines: Vec<String> =
@@ -53,7 +69,11 @@ mod tests {
 
     #[test]
     fn sections_stand_under_their_own_headings() {
-        let text = with_sections("Do it.".into(), Some("a ``` b\n"), &["look\nhere".into(), "too".into()]);
+        let text = with_sections(
+            "Do it.".into(),
+            Some(Unproven::Failed("a ``` b\n")),
+            &["look\nhere".into(), "too".into()],
+        );
         let expected = "Do it.\n\n## Validation error of the previous iteration\n\n\
                         The validation failed after the previous iteration. It printed:\n\n\
                         ````\na ``` b\n````\n\nFix this first, before you do anything else.\n\n\

@@ -77,7 +77,7 @@ impl Recorder {
         let start = RunStart::now(&identity.run, &setup.verb, argv, process.clone());
         let start = start.of_loop(identity, &setup, max_iterations);
         if project.is_of_branch() {
-            start.write_into(&project.logs(), Durability::Atomic)?;
+            start.write_into(&project.logs(), Durability::Synced)?;
         } else {
             start.write(&project)?;
         }

@@ -47,29 +47,34 @@ impl ReadOn {
         Self { from: state.run.clone(), was_in_attempt: state.tally.in_attempt, ..Self::default() }
     }
 
-    /// A notice about the attempts that were not booked.
+    fn has_more(&self) -> bool {
+        self.attempts > 0 || self.cost_usd.is_some()
+    }
+
+    /// A notice about the attempts and the cost that were not booked.
     #[must_use]
     pub fn line(&self) -> Option<String> {
-        (self.attempts > 0).then(|| words::recovered(self.attempts, self.cost_usd))
+        self.has_more().then(|| words::recovered(self.attempts, self.cost_usd))
     }
 
     /// The fact that some were not booked.
     #[must_use]
     pub fn into_fact(self) -> Option<Fact<'static>> {
-        let Self { from, attempts, cost_usd, .. } = self;
-        (attempts > 0).then(|| Fact::Recovered { attempts, cost_usd, from: from.into() })
+        self.has_more().then(|| {
+            let Self { from, attempts, cost_usd, .. } = self;
+            Fact::Recovered { attempts, cost_usd, from: from.into() }
+        })
     }
 
     /// Applies a line to the state.
     fn take(&mut self, line: &EventLine<'_>, state: &mut State) {
         let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.cost_usd.unwrap_or_default());
         state.apply(line.at.to_utc(), &line.fact);
-        if was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)) {
-            self.attempts += 1;
-            let spent = state.tally.cost_usd.unwrap_or_default() - before;
-            if spent > 0.0 {
-                *self.cost_usd.get_or_insert_default() += spent;
-            }
+        self.attempts += u64::from(was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)));
+        // An attempt that had not ended may have been paid for as well.
+        let spent = state.tally.cost_usd.unwrap_or_default() - before;
+        if was_in_attempt && spent > 0.0 {
+            *self.cost_usd.get_or_insert_default() += spent;
         }
         self.step = step(line, state).or(self.step.take());
     }

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Pending, State};
 use crate::engine::event::{Stamped, Unwritten};
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LineSpent, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
@@ -52,6 +52,10 @@ impl State {
                 self.attempt_begins(*iteration, *retry, about.as_deref(), notes);
                 self.stands(Status::Running, None);
                 Durability::Atomic
+            }
+            Fact::Validating { spent } => {
+                self.spend(*spent);
+                return None;
             }
             Fact::Validated { ok, output, undecided } => {
                 self.tally.validated(*ok, *undecided, output);
@@ -169,7 +173,7 @@ impl State {
     fn attempt_begins(&mut self, iteration: u64, retry: u32, about: Option<&str>, notes: &[String]) {
         let tally = &mut self.tally;
         if iteration > tally.iteration {
-            let given = Given { validation_error: tally.validation_error.clone(), notes: notes.to_vec() };
+            let given = Given { notes: notes.to_vec(), ..tally.upcoming() };
             tally.begin(given, about);
         } else if retry > tally.retries {
             tally.retry();
@@ -195,14 +199,18 @@ impl State {
         let tally = &mut self.tally;
         tally.book(self.max_retries, &report, &settled);
         (tally.unproven, tally.changed_since_validation) = (ended.unproven, ended.unvalidated);
-        if let Some(spent) = ended.spent {
-            tally.cost_usd = spent.cost_usd;
-            (tally.input_tokens, tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
-        }
         tally.elapsed_seconds = ended.elapsed_s.unwrap_or(tally.elapsed_seconds);
         if let Some(head) = &ended.head {
             tally.last_commit = Some(head.to_string());
         }
+        self.spend(ended.spent);
+    }
+
+    /// Counts what the loop has spent by then, where a line tells it.
+    fn spend(&mut self, spent: Option<LineSpent>) {
+        let Some(spent) = spent else { return };
+        self.tally.cost_usd = spent.cost_usd;
+        (self.tally.input_tokens, self.tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
     }
 
     fn asked(&mut self, what: &Word<Asked>, note: Option<&str>) -> Durability {

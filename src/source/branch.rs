@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::prompt_file::PromptFile;
 use super::pushing::Unpublished;
+use super::{open_tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
@@ -17,9 +18,8 @@ use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git;
 use crate::git::trees::CheckedOut;
-use crate::plan::{Task, Ticks};
-use crate::prompt::sections::with_sections;
-use main_plan::MainPlan;
+use crate::plan::Ticks;
+use main_plan::{MainPlan, open};
 pub(crate) use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
@@ -233,12 +233,16 @@ impl Source for &mut Branch {
             ))?;
         }
         prompt += &left_behind(&locks);
-        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        let prompt = with_given(prompt, given);
         Ok(Work { prompt, ..Work::default() })
     }
 
     fn file(&self) -> Option<&Path> {
         self.prompt.path()
+    }
+
+    fn refutes(&self) -> Option<String> {
+        open_tasks_refute(&self.plan.open_in(&self.copy, &self.facts.name))
     }
 
     fn book(&mut self, _: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
@@ -270,15 +274,6 @@ impl Source for &mut Branch {
 }
 
 impl Branch {
-    /// Why claimed completion is not proven: nothing was committed, and tasks are open.
-    fn unproven(&self, tasks: &[Task]) -> Option<String> {
-        let open = tasks.iter().filter(|task| !task.ticked).count();
-        (open > 0 && self.publisher.commits() == Some(0)).then(|| {
-            let tasks = if open == 1 { "a task is".to_owned() } else { format!("{open} tasks are") };
-            format!("the agent said that all is done, but nothing is committed and {tasks} open")
-        })
-    }
-
     /// Publishes the branch when its loop has ended this way; a failure may change the end.
     fn publish(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, End> {
         self.carry(context)?;
@@ -292,14 +287,14 @@ impl Branch {
             return Ok(end);
         }
         let tasks = self.plan.tasks(&self.facts.name);
-        if let Some(why) = self.unproven(&tasks) {
-            return Ok(End::because(Outcome::Unproven, why));
+        // One may have come into the main plan since.
+        if let Some(why) = open_tasks_refute(&open(&tasks)) {
+            return Ok(End::because(Outcome::Unproven, why.lines().next().unwrap_or_default()));
         }
         if let Err(failure) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
             return Ok(instead_of(&end, "the pull request failed", failure, context));
         }
         self.publisher.note_uncommitted();
-        self.publisher.note_open(&tasks);
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
             return Ok(End::because(
                 Outcome::RecordFailed,

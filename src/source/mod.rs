@@ -3,7 +3,6 @@
 pub(crate) mod authoring;
 pub(crate) mod branch;
 pub(crate) mod inspection;
-pub(crate) mod plan_there;
 pub(crate) mod planning;
 pub(crate) mod prompt_file;
 mod pushing;
@@ -12,7 +11,35 @@ pub(crate) mod tasks;
 pub(crate) mod worker;
 
 use crate::engine::outcome::{End, Outcome};
+use crate::engine::tally::Given;
 use crate::graph::GraphError;
+use crate::prompt::sections::{Unproven, with_sections};
+use crate::reply::sigil::REPLAN;
+use crate::text::count;
+
+/// How many open tasks a prompt names.
+const NAMED: usize = 100;
+
+/// `prompt` with what the loop has `given` to it.
+fn with_given(prompt: String, given: &Given) -> String {
+    let unproven = given.validation_error.as_deref();
+    let unproven = unproven.map(if given.undecided { Unproven::Refuted } else { Unproven::Failed });
+    with_sections(prompt, unproven, &given.notes)
+}
+
+/// What refutes a claim that all is done, where tasks of the plan are open.
+fn open_tasks_refute(open: &[String]) -> Option<String> {
+    let (first, more) = open.split_at(open.len().min(NAMED));
+    let [_, ..] = first else { return None };
+    let list: String = first.iter().map(|task| format!("- [ ] {task}\n")).collect();
+    let more = if more.is_empty() { String::new() } else { format!("and {} more\n", more.len()) };
+    let are = if open.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} of the plan {are} open\n\n{list}{more}\nTick those that are done, and do the others. If one cannot be done, say \
+         which and why, and answer with {REPLAN}.\n",
+        count::of(open.len() as u64, "task")
+    ))
+}
 
 impl From<GraphError> for End {
     /// A failed graph ends the loop.

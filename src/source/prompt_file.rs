@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::{open_tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
-use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
 
 /// The message if there is no plan to build.
@@ -41,6 +41,8 @@ pub enum Text {
 pub enum Plan {
     /// Nothing.
     None,
+    /// Writes it: completion means that it exists and has open tasks.
+    Written(PathBuf),
     /// Builds it: it has to exist, and completion means that its tasks are done.
     Built(PathBuf),
 }
@@ -129,27 +131,35 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// The number of open tasks in an implementation plan: empty boxes, and `Status:` lines that do not say that the task
-/// is complete. Code blocks do not count.
-fn open_tasks(plan: &str) -> usize {
+/// The lines of an implementation plan outside of code blocks, without list markers.
+fn items(plan: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
-    let is_open = |line: &str| {
-        let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
-        let item = line.trim_start_matches(is_of_list);
+    let lines = plan.lines().filter(move |line| {
+        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    });
+    let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
+    lines.map(move |line| line.trim_start_matches(is_of_list))
+}
+
+/// The tasks with an empty box.
+fn open_boxes(plan: &str) -> Vec<String> {
+    items(plan).filter_map(|item| item.strip_prefix("[ ]")).map(|task| task.trim().to_owned()).collect()
+}
+
+/// How many lines `Status:` say anything but that the task is complete.
+fn open_states(plan: &str) -> usize {
+    let is_open = |item: &&str| {
         let value = item.strip_prefix("Status").map(|rest| rest.trim_start_matches(['*', '_']));
         let value = value.and_then(|rest| rest.strip_prefix(':')).map(str::to_ascii_lowercase);
         let is_done = |value: &String| {
             let word = value.split(|char: char| !char.is_ascii_alphanumeric()).find(|word| !word.is_empty());
             word.is_some_and(|word| DONE.contains(&word))
         };
-        item.starts_with("[ ]") || value.is_some_and(|value| !is_done(&value))
+        value.is_some_and(|value| !is_done(&value))
     };
-    let lines = plan.lines().filter(|line| {
-        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
-        in_code ^= is_fence;
-        !in_code && !is_fence
-    });
-    lines.filter(|line| is_open(line)).count()
+    items(plan).filter(is_open).count()
 }
 
 impl Source for PromptFile {
@@ -158,7 +168,7 @@ impl Source for PromptFile {
         let template = self.read()?;
         self.set_iteration(iteration);
         let prompt = self.substitute(&template);
-        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        let prompt = with_given(prompt, given);
         Ok(Work { prompt, ..Work::default() })
     }
 
@@ -169,12 +179,33 @@ impl Source for PromptFile {
         false
     }
 
+    fn refutes(&self) -> Option<String> {
+        match &self.plan {
+            Plan::None => None,
+            Plan::Written(plan) => {
+                let path = plan.display();
+                let what = match theirs::text(plan) {
+                    Ok(text) if !text.trim().is_empty() => {
+                        let is_open = !open_boxes(&text).is_empty() || open_states(&text) > 0;
+                        (!is_open).then(|| {
+                            format!("no task of {path} is open: each is a line that begins with '- [ ]'")
+                        })
+                    }
+                    Err(error) if plan.is_file() => Some(format!("{path} cannot be read: {error}")),
+                    _ => Some(format!("there is no plan in {path}: write it there")),
+                };
+                what.map(|what| what + "\n")
+            }
+            Plan::Built(plan) => open_tasks_refute(&open_boxes(&theirs::text(plan).unwrap_or_default())),
+        }
+    }
+
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
                 let text = theirs::text(plan);
                 let is_gone = !plan.is_file() || text.as_ref().is_ok_and(|text| text.trim().is_empty());
-                let detail = match open_tasks(&text.unwrap_or_default()) {
+                let detail = match open_states(&text.unwrap_or_default()) {
                     0 if is_gone => Some(format!(
                         "the agent says so, and there is no plan any more in {}",
                         plan.display()
@@ -207,7 +238,7 @@ mod tests {
         let plan = "# Plan\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B\n- Status: planned\n\
                     - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n~~~\n- [ ] in code\n~~~\n\
                     1. [ ] numbered\n- **Status:** complete ✓\n- **Status**: open\n";
-        assert_eq!(open_tasks(plan), 5);
-        assert_eq!(open_tasks(""), 0);
+        assert_eq!(open_boxes(plan), ["a box", "another", "numbered"]);
+        assert_eq!((open_states(plan), open_states("")), (2, 0));
     }
 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::with_given;
 use crate::engine::agent::{CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
@@ -17,7 +18,6 @@ use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::prompt::front_matter::{Document, NamedCommand};
 use crate::prompt::placeholders::{Namespace, only_arg, resolve, without_comments};
-use crate::prompt::sections::with_sections;
 use crate::side_command::{self, Bounds};
 use crate::text::duration;
 
@@ -162,7 +162,7 @@ impl Source for RalphMd {
             Namespace::Commands => outputs.get(name).map(String::as_str),
             _ => self.value(namespace, name, &loop_knows),
         });
-        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        let prompt = with_given(prompt, given);
         Ok(Work { prompt, how: How { command: Some(agent), ..How::default() }, about: None })
     }
 

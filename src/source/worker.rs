@@ -3,13 +3,13 @@
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
+use super::with_given;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::{Change, Watching};
 use crate::engine::tally::Given;
 use crate::files::theirs;
-use crate::prompt::sections::with_sections;
 
 /// Why a prompt cannot be typed.
 pub(crate) const TOO_LONG: &str = "it has more than 1 MB; shorten it";
@@ -60,7 +60,7 @@ impl WorkerPrompt {
 
 impl Source for WorkerPrompt {
     fn next(&mut self, _: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
-        let prompt = with_sections(self.read()?, given.validation_error.as_deref(), &given.notes);
+        let prompt = with_given(self.read()?, given);
         Ok(Work { prompt, ..Work::default() })
     }
 

@@ -123,7 +123,7 @@ impl Seen {
             Fact::Tool { input, name } => Doing::Tool(plain(&format!("{name} {input}"))),
             Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } => Doing::Thinking,
             Fact::Background { tasks, .. } => Doing::Background(plain(tasks)),
-            Fact::Validating => Doing::Validating,
+            Fact::Validating { .. } => Doing::Validating,
             &Fact::Retrying { max_retries, retry, .. } => Doing::Retrying { retry, max_retries },
             Fact::Waiting { reason, until, .. } => Doing::Waiting { reason: reason.clone(), until: *until },
             Fact::Queued => Doing::Queued,

@@ -318,7 +318,11 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
 /// What a start has read about an earlier process that was killed, in one line.
 pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
     let are = if attempts == 1 { "is" } else { "are" };
-    let cost = count::money(cost_usd).map(|cost| format!(" ({cost})")).unwrap_or_default();
+    let cost = count::money(cost_usd).unwrap_or_default();
+    if attempts == 0 {
+        return format!("the last run was cut off: {cost} that it had not booked is counted");
+    }
+    let cost = if cost.is_empty() { cost } else { format!(" ({cost})") };
     let attempts = count::of(attempts, "attempt");
     format!("the last run was cut off: {attempts} that it had not booked {are} counted{cost}")
 }

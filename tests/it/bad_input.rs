@@ -156,7 +156,7 @@ fn files_of_settings() {
     check(1, &run, "plan", &["unknown agent type"]);
 
     let scratch = sound();
-    let mut homeless = scratch.ralph("plan 1");
+    let mut homeless = scratch.ralph("build 1");
     homeless.env_remove("XDG_CONFIG_HOME").env("HOME", "/dev/null");
     assert_eq!(Scratch::finish(&mut homeless).code, Some(0), "there is nothing below a file");
 
@@ -225,6 +225,7 @@ fn prompt_files() {
     }
     // Only an ad-hoc prompt needs the marker.
     scratch.write(".ralph/prompts/plan.md", "Plan.");
+    scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
     let run = scratch.run("plan 1");
     assert_eq!(run.code, Some(0), "{run:?}");
 

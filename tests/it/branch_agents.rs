@@ -72,7 +72,7 @@ fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
 #[test]
 fn a_garbage_copy_of_the_plan_is_restored() {
     let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
-    project.agent(r"work; [ $RALPH_BRANCH = two ] || printf '\377\376```' > $plan; say '<promise>COMPLETE</promise>'; result");
+    project.agent(r"work; [ $RALPH_BRANCH$RALPH_ITERATION != one1 ] || printf '\377\376```' > $plan; end");
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stderr.contains("was lost or torn; it is restored"), "{run:?}");

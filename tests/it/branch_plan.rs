@@ -172,7 +172,7 @@ fn what_a_person_fixes_after_ctrl_c_holds() {
         .replace("- [x] Do 1 of one\n", "- [ ] Do 1 of one\n")
         .replace("- [ ] Do 2 of one\n", "");
     project.scratch.write("IMPLEMENTATION_PLAN.md", fixed);
-    project.agent("cp $plan \"$HOME/seen\"; say '<promise>COMPLETE</promise>'; result");
+    project.agent("cp $plan \"$HOME/seen\"; work; end");
     assert_eq!(project.scratch.run("loop build").code, Some(0));
     let seen = project.home("seen");
     assert!(seen.contains("- [ ] Do 1 of one") && !seen.contains("Do 2 of one"), "{seen}");

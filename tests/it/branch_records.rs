@@ -91,6 +91,28 @@ fn a_build_goes_on_after_its_work_tree_was_removed() {
 }
 
 #[test]
+fn a_lost_state_of_a_branch_is_made_anew_from_its_newest_run() {
+    for is_gone in [false, true] {
+        let project = BranchProject::without_remote(&plan(&[("one", 9)]));
+        project.agent("work; end");
+        for iteration in 1..=4 {
+            project.scratch.run("loop build --max-iterations 1");
+            assert_eq!(project.state("one")["iteration"].as_integer(), Some(iteration));
+        }
+        let state = project.scratch.path(".ralph/runs/branches/one/state.toml");
+        if is_gone {
+            fs::remove_file(state).unwrap()
+        } else {
+            fs::write(state, "").unwrap()
+        }
+        let said = project.scratch.run("status one").stdout;
+        assert!(said.contains("Iteration: 4"), "{said}");
+        project.scratch.run("loop build --max-iterations 1");
+        assert_eq!(project.state("one")["iteration"].as_integer(), Some(5));
+    }
+}
+
+#[test]
 fn another_loop_in_a_work_tree_keeps_its_own_records() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
-use ralph::agent::preset;
 use ralph::cli::Cli;
 use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
@@ -346,17 +345,6 @@ fn every_spec_is_in_the_list_of_specs() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(listed, files.filter(|file| file != "README.md").collect());
-}
-
-#[test]
-fn every_agent_is_there_with_its_command() {
-    for preset in preset::known().filter_map(preset::preset) {
-        let row = format!("| `{}` |", preset.name);
-        let agents = include_str!("../../docs/agents.md");
-        let row = agents.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
-        let command = [&[preset.cli], preset.args].concat().join(" ");
-        assert!(preset.cli.is_empty() || row.contains(&format!("`{command}`")), "{row}: not `{command}`");
-    }
 }
 
 /// The first example in this language about branches.

@@ -118,6 +118,8 @@ fn an_agent_that_drops_the_marks_is_still_inside_its_attempt() {
         "env -i",
         "env -i setsid --wait bash -c 'ulimit -Sx unlimited; exec \"$0\" \"$@\"'",
         "env -i RALPH_RUN= RALPH_SUPERVISOR=1 TESTS_OF_RALPH_PID=1",
+        // As if an agent were the tests' own process.
+        "env -i TESTS_OF_RALPH_PID=$$ setsid --wait bash -c 'ulimit -Sx unlimited; exec \"$0\" \"$@\"'",
         // In a pid namespace the supervisor is out of sight; the mark in the limits is not.
         apart,
     ] {

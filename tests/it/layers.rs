@@ -70,7 +70,7 @@ fn code(path: &Path) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Where a file stands: `agent/preset/how.rs` is `[agent, preset, how]`.
+/// Where a file stands: `agent/pane/done.rs` is `[agent, pane, done]`.
 fn module_path(relative: &Path) -> Vec<String> {
     let names = relative.with_extension("").iter().map(|name| name.to_str().unwrap().to_owned()).collect();
     let mut names: Vec<String> = names;

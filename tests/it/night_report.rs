@@ -22,14 +22,7 @@ esac"#;
 /// A branch, its tasks, how many of them are done, the sign of its end, and words of its reason and of what to do next.
 const BRANCHES: [(&str, usize, usize, &str, &str, &str); 8] = [
     ("done", 2, 2, "✓", "", "git merge done"),
-    (
-        "unproven",
-        2,
-        0,
-        "?",
-        "the agent said that all is done, but nothing is committed and 2 tasks are open",
-        "ralph logs unproven --agent",
-    ),
+    ("unproven", 2, 0, "?", "2 tasks of the plan are open", "ralph logs unproven --agent"),
     ("failed", 2, 0, "✗", "error: no luck today", "ralph logs failed --agent"),
     ("error", 2, 0, "✗", "Invalid API key", "ralph doctor"),
     ("limit", 9, 5, "■", "max iterations reached", "ralph loop build"),

@@ -395,3 +395,15 @@ fn a_file_that_an_agent_names_after_a_secret_is_kept_without_it() {
     let found = Command::new("grep").args(["-rlaF", TOKEN]).arg(scratch.path(".ralph")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }
+
+#[test]
+fn neither_has_the_reason_why_nobody_could_verify_a_task() {
+    let scratch = run_tasks::tasks(
+        "if [ $verifies = 1 ]; then touch \"left-$API_TOKEN.txt\"; pass; else work; done_; fi",
+    );
+    let id = run_tasks::add(&scratch, "task");
+    let ended = Scratch::finish(scratch.ralph("run --all --max-iterations 2").env("API_TOKEN", TOKEN));
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let shown = scratch.run("journal").stdout + &scratch.run(&format!("task show {id}")).stdout;
+    assert!(shown.contains("left-[redacted:API_TOKEN].txt") && !shown.contains(TOKEN), "{shown}");
+}

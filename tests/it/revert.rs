@@ -107,6 +107,28 @@ fn it_is_refused_where_something_could_get_lost() {
 }
 
 #[test]
+fn without_an_author_nothing_is_changed() {
+    let scratch = Scratch::new();
+    committing(&scratch);
+    good(&scratch.run("prompt p.md 1"));
+    let before = scratch.git(&["rev-parse", "HEAD"]);
+    let mut revert = scratch.ralph("revert");
+    for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+        revert.env_remove(name);
+    }
+    // Nor does git make one up of the user and the machine.
+    revert.envs([
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "user.useConfigOnly"),
+        ("GIT_CONFIG_VALUE_0", "true"),
+    ]);
+    let run = Scratch::finish(&mut revert);
+    assert!(run.code == Some(1) && run.stderr.contains("user.email"), "{run:?}");
+    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
+    assert_eq!(scratch.git(&["diff", "--cached", "--name-only"]), "");
+}
+
+#[test]
 fn it_goes_by_time_wherever_the_clock_was_read() {
     let scratch = Scratch::new();
     let says = format!("echo '{}'\necho '{CLAUDE_RESULT}'", claude_text("on it"));

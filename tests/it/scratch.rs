@@ -58,7 +58,7 @@ impl Scratch {
             fs::create_dir_all(scratch.dir.path().join(folder)).unwrap();
         }
         scratch.git(&["init", "--quiet", "--initial-branch=main"]);
-        scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
+        scratch.write(".ralph/implementation_plan.md", "- [x] a task\n");
         scratch.write("p.md", "Do it, then say <promise>COMPLETE</promise>.\n");
         scratch
     }

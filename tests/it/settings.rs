@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use clap::CommandFactory as _;
 use ralph::cli::{Cli, Command, FeatureVerb, LoopFlags, LoopVerb};
 use ralph::settings::setting::{Setting, ValueKind};
 use ralph::settings::table::TABLE;
@@ -28,7 +27,7 @@ fn sample(setting: &Setting) -> &'static str {
     match setting.kind {
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
-        ValueKind::Duration => "77s",
+        ValueKind::Duration(_) => "77s",
         ValueKind::Room | ValueKind::Size => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
@@ -45,7 +44,7 @@ fn toml_sample(setting: &Setting) -> String {
         | ValueKind::Text
         | ValueKind::Secret
         | ValueKind::Override
-        | ValueKind::Duration
+        | ValueKind::Duration(_)
         | ValueKind::Room
         | ValueKind::Size => {
             format!("'{text}'")
@@ -199,7 +198,7 @@ fn the_agent_can_be_chosen_wherever_it_matters() {
 
 /// `--help` of a verb, with single blanks.
 fn help(verb: Verb) -> String {
-    let mut command = Cli::command();
+    let mut command = Cli::documented();
     command.build();
     let verb = command_words(verb)
         .into_iter()

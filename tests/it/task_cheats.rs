@@ -440,3 +440,44 @@ fn a_claim_that_an_agent_changes_in_the_database_is_told_and_the_task_comes_agai
         "released: another program than ralph has changed its claim"
     );
 }
+
+#[test]
+fn a_task_that_an_agent_marks_as_done_again_is_worked_on_by_the_next_run() {
+    let forge = sql(
+        "update tasks set work = 2, status = 2, done_by = '', seal = randomblob(length(seal)) where title = 'hard'",
+    );
+    let scratch = tasks(&format!("[ $n -gt 2 ] || {forge}; {GOOD}"));
+    add(&scratch, "own");
+    add(&scratch, "other");
+    let hard = add(&scratch, "hard --priority 9");
+    let args = "run --all --no-verify --validate true";
+    let ended = run(&scratch, args);
+    ends(&scratch, &ended, 4, "unproven");
+    assert!(
+        ended.stderr.contains(&format!("{hard} hard was called done or failed in the graph once more")),
+        "{ended:?}"
+    );
+    let before = attempts(&scratch);
+    let ended = run(&scratch, args);
+    assert!(ended.stderr.contains(&format!("{hard} hard was called done in the graph")), "{ended:?}");
+    assert!(attempts(&scratch) > before, "{ended:?}");
+    assert!(prompt(&scratch, attempts(&scratch)).contains(&format!("## Your task: {hard}")));
+    assert_eq!(status(&scratch, &hard), "done");
+}
+
+#[test]
+fn an_end_that_does_not_tell_of_other_words_leaves_them_to_the_next_run() {
+    let forge = sql("update tasks set title = 'trivial' where title = 'hard'");
+    let scratch = tasks(&format!("[ $n = 1 ] && {{ {forge}; {GOOD}; exit; }}; exit 1"));
+    add(&scratch, "own");
+    add(&scratch, "hard");
+    let ended = run(&scratch, "run --all --no-verify --max-errors 1 --max-retries 0");
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("has changed the words of"), "{ended:?}");
+    agent(&scratch, &format!("{WORDS}\n{GOOD}"));
+    let ended = run(&scratch, "run --all --no-verify");
+    ends(&scratch, &ended, 4, "unproven");
+    assert!(ended.stderr.contains("has changed the words of"), "{ended:?}");
+    let ended = run(&scratch, "run --all --no-verify");
+    ends(&scratch, &ended, 0, "complete");
+}

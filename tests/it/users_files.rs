@@ -164,6 +164,7 @@ fn links_of_theirs_stay_links_and_keep_their_modes() {
     }
     scratch.write("shared/config", "AGENT_TYPE=claude\n");
     scratch.write("shared/prompts/plan.md", "Plan.");
+    scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
     fs::set_permissions(scratch.path("shared/config"), fs::Permissions::from_mode(0o664)).unwrap();
     assert_eq!(scratch.run("plan 1").code, Some(0));
     assert_eq!(scratch.run("init --force").code, Some(0));

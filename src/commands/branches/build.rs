@@ -23,7 +23,7 @@ use crate::engine::places::{Places, Ticket};
 use crate::files::{FileError, theirs};
 use crate::git::{self, GitError};
 use crate::job::Refused;
-use crate::job::agent_choice::Choice;
+use crate::job::agent_choice::of_settings;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     if args.dry_run {
-        let agent = Choice::of(settings, project)?;
+        let agent = of_settings(settings, project)?;
         let branches = planned::read(project, settings)?;
         branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
         let lost = planned::lost(project, &branches);
@@ -374,7 +374,7 @@ impl Building<'_> {
                 row.take(stamped);
                 Ok(())
             })],
-            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))?
+            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))
         };
         ready.setup.started_from = Some(self.workspace.project.ralph_dir().to_owned());
         let end = ready.run_as(&mut source, view, &inbox)?;

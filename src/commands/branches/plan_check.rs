@@ -5,7 +5,7 @@ use super::planned;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::validation::Validation;
-use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
+use crate::engine::validator::{Proof, Validator, Verdict};
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::source::branch::main_plan::MainPlan;
@@ -15,8 +15,6 @@ pub(super) struct PlanCheck<'a> {
     pub(super) project: &'a Project,
     pub(super) settings: &'a Settings,
     pub(super) before: &'a PlanBefore<'a>,
-    /// The user's own.
-    pub(super) then: Option<Box<dyn Validator + 'a>>,
 }
 
 /// The plan of a project, in which a planning agent can mark nothing as done: it builds nothing.
@@ -48,22 +46,19 @@ impl<'a> PlanBefore<'a> {
 }
 
 impl Validator for PlanCheck<'_> {
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
+    fn validate(&mut self, _: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         let told = self.before.take_claims_back();
         if let Some(notice) = told.map_err(|why| End::because(Outcome::RecordFailed, why))? {
             context.notice(&notice)?;
         }
-        if let Err(fault) = planned::read(self.project, self.settings) {
-            let output = format!("The plan cannot be built as it stands:\n{fault:#}\n");
-            return Ok(Verdict::Found(Validation { output, ..Validation::default() }));
-        }
-        match &mut self.then {
-            Some(then) => then.validate(proof, context),
-            None => Ok(Verdict::Found(Validation { ok: true, ..Validation::default() })),
-        }
-    }
-
-    fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
-        self.then.as_mut()?.of_files()
+        let wrong = match planned::read(self.project, self.settings) {
+            Err(fault) => Some(format!("The plan cannot be built as it stands:\n{fault:#}\n")),
+            Ok(branches) if branches.iter().all(|branch| branch.section.is_done) => {
+                Some("No branch of the plan is open.\n".to_owned())
+            }
+            Ok(_) => None,
+        };
+        let (ok, output) = (wrong.is_none(), wrong.unwrap_or_default());
+        Ok(Verdict::Found(Validation { ok, output, ..Validation::default() }))
     }
 }

@@ -85,6 +85,8 @@ impl Watching<'_> {
             max_retries: 0,
             failure_pause: Some(BACK_OFF),
             breaker_end: Outcome::WorkerFailed,
+            // Scripts know that a worker at its limit ends with 0.
+            last_counts: false,
             ..limits(Some(self.limit), settings)
         };
         let has_not_begun = Rc::new(Cell::new(false));

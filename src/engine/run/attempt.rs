@@ -110,18 +110,27 @@ impl Loop<'_> {
         if settled.signal == Signal::Continue && is_done {
             settled.signal = Signal::Done;
         }
-        if self.job.validator.as_ref().is_none_or(|validator| !validator.applies(report)) {
-            return Ok((settled, None));
-        }
-        let end = match self.validate(report, settled.signal, work) {
-            Ok(proof) => {
-                settled.proof = proof;
-                None
+        let claims = matches!(settled.signal, Signal::Complete | Signal::Done);
+        let mut is_valid = true;
+        let mut end = None;
+        if self.job.validator.as_ref().is_some_and(|validator| validator.applies(report)) {
+            match self.validate(report, settled.signal, work) {
+                Ok(proof) => settled.proof = proof,
+                Err(ended) => end = Some(ended),
             }
-            Err(end) => Some(end),
-        };
-        let is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
-        if !is_valid && matches!(settled.signal, Signal::Complete | Signal::Done) {
+            is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
+        }
+        if claims
+            && is_valid
+            && let Some(output) = self.job.source.refutes()
+        {
+            let proof = settled.proof.take().unwrap_or_default();
+            let refuted = Validation { ok: false, undecided: true, output, ..proof };
+            self.validated(&refuted)?;
+            settled.proof = Some(refuted);
+            is_valid = false;
+        }
+        if claims && !is_valid {
             report.status = AttemptStatus::CompleteUnproven;
             settled.signal = Signal::Continue;
         }
@@ -162,9 +171,9 @@ impl Loop<'_> {
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
-        let Job { validator, context, .. } = &mut self.job;
+        let Job { validator, context, tally, .. } = &mut self.job;
         validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
-        context.tell(Fact::Validating)?;
+        context.tell(Fact::validating(tally, Some(report)))?;
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
@@ -218,11 +227,11 @@ impl Loop<'_> {
 
     /// Whether the files as they are pass the validation; `None` where nothing validates them.
     fn validate_files(&mut self) -> Result<Option<bool>, End> {
-        let Job { validator, context, .. } = &mut self.job;
+        let Job { validator, context, tally, .. } = &mut self.job;
         let Some(validator) = validator.as_mut().and_then(|validator| validator.of_files()) else {
             return Ok(None);
         };
-        context.tell(Fact::Validating)?;
+        context.tell(Fact::validating(tally, None))?;
         let Verdict::Found(validation) = validator.validate_files(context)? else {
             // It was cut off: by the user, or it is not known whether the work is good.
             return context.stopped_by().map_or(Ok(Some(false)), |outcome| Err(outcome.into()));

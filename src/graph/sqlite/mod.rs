@@ -340,6 +340,7 @@ impl Store for SqliteStore {
                 let found = unbooked::put_right(graph, &doubts, seals.is_some())?;
                 if let Some(seals) = &mut seals {
                     seals.reopened.extend(doubts.reopened());
+                    seals.contested.extend(doubts.contested());
                 }
                 Ok((found.and(untold), known(graph)?))
             })?,

@@ -38,13 +38,22 @@ pub(super) struct Seals {
     pub(super) seen: Option<Identity>,
     /// The tasks that this store has opened again.
     pub(super) reopened: HashSet<i64>,
+    /// Tasks that were done or failed again after this store had opened them again. They stay so, without a seal of this
+    /// key: the next store opens them again.
+    pub(super) contested: HashSet<i64>,
     /// The doubts that this store has returned and no run has settled yet.
     pub(super) told: Debt,
 }
 
 impl Seals {
     pub(super) fn of(key: Key) -> Self {
-        Self { key: Arc::new(key), seen: None, reopened: HashSet::new(), told: Debt::default() }
+        Self {
+            key: Arc::new(key),
+            seen: None,
+            reopened: HashSet::new(),
+            contested: HashSet::new(),
+            told: Debt::default(),
+        }
     }
 
     /// Refuses a graph other than the one seen before, or an older state of it.

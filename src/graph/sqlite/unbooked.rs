@@ -99,6 +99,11 @@ impl Doubts {
         self.unbooked.iter().chain(&self.given_up).copied()
     }
 
+    /// The tasks that stay done or failed, although no ralph with this key has ended them.
+    pub(super) fn contested(&self) -> impl Iterator<Item = i64> + '_ {
+        self.contested.iter().copied()
+    }
+
     /// The doubts that are not among those already `told`.
     pub(super) fn untold(&self, graph: &Connection, told: &Debt) -> Fallible<Unbooked> {
         let untold = self.debt.tasks.difference(&told.tasks);
@@ -248,12 +253,10 @@ impl Doubts {
     /// Checks a task that should have a seal.
     fn look_at(&mut self, graph: &Connection, row: &Row, seals: &Seals) -> Fallible<()> {
         let Row { seq, work, is_done, seal, right, is_doubted } = row;
-        let has_its_words = row.has_its_words();
-        if !has_its_words {
-            self.rewritten.push(*seq);
-        } else if *is_doubted {
-            self.debt.tasks.insert(*seq);
+        if seals.contested.contains(seq) {
+            return Ok(());
         }
+        let has_its_words = row.has_its_words();
         let is_as_sealed = right.is_some() && seal == right && !self.is_reopened_unseen;
         let is_finished = match *work {
             // A group's state follows from its parts.
@@ -263,8 +266,16 @@ impl Doubts {
             _ => *is_done,
         };
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
+        if is_finished && is_of_another && seals.reopened.contains(seq) {
+            self.contested.push(*seq);
+            return Ok(());
+        }
+        if !has_its_words {
+            self.rewritten.push(*seq);
+        } else if *is_doubted {
+            self.debt.tasks.insert(*seq);
+        }
         match is_finished {
-            true if is_of_another && seals.reopened.contains(seq) => self.contested.push(*seq),
             true if *work == FAILED => self.given_up.push(*seq),
             true => self.unbooked.push(*seq),
             false if !is_as_sealed => self.stale.push(*seq),
@@ -324,8 +335,8 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         for &seq in &doubts.rewritten {
             graph.prepare_cached("UPDATE tasks SET doubted = ?2 WHERE seq = ?1")?.execute((seq, !are_new))?;
         }
-        let Doubts { unbooked, given_up, contested, rewritten, stale, .. } = doubts;
-        let all = [unbooked, given_up, contested, rewritten, stale];
+        let Doubts { unbooked, given_up, rewritten, stale, .. } = doubts;
+        let all = [unbooked, given_up, rewritten, stale];
         all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
         if doubts.is_unsealed {
             // No seal of this key says that they were verified.

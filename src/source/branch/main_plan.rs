@@ -123,6 +123,12 @@ impl MainPlan {
         tasks(&text, branch).unwrap_or_default()
     }
 
+    /// The tasks of a branch that its agents have left open in their copy; those of the main plan, where that is lost.
+    pub(super) fn open_in(&self, copy: &Path, branch: &str) -> Vec<String> {
+        let own = read_copy(copy).ok().flatten().and_then(|text| tasks(&text, branch).ok());
+        open(&own.unwrap_or_else(|| self.tasks(branch)))
+    }
+
     /// Whether every task of a branch is ticked.
     pub(super) fn is_all_ticked(&self, branch: &str) -> bool {
         let tasks = self.tasks(branch);
@@ -139,6 +145,11 @@ impl MainPlan {
     fn fault(&self, error: &PlanError) -> String {
         format!("{}, {error}", self.path.display())
     }
+}
+
+/// Those of the tasks that are open.
+pub(super) fn open(tasks: &[Task]) -> Vec<String> {
+    tasks.iter().filter(|task| !task.ticked).map(|task| task.text.clone()).collect()
 }
 
 fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {

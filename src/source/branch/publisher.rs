@@ -143,15 +143,6 @@ impl Publisher {
         }
     }
 
-    /// Notes the open tasks of a branch that counts as finished.
-    pub(super) fn note_open(&mut self, tasks: &[Task]) {
-        match tasks.iter().filter(|task| !task.ticked).count() {
-            0 => {}
-            1 => self.made.notes.push("done, with one task of its section not ticked".to_owned()),
-            open => self.made.notes.push(format!("done, with {open} tasks of its section not ticked")),
-        }
-    }
-
     /// The target branch of the pull request, or the reason for none, if it needs to be said.
     fn pull_request_wanted(&self) -> Result<String, Option<String>> {
         let no = |why: &str| Err(Some(why.to_owned()));

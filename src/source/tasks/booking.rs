@@ -55,6 +55,7 @@ impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
         self.last = Some(current.task.id.clone());
+        self.unverified = None;
         let report = booked.report;
         let ground = &self.target.places.ground;
         if let Err(end) = current.look_at_what_was_left(ground, false, context) {
@@ -164,6 +165,9 @@ impl Tasks {
         let head = left.head.clone();
         let mut entry = self.entry(current, booked, Became::Done, "", left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
+        if current.only_verifies && became != Became::Done {
+            self.unverified = Some(format!("{} is not verified: {reason}", current.task.id));
+        }
         (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
         self.remember(current, booked, &entry, context)
     }
@@ -287,11 +291,16 @@ impl Tasks {
     fn carry_out(
         &mut self,
         current: &Current,
-        decision: Decision,
+        mut decision: Decision,
         head: Option<&str>,
         entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
+        if let Decision::Failed(reason) | Decision::Retry(reason) | Decision::Release(reason) = &mut decision
+        {
+            // It may name files of the agent's.
+            context.clean(reason);
+        }
         let claim = &current.claim;
         let mut graph = self.graph.borrow_mut();
         graph.look_after()?;

@@ -40,11 +40,8 @@ impl Tasks {
             )?;
         }
         let mut doubts: Vec<String> = Vec::new();
-        doubts.extend(names(&found.contested).into_iter().zip(&found.contested).map(|(what, task)| {
-            let status = task.status.word();
-            format!(
-                "{what} was called {status} in the graph once more, and not by a ralph with this user's key"
-            )
+        doubts.extend(names(&found.contested).into_iter().map(|what| {
+            format!("{what} was called done or failed in the graph once more, and not by a ralph with this user's key")
         }));
         if !found.rewritten.is_empty() {
             let tasks = some_of(names(&found.rewritten), SOME);

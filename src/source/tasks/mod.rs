@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
-use crate::engine::outcome::{End, Outcome};
+use crate::engine::outcome::{End, Ended, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
@@ -114,6 +114,8 @@ pub(crate) struct Tasks {
     notes: Vec<String>,
     /// The task of the last attempt.
     last: Option<String>,
+    /// Why that one is not verified, where it was for that alone.
+    unverified: Option<String>,
 }
 
 impl Current {
@@ -163,6 +165,7 @@ impl Tasks {
             doubts: Vec::new(),
             notes: Vec::new(),
             last: None,
+            unverified: None,
         }
     }
 
@@ -438,8 +441,8 @@ impl Source for Tasks {
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
         use Outcome::{
-            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, MaxIterations,
-            NoTasks, TasksFailed, Unproven,
+            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, LastFailed,
+            MaxIterations, NoTasks, TasksFailed, Unproven,
         };
         if let Err(error) = self.give_back("the loop ended", context) {
             return error;
@@ -451,7 +454,13 @@ impl Source for Tasks {
         // At a limit, the graph decides whether anything is left.
         let is_at_limit = matches!(
             end.outcome,
-            MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
+            MaxIterations
+                | LastFailed
+                | Unproven
+                | BudgetReached
+                | BudgetUnproven
+                | DurationReached
+                | DurationUnproven
         );
         let is_at_number = end.outcome == MaxIterations;
         let end = match by_graph.outcome {
@@ -464,7 +473,14 @@ impl Source for Tasks {
             }
             _ => self.doubted(end),
         };
-        // If the run is killed before this, the next one reports them.
+        let end = match (&self.unverified, end.outcome.if_unproven()) {
+            (Some(why), Some(unproven)) => End::because(unproven, why),
+            _ => end,
+        };
+        // If the run is killed before this, or its end does not report them, the next one does.
+        if !self.doubts.is_empty() && end.outcome.ended() != Ended::Unproven {
+            return end;
+        }
         match self.graph.borrow_mut().settle_doubts() {
             Ok(()) => end,
             Err(error) => error.into(),
