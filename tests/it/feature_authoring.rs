@@ -190,7 +190,7 @@ fn tasks_are_seen_when_all_of_them_are_sound() {
     assert_eq!(attempts(&scratch), 3);
     for attempt in [1, 2] {
         let seen = fs::read_to_string(beside(&scratch, &format!("seen-{attempt}"))).unwrap();
-        assert_eq!(seen.lines().count(), 1, "each attempt begins anew: {seen}");
+        assert_eq!(seen.lines().count(), 1, "each attempt begins again: {seen}");
     }
     assert!(
         prompt(&scratch, 2).contains("'bad': its description has no line 'Acceptance criteria:'"),

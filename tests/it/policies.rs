@@ -128,7 +128,7 @@ fn the_breaker_counts_failures_in_a_row_and_stop_on_error_needs_one() {
     let run = scratch.run("prompt p.md 9 --max-retries 0 --max-errors 2");
     assert_end(&scratch, &run, 4, "failed", "failed");
     assert!(run.stdout.contains("Exit Reason: too many failures in a row"), "{run:?}");
-    assert_eq!(attempts(&scratch), 4, "the success in between starts the count anew");
+    assert_eq!(attempts(&scratch), 4, "the success in between restarts the count");
 
     for flags in ["--max-errors 2 --stop-on-error", "--stop-on-error", "--max-errors 0"] {
         let before = attempts(&scratch);
@@ -160,7 +160,7 @@ fn a_loop_that_changes_something_is_not_idle() {
         "echo $n > new-$n.txt",
         "git commit --quiet --allow-empty --message $n",
         "echo $n >> .ralph/implementation_plan.md",
-        // The same size, and within the same second.
+        // Changes of equal size, within one second.
         "printf %03d $n > new.txt",
     ] {
         let scratch = project(&format!("say working; ok; {change}"));

@@ -524,7 +524,7 @@ fn a_verification_that_is_cut_off_is_made_up_for_before_anything_is_built() {
     let id = add(&scratch, "task");
     let child = scratch.start("run --all");
     wait_for("the verification", || (attempts(&scratch) == 2).then_some(()));
-    // The same signal twice may come as one.
+    // Two equal signals may arrive as one.
     signal(&child, Signal::INT);
     signal(&child, Signal::TERM);
     let run = finish(child);

@@ -36,7 +36,7 @@ fn sample(setting: &Setting) -> &'static str {
     }
 }
 
-/// The same in TOML.
+/// [`sample`] in TOML.
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {

@@ -1,8 +1,8 @@
-//! Whatever an agent in a window does, and whatever happens to its worker: the state is true, nothing is left, and nobody
-//! else's tmux is touched. Each test is a row of the matrix and runs all kinds of agents that it makes sense for.
+//! Any behaviour of an agent in a window, and any fault of its worker: the state is correct, nothing is left, and no other
+//! tmux is touched. Each test is a row of the matrix and runs all kinds of agents for which it makes sense.
 //!
-//! Left out are the wrapper's loss of an agent that has ended at once, as it has none any more, and the user's window after the
-//! loss of the server, which was its, too. What does not end by itself is not waited for after `cancel`.
+//! Left out: the loss of a wrapper whose agent has ended at once, because it has none any more, and the user's window after
+//! the loss of its server. An agent that does not end by itself is not awaited after `cancel`.
 
 use std::fs;
 
