@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_ours_takes_nobodys_place() {
+    fn a_copy_replaces_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("log"), "all of it").unwrap();

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_people_are_made_where_nobody_sees_them() {
+    fn temporary_files_of_users_files_are_in_the_ralph_dir() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for folder in ["docs/more", ".git/info"] {

@@ -180,7 +180,7 @@ impl GraphError {
     /// What another program has done to the store at `path`.
     pub(super) fn damaged(path: &Path, what: &str) -> Self {
         let advice =
-            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks anew";
+            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks again";
         Self::Damaged { path: path.to_owned(), what: what.to_owned(), advice }
     }
 }

@@ -24,7 +24,7 @@ pub(super) const TESTS: [Test; 20] = [
     who_lost_a_claim_books_nothing,
     retries_are_counted_and_end,
     who_says_how_often_a_task_is_tried_again,
-    what_is_unverified_stays_so_until_somebody_looks,
+    an_unverified_task_stays_so_until_it_is_verified,
     a_scope_is_counted_and_says_what_holds_it_up,
     the_journal_is_found_by_words,
     steps_by_hand_are_legal_ones,
@@ -464,7 +464,7 @@ fn who_says_how_often_a_task_is_tried_again(store: &mut dyn Store) {
     }
 }
 
-fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
+fn an_unverified_task_stays_so_until_it_is_verified(store: &mut dyn Store) {
     let id = add(store, "task");
     let ours = claim(store).unwrap();
     assert!(!store.is_unverified(&id).unwrap());

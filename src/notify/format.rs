@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_called_by_a_message() {
+    fn a_message_mentions_no_user() {
         let message = Message { text: "<!channel> & @everyone".into(), ..Message::test("p") };
         assert!(body(Format::Slack, &message).text.contains("&lt;!channel&gt; &amp; @everyone"));
         let discord: serde_json::Value = serde_json::from_str(&body(Format::Discord, &message).text).unwrap();

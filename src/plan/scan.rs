@@ -104,25 +104,25 @@ impl<'t> Outline<'t> {
 
     fn find_sections(&mut self) {
         let mut in_section = false;
-        let mut owner = Owner::Nobody;
+        let mut owner = Owner::None;
         for (index, line) in self.lines.iter().enumerate() {
             match heading(&line.visible).filter(|_| !line.fenced) {
                 Some(Heading::Branch(name)) => {
                     let (fields, tasks) = Default::default();
                     self.sections.push(Block { name, heading: index, fields, tasks });
-                    (in_section, owner) = (true, Owner::Nobody);
+                    (in_section, owner) = (true, Owner::None);
                     continue;
                 }
                 Some(Heading::Stray(name)) => {
                     let problem =
                         format!("this heading begins no branch: write '## Branch: {name}', exactly so");
                     self.strays.push(PlanError { line: index + 1, problem });
-                    (in_section, owner) = (false, Owner::Nobody);
+                    (in_section, owner) = (false, Owner::None);
                     continue;
                 }
                 Some(Heading::Other(level)) => {
                     in_section &= level > 2;
-                    owner = Owner::Nobody;
+                    owner = Owner::None;
                     continue;
                 }
                 None => {}
@@ -137,7 +137,7 @@ impl<'t> Outline<'t> {
 /// The owner of an indented line, and the indent that the line has to exceed.
 #[derive(Clone, Copy)]
 enum Owner {
-    Nobody,
+    None,
     Goal(usize),
     Task(usize),
 }
@@ -151,8 +151,8 @@ impl Block {
                 self.tasks.last_mut().into_iter().for_each(|task| task.end = index);
                 return owner;
             }
-            _ if line.fenced => return Owner::Nobody,
-            Owner::Goal(_) if text.is_empty() => return Owner::Nobody,
+            _ if line.fenced => return Owner::None,
+            Owner::Goal(_) if text.is_empty() => return Owner::None,
             _ if text.is_empty() => return owner,
             _ => {}
         }
@@ -181,9 +181,9 @@ impl Block {
                 (field.line, field.end) = (index, index);
                 let is_goal = field.label == Label::Goal;
                 self.fields.push(field);
-                if is_goal { Owner::Goal(line.indent) } else { Owner::Nobody }
+                if is_goal { Owner::Goal(line.indent) } else { Owner::None }
             }
-            _ => Owner::Nobody,
+            _ => Owner::None,
         }
     }
 }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_terminal_has_nobody_in_front() {
+    fn a_file_that_is_no_terminal_has_no_foreground() {
         assert_eq!(is_in_front(std::fs::File::open("/dev/null").unwrap()), None);
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_lives_until_it_ends_even_if_nobody_reaps_it() {
+    fn a_child_lives_until_it_ends_even_if_it_is_not_reaped() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let identity = ProcessIdentity::of(child.id()).unwrap();
         assert!(identity.is_alive());

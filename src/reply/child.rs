@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_wants_is_not_waited_for() {
+    fn an_unwanted_answer_is_not_waited_for() {
         let (mut asker, hold) = asker_until("sleep 600", Duration::from_mins(10));
         drop(hold);
         assert_eq!(asker.ask(b"one"), Err("its answer is not wanted any more".to_owned()));

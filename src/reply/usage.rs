@@ -74,7 +74,7 @@ pub struct UsageNote {
     pub hopeless: bool,
     /// When a usage limit ends, in seconds since the epoch.
     pub reset_at: Option<i64>,
-    /// The same time from the words of the error; `reset_at` has precedence.
+    /// That time from the words of the error; `reset_at` has precedence.
     pub named_reset: Option<i64>,
     /// Cost in US dollars.
     pub cost_usd: Option<f64>,

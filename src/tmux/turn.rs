@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_nobody_waits() {
+    fn without_a_folder_there_is_no_waiting() {
         let server = Server::new("/nowhere/at/all");
         drop([server.turn_alone(), server.turn_alone()]);
     }

@@ -1,4 +1,4 @@
-//! What branches start from.
+//! The bases of branches.
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Started, wait_for};
@@ -70,7 +70,7 @@ fn a_base_is_a_branch_here_or_there_a_tag_or_a_commit() {
     for (base, branch) in [("there", "a"), ("there", "d"), ("master", "e")] {
         assert!(gh.contains(&format!("--base {base} --head {branch} ")), "{branch}: {gh}");
     }
-    // A tag or a bare commit is nothing that one could merge into.
+    // A tag or a bare commit cannot be merged into.
     assert!(!gh.contains("--head b ") && !gh.contains("--head c "), "{gh}");
     assert!(run.stdout.contains("b, c: no pull request: its base is no branch"), "{run:?}");
 }

@@ -1,4 +1,4 @@
-//! How the loop of a branch ends, and what the next build makes of it.
+//! How the loop of a branch ends, and what the next build does.
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Started, wait_for};
@@ -129,7 +129,7 @@ fn a_branch_that_an_agent_has_marked_as_done_is_built_on() {
     assert!(run.code == Some(0) && run.stderr.matches(doubt).count() == 1, "{run:?}");
     assert_eq!((project.calls("one"), project.calls("two")), (2, 1));
     assert_eq!(reason(&project, "one"), "complete");
-    // Now it is true.
+    // Now the tasks are done.
     let run = project.scratch.run("loop build");
     assert!(run.code == Some(0) && !run.stderr.contains("marked as done"), "{run:?}");
     assert_eq!(project.calls("one"), 2);
@@ -215,7 +215,7 @@ fn what_an_agent_marks_as_done_before_ralph_is_killed_is_planned_again() {
     let run = project.scratch.run("loop build");
     assert_eq!((run.code, project.calls("two")), (Some(0), 1), "{run:?}");
     assert!(run.stderr.contains("work of 'two' was marked as done, which ralph has not built"), "{run:?}");
-    // What a run that has ended was shown is not kept.
+    // What an earlier run was shown is not kept.
     let kept = project.scratch.run("loop build --dry-run");
     assert!(kept.code == Some(0) && !kept.stderr.contains("marked as done"), "{kept:?}");
 }

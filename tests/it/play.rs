@@ -9,7 +9,7 @@ use ralph::reply::decode::{Counters, Decoder, Item};
 use ralph::reply::show::Show;
 use ralph::reply::verdict::{AgentEnd, Evidence, Failure, Readers, judge};
 
-/// All that a stream led to.
+/// The results of a stream.
 pub(crate) struct Played {
     pub(crate) text: String,
     pub(crate) shows: Vec<Show>,

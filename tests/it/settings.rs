@@ -1,5 +1,5 @@
-//! Every row of the table of settings is found wherever a setting can be: each check goes the way that users go.
-//! `commands/guide/tables.rs` holds the guide to the table.
+//! Every row of the table of settings can be set in every possible way: each check uses the user's way.
+//! `commands/guide/tables.rs` compares the guide with the table.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
@@ -36,7 +36,7 @@ fn sample(setting: &Setting) -> &'static str {
     }
 }
 
-/// The same in TOML.
+/// [`sample`] in TOML.
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
@@ -95,7 +95,7 @@ impl Scene {
         Settings::load(&sources).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The sample has arrived, from there: in the setting's row and in a field.
+    /// The sample has arrived from that source: in the setting's row and in a field.
     fn check(&self, setting: &Setting, expected: &Origin) {
         let settings = self.load();
         let found = settings.rows().find(|row| row.setting.key == setting.key).expect("a row");
@@ -209,7 +209,7 @@ fn help(verb: Verb) -> String {
 
 #[test]
 fn the_help_of_every_loop_tells_what_holds_there() {
-    // Tasks have no help of their own: that of a RALPH.md's run names what is different.
+    // Tasks have no help of their own: that of a RALPH.md's run names the differences.
     for verb in Verb::ALL.into_iter().filter(|verb| *verb != Verb::Tasks) {
         let help = help(verb);
         for row in (Scene { verb: Some(verb), ..Scene::new() }).load().rows() {
@@ -218,7 +218,7 @@ fn the_help_of_every_loop_tells_what_holds_there() {
             let value = if flag.value.is_empty() { String::new() } else { format!(" <{}>", flag.value) };
             let default = row.setting.in_words(&row.value);
             let entry = format!("{short}{}{value} {} [default: {default}]", flag.long, flag.help);
-            // The agent of a run is that of its RALPH.md, that of a worker its command line.
+            // The agent of a run comes from its RALPH.md, that of a worker is its command line.
             let is_hidden = matches!(verb, Verb::Run | Verb::Spawn) && row.setting.key == "agent.provider";
             assert_eq!(help.contains(&entry), !is_hidden, "{entry} of {verb:?} in {help}");
         }

@@ -61,7 +61,7 @@ fn what_was_never_finished_is_made_anew() {
 }
 
 #[test]
-fn what_somebody_did_there_stays_and_nobody_works_there() {
+fn a_users_changes_stay_and_no_loop_works_there() {
     let work = [
         "echo mine > \"$1/b\"",
         "echo mine >> \"$1/b\"",
@@ -143,7 +143,7 @@ fn an_index_that_was_never_written_holds_nothing() {
 }
 
 #[test]
-fn what_is_no_file_in_gits_entry_holds_nobody() {
+fn a_fifo_in_gits_entry_does_not_block() {
     for name in ["HEAD", "locked", "gitdir", "commondir"] {
         let (_guard, root, _) = undone(&format!("rm -f index {name}; mkfifo {name}"));
         let start = Instant::now();
@@ -211,7 +211,7 @@ fn what_a_checkout_writes_may_differ_from_what_is_committed() {
 }
 
 #[test]
-fn what_git_would_clean_away_is_somebodys_work() {
+fn files_that_git_would_clean_away_are_the_users() {
     let (_guard, root, id) = undone("echo 'b filter=secret' > ../../info/attributes; rm index");
     git(&root, &["config", "filter.secret.clean", "sed /SECRET/d"]);
     let file = place(&root, "x").join("b");
@@ -298,7 +298,7 @@ fn what_a_killed_git_left_is_made_anew() {
 }
 
 #[test]
-fn what_a_killed_git_left_stays_when_somebody_put_a_file_into_it() {
+fn a_half_made_tree_stays_if_it_has_a_users_file() {
     let (_guard, root, id) = with_files(&["a", "b", "c"]);
     kill_half_way(&root, "x");
     let mine = place(&root, "x").join("mine");

@@ -86,7 +86,7 @@ fn the_order_of_the_keys_is_that_of_the_types() {
 }
 
 #[test]
-fn what_a_later_release_adds_disturbs_nobody() {
+fn additions_of_a_later_release_are_ignored() {
     let text = line(r#""event":"text","text":"t","tone":{"of":["voice"]}"#);
     assert_eq!(EventLine::read(&text).unwrap().fact, Fact::Text { text: "t".into() });
     for own in [r#""event":"danced""#, r#""steps":[1,{"a":null}],"event":"danced","message":"m""#] {

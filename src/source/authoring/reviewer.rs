@@ -63,10 +63,10 @@ impl Reviewer {
             Inspected::Found(_) if document.text().as_ref() != Some(&text) => {
                 let fault =
                     format!("the reviewing agent changed {}, so that it does not count", document.shown);
-                return Err(nobody_says(document, &fault));
+                return Err(without_verdict(document, &fault));
             }
             Inspected::Found(opinion) => opinion,
-            Inspected::Undecided(fault) => return Err(nobody_says(document, &fault)),
+            Inspected::Undecided(fault) => return Err(without_verdict(document, &fault)),
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
@@ -100,7 +100,7 @@ impl Reviewer {
 }
 
 /// Ends the loop without a verdict about a document.
-fn nobody_says(document: &Document, fault: &str) -> End {
+fn without_verdict(document: &Document, fault: &str) -> End {
     let why =
         format!("{fault}: {} is kept, and has not been reviewed; run the same command again", document.shown);
     End::because(Outcome::Unproven, why)

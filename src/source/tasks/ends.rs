@@ -35,7 +35,7 @@ impl Tasks {
             why.push(match self.missing_here(&*graph, &one.task.id)? {
                 Some((task, commit)) if task == one.task.id => format!(
                     "{task} is said to be done in another work tree: merge {commit:.10} and run again to verify it, or \
-                     'ralph task reset {task}' to have it done anew"
+                     'ralph task reset {task}' to do it again"
                 ),
                 Some((task, commit)) => format!(
                     "{id} waits for a merge of {task}: merge {commit:.10}, or 'ralph task deps rm {task} {id}' if its work is here",

@@ -70,7 +70,7 @@ fn what_was_booked_stays_done() {
 }
 
 #[test]
-fn what_nobody_booked_is_open_again_and_unverified() {
+fn an_unbooked_task_is_open_again_and_unverified() {
     const AS_BOOKED: &str = "work = 2, status = 2, ready = 0, done_by";
     const LOG: &str = "INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0 FROM tasks;";
     for forged in [
