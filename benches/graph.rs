@@ -211,7 +211,7 @@ fn cycle(store: &mut SqliteStore, path: &Path, size: u64) -> Duration {
     took
 }
 
-/// Until somebody can read what is ready.
+/// Until the ready tasks can be read.
 fn first_line(ralph_dir: &Path) -> Duration {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
     command.args(["task", "list", "--ready", "--all", "--ralph-dir"]).arg(ralph_dir).stdout(Stdio::piped());

@@ -39,9 +39,6 @@ pub use task_args::{
 
 pub use worker_args::SpawnArgs;
 
-use crate::settings::Verb;
-use setting_flags::defaults_of;
-
 /// The setting that the number on the command line comes before. It has no flag that all verbs share.
 const MAX_ITERATIONS: &str = "loop.max_iterations";
 
@@ -59,16 +56,16 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn the specs into an implementation plan
-    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = help::PLAN_EXAMPLES, mut_args(defaults_of(Verb::Plan)))]
+    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = help::PLAN_EXAMPLES)]
     Plan(LoopArgs),
     /// Work on the implementation plan, one task per iteration
-    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = help::BUILD_EXAMPLES, mut_args(defaults_of(Verb::Build)))]
+    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = help::BUILD_EXAMPLES)]
     Build(LoopArgs),
     /// Run a prompt of your own in the loop
-    #[command(after_help = help::PROMPT_EXAMPLES, mut_args(defaults_of(Verb::Prompt)))]
+    #[command(after_help = help::PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
     /// Run a RALPH.md in the loop: agent, commands and prompt in one file
-    #[command(after_help = help::RUN_EXAMPLES, mut_args(defaults_of(Verb::Run)))]
+    #[command(after_help = help::RUN_EXAMPLES)]
     Run(RunArgs),
     /// Plan branches, and build them side by side: a work tree and a pull request for each
     #[command(
@@ -86,7 +83,7 @@ pub enum Command {
         verb: Option<LoopVerb>,
     },
     /// Run an interactive agent in a loop, in a window of tmux that you can look at and type into
-    #[command(after_help = help::SPAWN_EXAMPLES, mut_args(defaults_of(Verb::Spawn)))]
+    #[command(after_help = help::SPAWN_EXAMPLES)]
     #[command(
         override_usage = "ralph spawn --name NAME --prompt-file FILE --max-iterations N [OPTIONS] -- CMD..."
     )]
@@ -221,9 +218,16 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum LoopVerb {
     /// Turn the specs into a plan of branches
-    #[command(after_help = help::LOOP_PLAN_EXAMPLES, mut_args(defaults_of(Verb::LoopPlan)))]
+    #[command(after_help = help::LOOP_PLAN_EXAMPLES)]
     Plan(BranchFlags),
     /// Build the branches of the plan: each in a work tree of its own, as many at once as there is room for
-    #[command(after_help = help::LOOP_BUILD_EXAMPLES, mut_args(defaults_of(Verb::LoopBuild)))]
-    Build(LoopBuildArgs),
+    #[command(after_help = help::LOOP_BUILD_EXAMPLES)]
+    Build {
+        /// Only these branches, and those that they start from; without a name all that are not done
+        #[arg(value_name = "BRANCH")]
+        branches: Vec<String>,
+        /// Everything else.
+        #[command(flatten)]
+        args: LoopBuildArgs,
+    },
 }

@@ -10,8 +10,8 @@ use crate::agent::pane::done::DonePattern;
 use crate::agent::pane::halt::HaltWatch;
 use crate::agent::pane::programs::Program;
 use crate::agent::pane::ready::Screens;
-use crate::agent::preset::{self, Compiled};
 use crate::plan::Plan;
+use crate::presets::{self, Compiled};
 use crate::prompt::front_matter;
 use crate::record::event_line::EventLine;
 use crate::record::state_read::{self, Extent};
@@ -70,7 +70,7 @@ fn state(bytes: &[u8]) {
 /// The stream of an agent of each kind, in one piece and in two.
 fn streams(bytes: &[u8]) {
     static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
-        let presets = preset::known().filter_map(preset::preset);
+        let presets = presets::all();
         presets.filter_map(|preset| preset.compile().ok()).collect()
     });
     for compiled in COMPILED.iter() {

@@ -1,8 +1,8 @@
-//! Every call of git, in one place.
+//! All calls of git.
 //!
-//! Which repository is meant is decided by [`crate::project`]: the variables with which git itself, in a hook or in
-//! `git rebase --exec`, points its children at another repository or index are cleared. Configuration (`GIT_CONFIG_*`)
-//! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
+//! [`crate::project`] decides which repository is used: the variables with which git, in a hook or in `git rebase
+//! --exec`, points its children at another repository or index are cleared. The user's configuration (`GIT_CONFIG_*`)
+//! stays. git never asks a question here, never waits for input and never outlives its time limit.
 
 mod call;
 pub mod change;

@@ -15,6 +15,7 @@ pub mod memory;
 mod notify;
 mod parallel;
 pub mod plan;
+pub mod presets;
 pub mod process;
 mod project;
 pub mod prompt;

@@ -14,12 +14,13 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
     commands::watch::hint();
-    let is_bare = argv.len() < 2;
-    let result = match cli::Cli::read(argv) {
-        _ if is_bare => commands::overview(),
-        Ok(cli) => commands::run(cli.command),
-        Err(help) if !help.use_stderr() => commands::print_help(&help),
-        Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
+    let result = match argv.len() {
+        ..2 => commands::overview(),
+        _ => match cli::Cli::read(argv) {
+            Ok(cli) => commands::run(cli.command),
+            Err(help) if !help.use_stderr() => commands::print_help(&help),
+            Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
+        },
     };
     let code = match result {
         Ok(code) => ExitCode::from(code),

@@ -77,7 +77,7 @@ pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Syn
     let shares: Vec<&[T]> = things.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
-    // Whoever is done with a share takes the next one: processors are not equally free.
+    // A thread that has finished its share takes the next one: processors are not equally free.
     let take_shares = || {
         let mut done = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! The plan of branches, `IMPLEMENTATION_PLAN.md`, as text: what is to be built, read and changed in place.
+//! The plan of branches, `IMPLEMENTATION_PLAN.md`, as text: parsed, and edited in place.
 //!
 //! ```markdown
 //! ## Branch: add-watch-flag
@@ -9,7 +9,7 @@
 //! - [ ] Pass the agent's output on
 //! ```
 //!
-//! A section ends at the next heading of level 1 or 2. What stands in code fences or HTML comments does not count.
+//! A section ends at the next heading of level 1 or 2. Code fences and HTML comments do not count.
 
 mod edit;
 mod scan;
@@ -21,13 +21,13 @@ use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.
 const DONE: &str = "done";
-/// What people and agents write for work that is not done; all of it means the same.
+/// Values that users and agents write for open work; all mean the same.
 const OPEN: [&str; 5] = ["planned", "in-progress", "todo", "open", "blocked"];
 
-/// A plan, checked.
+/// A valid plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Its branches, in the order of the file; none when the file has none.
+    /// Its branches in the order of the file.
     pub sections: Vec<Section>,
 }
 
@@ -38,13 +38,13 @@ pub struct Section {
     pub name: String,
     /// The line of its heading, from 1.
     pub line: usize,
-    /// What the branch is for, in one line; not empty.
+    /// Its goal in one line; not empty.
     pub goal: String,
-    /// What it starts from, as written, and the line that says so (from 1); `None` for the project's own base.
+    /// Its base as written, with its line (from 1); `None` for the project's own base.
     pub base: Option<(String, usize)>,
     /// At least one.
     pub tasks: Vec<Task>,
-    /// Whether a line `Status: done` stands in it.
+    /// Whether it has a line `Status: done`.
     pub is_done: bool,
     /// The address of its pull request (`PR: URL`).
     pub pull_request: Option<String>,
@@ -61,18 +61,18 @@ pub struct Task {
     pub line: usize,
 }
 
-/// What is wrong with a plan.
+/// An error in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct PlanError {
-    /// Where, from 1.
+    /// Its line, from 1.
     pub line: usize,
-    /// What it is and what to do.
+    /// The error, and what to do.
     pub problem: String,
 }
 
 impl PlanError {
-    /// At the line with this index.
+    /// An error at the line with this index.
     fn at(index: usize, problem: impl Into<String>) -> Self {
         Self { line: index + 1, problem: problem.into() }
     }
@@ -82,7 +82,7 @@ impl Plan {
     /// Reads a plan; `is_valid_name` says whether git accepts a branch of this name.
     ///
     /// # Errors
-    /// The first fault in the order of the file. Nothing is skipped silently.
+    /// The first error in the file. Nothing is skipped silently.
     pub fn parse(text: &str, is_valid_name: &dyn Fn(&str) -> bool) -> Result<Self, PlanError> {
         let outline = Outline::new(text);
         let mut faults = outline.strays;
@@ -93,7 +93,7 @@ impl Plan {
         }
         let sections = outline.sections.iter().map(|block| section(block, &mut faults)).collect();
         if let Some(fault) = outline.unclosed {
-            // What the last section lacks may stand below the open fence.
+            // The missing parts of the last section may be inside the open fence.
             let last = outline.sections.last().map_or(0, |block| block.heading);
             faults.retain(|fault| fault.line <= last);
             faults.push(fault);
@@ -104,11 +104,11 @@ impl Plan {
         }
     }
 
-    /// Who waits for whom: one entry for each section, in their order; the index of the unfinished section that an
-    /// unfinished one starts from, `None` where it waits for nobody.
+    /// The dependencies of branches: for each section in order, the index of the unfinished section that it starts
+    /// from if it is unfinished itself, else `None`.
     ///
     /// # Errors
-    /// When branches wait for each other, or one for itself.
+    /// If branches wait for each other, or one for itself.
     pub fn order(&self) -> Result<Vec<Option<usize>>, PlanError> {
         let open = self.sections.iter().enumerate().filter(|(_, section)| !section.is_done);
         let by_name: HashMap<&str, usize> =
@@ -121,13 +121,13 @@ impl Plan {
         (0..waits.len()).find_map(|start| self.cycle(&waits, start)).map_or(Ok(waits), Err)
     }
 
-    /// The fault of waiting from `start` back to `start`.
+    /// The error for the cycle through `start`.
     fn cycle(&self, waits: &[Option<usize>], start: usize) -> Option<PlanError> {
         let mut way = vec![self.sections[start].name.as_str()];
         let mut at = waits[start]?;
         while at != start {
             way.push(&self.sections[at].name);
-            // Longer than the plan: the way runs into a cycle that `start` is no part of.
+            // Longer than the plan: the way runs into a cycle without `start`.
             at = waits[at].filter(|_| way.len() <= waits.len())?;
         }
         let section = &self.sections[start];
@@ -145,7 +145,7 @@ impl Plan {
     }
 }
 
-/// What is wrong with a section's name, by itself and beside those `seen` above it.
+/// The error in a section's name, by itself or next to those `seen` above it.
 fn name_fault(
     block: &Block,
     seen: &[(&str, usize)],
@@ -175,7 +175,7 @@ fn name_fault(
     })
 }
 
-/// A section, and its faults in `faults`.
+/// Reads a section, and adds its errors to `faults`.
 fn section(block: &Block, faults: &mut Vec<PlanError>) -> Section {
     let name = &block.name;
     let mut value = |label: Label| {

@@ -1,10 +1,10 @@
-//! Where things are: project root, ralph dir, every path.
+//! Paths: project root, ralph dir, and every file of ralph.
 //!
-//! This module only looks and names; what it creates, on demand, is the ralph dir and the run dir.
+//! This module reads and names; it creates only the ralph dir and the run dir, on demand.
 //!
-//! The **ralph dir** holds what people write: config, prompts, the plan. It may be any folder, the project root included. The
-//! **run dir** holds what ralph writes while it runs: it is the ralph dir where that is ours alone, else a `.ralph` in it, so
-//! that no `logs/`, `lock` or `requests/` of the project's own is ever touched.
+//! The **ralph dir** holds the user's files: config, prompts, the plan. It may be any folder, including the project
+//! root. The **run dir** holds ralph's run-time files: it is the ralph dir if that is ours alone, else a `.ralph` in
+//! it, so that the project's own `logs/`, `lock` or `requests/` are never touched.
 
 pub(crate) mod file_name;
 mod graph;
@@ -27,15 +27,15 @@ pub(crate) use graph::GRAPH;
 /// The file name of the plan of branches.
 pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
 
-/// The file name of the plan that the agents keep.
+/// The file name of the plan that the agents maintain.
 const PLAN: &str = "implementation_plan.md";
-/// The usual name of the ralph dir, and of a run dir in another folder.
+/// The default name of the ralph dir, and of a run dir in another folder.
 const DOT_RALPH: &str = ".ralph";
-/// Where the user's state is: the variable that names it, and where it is without that.
+/// The user's state folder: its variable, and the default.
 const STATE_HOME: (&str, &str) = ("XDG_STATE_HOME", ".local/state");
-/// The folder in it of the marks of terminals.
+/// The folder in it for terminals used by `ralph watch`.
 const WATCHED_TERMINALS: &str = "ralph/watch";
-/// Stands in a `.ralph` that is not a ralph dir but the run dir of the folder around it.
+/// Marks a `.ralph` as the run dir of its parent folder, and not a ralph dir.
 const RUN_DIR_MARK: &str = "run-files-only";
 const RUN_DIR_TEXT: &[u8] =
     b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
@@ -48,22 +48,22 @@ pub enum ProjectError {
     NoCurrentDir {
         /// The directory as it was given.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         reason: io::Error,
     },
     /// `--ralph-dir` was given as an empty string.
     #[error("--ralph-dir is empty: name a folder, or leave the option out")]
     EmptyRalphDir,
-    /// No repository around the current directory, and the verb needs one.
+    /// The current directory is not in a repository, and the verb needs one.
     #[error(
         "not a git repository, {path}: run 'git init' in the project's top folder first, or change into a repository",
         path = .path.display()
     )]
     NotARepository {
-        /// The directory the search began in.
+        /// The directory in which the search began.
         path: PathBuf,
     },
-    /// A `.git` file names a repository that is gone: a moved or pruned work tree.
+    /// A `.git` file names a missing repository, as in a moved or pruned work tree.
     #[error(
         "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair {path}' in the repository that it belongs to, or clone again",
         path = .path.display()
@@ -72,37 +72,37 @@ pub enum ProjectError {
         /// The top of the work tree.
         path: PathBuf,
     },
-    /// A file of git's cannot be read, or git would wait for it: a FIFO, a device; or the machine has no room to open it.
+    /// A file of git cannot be read, or would block git: a FIFO, a device; or the system lacks resources to open it.
     #[error("git's file {path}: {reason}: {way_out}", path = .path.display(), way_out = files::way_to_read(.reason))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said, or what it is.
+        /// The system error, or the kind of file.
         reason: io::Error,
     },
-    /// The place of the ralph dir is taken by a file.
+    /// There is a file at the ralph dir's path.
     #[error("ralph dir, {path}: is a file: move it away, or name another folder with --ralph-dir", path = .path.display())]
     RalphDirIsFile {
         /// The ralph dir.
         path: PathBuf,
     },
-    /// The folder that `--ralph-dir` names is not there, and a verb is to read it.
+    /// The folder that `--ralph-dir` names does not exist, and the verb reads it.
     #[error("--ralph-dir {path}: there is no such folder: check the name, or leave the option out", path = .path.display())]
     NoRalphDir {
         /// The ralph dir.
         path: PathBuf,
     },
-    /// The ralph dir, or the folder of the run-time files in it, cannot be read.
+    /// The ralph dir, or the run dir in it, cannot be read.
     #[error("ralph dir, {path}: cannot be read ({reason}): {advice}, or name another folder with --ralph-dir",
         path = .path.display(), advice = files::way_to_read(.reason)
     )]
     RalphDirUnreadable {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         reason: io::Error,
     },
-    /// A folder of ours is a link.
+    /// One of ralph's folders is a link.
     #[error(
         "ralph's folder, {path}: it is a symbolic link, and ralph's files would lie where it leads: remove it; where it is \
          committed, from the branch",
@@ -112,7 +112,7 @@ pub enum ProjectError {
         /// The folder.
         path: PathBuf,
     },
-    /// The usual ralph dir is a link that leads out of the project, and no setting names the folder there.
+    /// The default ralph dir is a link that leads out of the project, and no setting names its target.
     #[error(
         "ralph dir, {path}: it is a symbolic link out of the project, to {target}: remove it, or say with --ralph-dir \
          {target} that this is the folder that you mean",
@@ -121,10 +121,10 @@ pub enum ProjectError {
     RalphDirLeadsAway {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
-    /// The ralph dir could not be created, or cannot be written in.
+    /// The ralph dir cannot be created, or is not writable.
     #[error(
         "ralph dir, {path}: cannot be written ({reason}): {advice}, or name another folder with --ralph-dir",
         path = .path.display(),
@@ -133,26 +133,27 @@ pub enum ProjectError {
     RalphDirUnwritable {
         /// The ralph dir.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         reason: io::Error,
     },
 }
 
-/// The places of one project. All paths are absolute.
+/// The paths of one project, all absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     cwd: PathBuf,
     root: PathBuf,
     ralph_dir: PathBuf,
     run_dir: PathBuf,
-    /// Flag or environment named the ralph dir: the graph of tasks is there, and not where all work trees share it.
+    /// Whether a flag or the environment named the ralph dir: then the graph of tasks is there, and not where all
+    /// work trees share it.
     is_named: bool,
     exe: Option<PathBuf>,
-    /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
+    /// The records of a branch's loop; `None` for a loop with its records in its ralph dir.
     branch: Option<BranchRecords>,
-    /// The run that is under way there.
+    /// The current run.
     run: Option<String>,
-    /// They are a worker's, whose runs are in this folder.
+    /// The runs' folder of a worker.
     worker_runs: Option<PathBuf>,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
@@ -167,7 +168,7 @@ impl Project {
         flag: Option<&Path>,
         exe: Option<&Path>,
     ) -> Result<Self, ProjectError> {
-        // The physical path, as git takes it: a symlink into a project leads to that project.
+        // The physical path, as git uses it: a symlink into a project leads to that project.
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
         let root = Repository::around(&cwd).map_or_else(|| cwd.clone(), |found| found.root);
@@ -198,13 +199,13 @@ impl Project {
         })
     }
 
-    /// The places of another loop of the same user, told by its project root and its ralph dir (both absolute).
+    /// The paths of another loop of the same user, by its project root and its ralph dir (both absolute).
     #[must_use]
     pub fn elsewhere(&self, root: &Path, ralph_dir: &Path) -> Self {
         self.elsewhere_with(root, ralph_dir, run_dir(root, ralph_dir))
     }
 
-    /// The same with a run dir that is known: finding it means to look up every link on the way there.
+    /// [`elsewhere`](Self::elsewhere) with a known run dir: finding it resolves every link on the way.
     #[must_use]
     pub fn elsewhere_with(&self, root: &Path, ralph_dir: &Path, run_dir: PathBuf) -> Self {
         Self {
@@ -222,7 +223,7 @@ impl Project {
         }
     }
 
-    /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
+    /// Fails unless the project is a git work tree: for verbs whose agents use git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
         match self.repository() {
             Some(found) => found.usable,
@@ -230,7 +231,7 @@ impl Project {
         }
     }
 
-    /// Fails where there is a repository and git could not read it: also for verbs that need none.
+    /// Fails if there is a repository that git could not read: also for verbs that need none.
     pub fn require_readable_git(&self) -> Result<(), ProjectError> {
         match self.repository().map(|found| found.usable) {
             Some(Err(error @ ProjectError::Unreadable { .. })) => Err(error),
@@ -242,7 +243,7 @@ impl Project {
         Repository::around(&self.root).filter(|found| found.root == self.root)
     }
 
-    /// Creates the ralph dir where it is missing and makes sure that it can be written in.
+    /// Creates the ralph dir if it is missing, and checks that it is writable.
     pub fn create_ralph_dir(&self) -> Result<(), ProjectError> {
         self.require_room()?;
         let path = &self.ralph_dir;
@@ -256,8 +257,8 @@ impl Project {
         made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// Fails where the run dir of a work tree, or one of the folders in which loops have theirs, is a symbolic link, as it may be
-    /// committed: what it leads to is another user's, or the project's own.
+    /// Fails if the run dir of a work tree, or one of the parent folders of run dirs, is a symbolic link, which may
+    /// be committed: its target may belong to another user, or to the project.
     pub fn require_no_link(&self) -> Result<(), ProjectError> {
         let folders = [self.run_dir.clone(), self.runs(), self.runs_of_branches()];
         match folders.into_iter().find(|folder| folder.is_symlink()) {
@@ -266,7 +267,7 @@ impl Project {
         }
     }
 
-    /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
+    /// Creates the run dir if it is missing, and checks that it is writable.
     pub fn create_run_dir(&self) -> Result<(), ProjectError> {
         self.create_ralph_dir()?;
         self.require_no_link()?;
@@ -274,8 +275,7 @@ impl Project {
         require_writable(&self.run_dir).map_err(Self::unwritable(&self.run_dir))
     }
 
-    /// Makes the folder of the run-time files again where it was removed, but not what is above it: a project that is gone
-    /// stays gone.
+    /// Creates the run dir again after it was removed, but not its parents: a removed project is not restored.
     pub fn restore_run_dir(&self) -> Result<(), ProjectError> {
         let path = &self.run_dir;
         let is_missing = path.symlink_metadata().is_err();
@@ -283,7 +283,7 @@ impl Project {
         made.and_then(|()| own::make_folder(path)).map_err(Self::unwritable(path))
     }
 
-    /// Puts a marked run dir in its place; one without the mark would be taken for a ralph dir, and hide the real one.
+    /// Moves a marked run dir into place; without the mark it would be taken for a ralph dir, and hide the real one.
     fn place_run_dir(&self) -> io::Result<()> {
         let mut builder = tempfile::Builder::new();
         let folder = builder.prefix(".ralph.").permissions(Permissions::from_mode(0o700));
@@ -305,7 +305,7 @@ impl Project {
         self.run_dir != resolve(&self.ralph_dir)
     }
 
-    /// Fails when a file stands where the ralph dir, the run dir, or a folder above them would have to be.
+    /// Fails if there is a file at the path of the ralph dir, the run dir, or one of their parents.
     pub fn require_room(&self) -> Result<(), ProjectError> {
         match self.run_dir.ancestors().find(|path| path.exists()) {
             Some(path) if !path.is_dir() => Err(ProjectError::RalphDirIsFile { path: path.to_path_buf() }),
@@ -313,8 +313,8 @@ impl Project {
         }
     }
 
-    /// Fails where nothing could be read: something else stands in the place of the ralph dir, or this user may not look into
-    /// it. One that is not there yet holds no records.
+    /// Fails if the ralph dir cannot be read: it is not a folder, or this user has no permission. A missing one has
+    /// no records.
     pub fn require_readable(&self) -> Result<(), ProjectError> {
         self.require_room()?;
         for path in [&self.ralph_dir, &self.run_dir] {
@@ -328,13 +328,13 @@ impl Project {
         Ok(())
     }
 
-    /// The directory ralph was started in, physical.
+    /// The physical directory in which ralph was started.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// The top of the git work tree, else the current directory: the agents' working directory.
+    /// The agents' working directory: the top of the git work tree, else the current directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -346,19 +346,19 @@ impl Project {
         self.repository().is_some_and(|found| found.usable.is_ok())
     }
 
-    /// The folder of what people write for ralph; may not exist yet.
+    /// The folder of the user's files for ralph; may not exist yet.
     #[must_use]
     pub fn ralph_dir(&self) -> &Path {
         &self.ralph_dir
     }
 
-    /// The folder of the run-time files: the ralph dir or a `.ralph` in it; may not exist yet.
+    /// The folder of run-time files: the ralph dir or a `.ralph` in it; may not exist yet.
     #[must_use]
     pub fn run_dir(&self) -> &Path {
         &self.run_dir
     }
 
-    /// Ignore patterns for the run-time files, from the run dir; nothing else that may lie there is among them.
+    /// Ignore patterns for the run-time files, relative to the run dir; they match no other files there.
     #[must_use]
     pub fn run_files(&self) -> Vec<&'static str> {
         let mut files = vec![
@@ -380,13 +380,13 @@ impl Project {
         files
     }
 
-    /// The ralph dir as a prompt names it: relative to the project root (`.ralph`, `.`), absolute when it lies outside.
+    /// The ralph dir for a prompt: relative to the project root (`.ralph`, `.`), or absolute outside of it.
     #[must_use]
     pub fn ralph_home(&self) -> PathBuf {
         self.relative(&self.ralph_dir)
     }
 
-    /// `path` relative to the project root (`.` for the root itself), unchanged when it lies outside.
+    /// `path` relative to the project root (`.` for the root itself), unchanged outside of it.
     #[must_use]
     pub fn relative(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.root) {
@@ -402,13 +402,13 @@ impl Project {
         self.ralph_dir.join("config")
     }
 
-    /// The prompt of a mode, `prompts/MODE.md`; where it is missing a built-in prompt serves.
+    /// The prompt of a mode, `prompts/MODE.md`; without it, the built-in one is used.
     #[must_use]
     pub fn prompt(&self, mode: &str) -> PathBuf {
         self.ralph_dir.join("prompts").join(format!("{mode}.md"))
     }
 
-    /// The prompts that people have written: all in `prompts/`, and `PROMPT….md` at the project root.
+    /// The user's prompts: all in `prompts/`, and `PROMPT….md` at the project root.
     #[must_use]
     pub fn prompts(&self) -> Vec<PathBuf> {
         let files = |folder: &Path| {
@@ -423,7 +423,7 @@ impl Project {
         prompts
     }
 
-    /// The plan that the agents keep, `implementation_plan.md`.
+    /// The plan that the agents maintain, `implementation_plan.md`.
     #[must_use]
     pub fn implementation_plan(&self) -> PathBuf {
         self.ralph_dir.join(PLAN)
@@ -453,7 +453,7 @@ impl Project {
         self.root.join("ralph.toml")
     }
 
-    /// What an older program had in its place, `.ralph.toml`.
+    /// The settings file of an earlier program, `.ralph.toml`.
     #[must_use]
     pub fn older_settings(&self) -> PathBuf {
         self.root.join(".ralph.toml")
@@ -471,53 +471,52 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph/loops"))
     }
 
-    /// The top of the repository that the project root is a linked work tree of.
+    /// The top of the main repository, if the project root is a linked work tree.
     #[must_use]
     pub fn main_root(&self) -> Option<PathBuf> {
         repository::main_of(&self.root)
     }
 
-    /// What this user trusts of projects, `~/.local/state/ralph/trust`; `None` without a home directory.
+    /// The folder of trusted projects, `~/.local/state/ralph/trust`; `None` without a home directory.
     #[must_use]
     pub fn trust(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/trust"))
     }
 
-    /// The key with which this user's ralph seals what it writes into graphs of tasks, and signs requests to loops,
-    /// `~/.local/state/ralph/user.key`; `None` without a home directory.
+    /// The user's key, which seals graphs of tasks and signs requests to loops, `~/.local/state/ralph/user.key`;
+    /// `None` without a home directory.
     #[must_use]
     pub fn user_key(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/user.key"))
     }
 
-    /// What is still to be sent of projects, `~/.local/state/ralph/outbox`; `None` without a home directory.
+    /// The folder of unsent messages, `~/.local/state/ralph/outbox`; `None` without a home directory.
     #[must_use]
     pub fn outboxes(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/outbox"))
     }
 
-    /// The folder of the marks of terminals that `ralph watch` has taken over, `~/.local/state/ralph/watch`; `None` without a
-    /// home directory.
+    /// The folder of terminals used by `ralph watch`, `~/.local/state/ralph/watch`; `None` without a home directory.
     #[must_use]
     pub fn watched_terminals(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join(WATCHED_TERMINALS))
     }
 
-    /// The same for a user with this environment, wherever they are.
+    /// [`watched_terminals`](Self::watched_terminals) for this environment, without a project.
     #[must_use]
     pub fn watched_terminals_of(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         Some(home(env, STATE_HOME.0, STATE_HOME.1)?.join(WATCHED_TERMINALS))
     }
 }
 
-/// A folder of the user's own, by this variable or below their home.
+/// A folder of the user, from this variable or below the home directory.
 fn home(env: &dyn Fn(&str) -> Option<OsString>, xdg: &str, fallback: &str) -> Option<PathBuf> {
-    // The XDG rules: a relative path in these variables is to be ignored.
+    // The XDG rules: a relative path in these variables is ignored.
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(fallback)))
 }
 
-/// The ralph dir where neither flag nor environment names one.
+/// The ralph dir if neither flag nor environment names one.
 fn default_ralph_dir(root: &Path, exe: Option<&Path>) -> PathBuf {
     let vendored = exe.and_then(|exe| resolve(exe).parent().map(Path::to_path_buf));
     if let Some(dir) = vendored.filter(|dir| has_config(dir) || has_prompt(dir)) {
@@ -540,15 +539,15 @@ fn has_prompt(dir: &Path) -> bool {
     ["plan.md", "build.md"].iter().any(|name| dir.join("prompts").join(name).is_file())
 }
 
-/// Where the run-time files of a ralph dir lie. It depends on that folder alone and not on how it was named, so that all
-/// who mean it meet at the same lock.
+/// The run dir of a ralph dir. It depends only on that folder and not on how it was named, so that all processes use
+/// the same lock.
 fn run_dir(root: &Path, ralph_dir: &Path) -> PathBuf {
     let dir = resolve(ralph_dir);
     if is_ours_alone(root, &dir) { dir } else { dir.join(DOT_RALPH) }
 }
 
-/// Whether nothing of the project's own can lie in this folder: it has our name. That the user named it, that a ralph lies
-/// there, or that it is empty today, says nothing about tomorrow.
+/// Whether a folder can only hold ralph's files: it has our name. That the user named it, that ralph has used it, or
+/// that it is empty now, proves nothing about later.
 fn is_ours_alone(root: &Path, dir: &Path) -> bool {
     !root.starts_with(dir) && dir.file_name().is_some_and(|name| name == DOT_RALPH)
 }
@@ -557,7 +556,7 @@ fn require_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
-/// The real path of something that may not exist yet: symlinks and `..` resolved as far as it does exist.
+/// The real path of a path that may not exist yet: resolves symlinks and `..` as far as it exists.
 fn resolve(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => resolve(parent).join(name),

@@ -1,22 +1,22 @@
-//! Threads are started here, so that a machine without room for one more is told as an error and not as a panic.
+//! Starts threads, and returns an error instead of a panic if the system has no resources for another one.
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-/// Starts a thread of its own for `work`.
+/// Starts a thread for `work`.
 ///
 /// # Errors
-/// When the system has no room for it: the limit of processes, or memory.
+/// If the system lacks resources for it: the limit of processes, or memory.
 pub(crate) fn start<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().spawn(work).map_err(|error| told(&error))
 }
 
-/// The same within a scope.
+/// Starts a thread for `work` within a scope.
 ///
 /// # Errors
-/// The same.
+/// As for [`start`].
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -2,7 +2,7 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use ralph::agent::preset::preset;
+use ralph::presets::preset;
 use ralph::reply::Reply;
 use ralph::reply::decode::Decoder;
 use ralph::reply::filter::JqProgram;

@@ -44,7 +44,7 @@ class Project:
         # Not all that was written is there, of these runs and of the state.
         self.lost_power, self.runs_cut_off = False, set()
         # The loop before the last one was not resumed, and nothing of it counts for the last one.
-        self.began_anew = False
+        self.began_again = False
         self.root, self.home = folder / "project", folder / "home"
         for path in [self.root, self.home, folder / "bin"]:
             path.mkdir(parents=True)

@@ -26,7 +26,7 @@ class Scenario:
         if code == 0:
             return
         if "no loop" in text:
-            self.begin_anew(project)
+            self.begin_again(project)
         elif "not written by you" in text:
             # The user's folder could not name it; the message says this.
             project.good(self.command + " --resume")
@@ -34,9 +34,9 @@ class Scenario:
             need("come to its end (limit)" in text or "come to its end (done)" in text,
                  f"'ralph resume {self.loop}' ended with {code}:", text[-1500:])
 
-    def begin_anew(self, project):
+    def begin_again(self, project):
         """What a person would do where the loop before is forgotten, or is not to be resumed."""
-        project.began_anew = True
+        project.began_again = True
         project.good(self.command)
 
     def check(self, project, before):
@@ -106,12 +106,12 @@ else echo "do $id" >> "$HOME/calls"; once "$id"; say "It is done.\n<task-done>$i
 
 
 class TasksAgain(Tasks):
-    """The same, where the command is typed again instead: that is a loop of its own."""
+    """Like that, but with the command typed again: that is a loop of its own."""
 
     name = "tasks-again"
 
     def next_start(self, project):
-        self.begin_anew(project)
+        self.begin_again(project)
 
 
 class Branches(Scenario):
@@ -170,8 +170,8 @@ class Worker(Scenario):
         project.agent("printf '❯ '; read -r line; echo \"$line\" >> \"$HOME/calls\"\nprintf '● Working.\\n❯ \\n'; sleep 0.2; exit 0\n",
                       "#!/usr/bin/env bash\n")
 
-    def begin_anew(self, project):
-        project.began_anew = True
+    def begin_again(self, project):
+        project.began_again = True
         code, text = project.ralph(self.command)
         # Its agent may work on without the loop.
         if code != 0 and "exists already" in text:
@@ -181,10 +181,10 @@ class Worker(Scenario):
         log = (project.home / ".local/state/ralph/loops/w/iterations.log").read_text(errors="replace")
         given = len(project.calls())
         if project.lost_power or project.fault == "clean":
-            # What nobody knows of any more is done again.
+            # Work without any record is done again.
             need(given >= 2, f"the prompt was given {given} times:", log)
         else:
-            # Without its wrapper, nobody knows how an agent has ended: that iteration has failed, and may have had no prompt.
+            # Without its wrapper, it is unknown how an agent has ended: that iteration has failed, and may have had no prompt.
             ended, least = (r"\[(END|FAIL)\] iteration {} exit=", 1) if project.fault == "wrapper" else (r"\[END\] iteration {} exit=0 ", 2)
             for iteration in [1, 2]:
                 need(len(re.findall(ended.format(iteration), log)) == 1, f"ends of iteration {iteration}:", log)
@@ -229,7 +229,7 @@ def assert_books(project, states):
     need(len({state["name"] for state in states}) == len(states), "states:", states)
     runs = Run.all_of(project)
     for state in states:
-        own = [run for run in runs if run.loop == state["name"] and (not project.began_anew or run.name == state["run"])]
+        own = [run for run in runs if run.loop == state["name"] and (not project.began_again or run.name == state["run"])]
         assert_numbers(project, [event for run in own for event in run.ended])
         cost, known = own[-1].cost if own else 0, state["cost_usd"] or 0
         told = sum(run.grown for run in own)

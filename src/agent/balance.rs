@@ -13,7 +13,7 @@ const BOUNDS: Bounds = Bounds { limit: Duration::from_secs(10), room: 64 * 1024,
 
 /// How to ask for a balance.
 #[derive(Debug, Clone)]
-pub struct BalanceQuery {
+pub(super) struct BalanceQuery {
     /// A shell that runs the usage command through the usage parser.
     launch: Launch,
 }
@@ -22,7 +22,7 @@ impl BalanceQuery {
     /// `command` prints something, `parser` finds the number of dollars in it; both are for `sh`. The rest comes
     /// from the agent's own `launch`.
     #[must_use]
-    pub fn new(command: &str, parser: &str, launch: &Launch) -> Self {
+    pub(super) fn new(command: &str, parser: &str, launch: &Launch) -> Self {
         let pipeline = format!("{{ {command}\n}} | {{ {parser}\n}}");
         Self { launch: launch.shell(pipeline) }
     }

@@ -20,7 +20,7 @@ use crate::process::pump::pump;
 use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::child;
 use crate::reply::decode::Elsewhere;
-use crate::reply::lines::{Line, Lines};
+use crate::reply::lines::{Lines, StreamLine};
 use crate::reply::show::Show;
 use crate::threads;
 
@@ -171,9 +171,9 @@ impl Display {
     }
 
     /// `false` when the display is lost.
-    fn show_line(&self, filter: &mut Elsewhere, line: Line<'_>, join: bool) -> bool {
+    fn show_line(&self, filter: &mut Elsewhere, line: StreamLine<'_>, join: bool) -> bool {
         // Only whole JSON objects concern the filter; the rest is counted elsewhere.
-        let Line::Whole(line @ [b'{', ..]) = line else { return true };
+        let StreamLine::Whole(line @ [b'{', ..]) = line else { return true };
         match filter(line) {
             Ok(outputs) => outputs.into_iter().all(|text| {
                 let weight = text.len();

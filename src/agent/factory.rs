@@ -1,19 +1,15 @@
 //! Makes the agent that a piece of work asks for.
 
-use std::ffi::OsString;
-
-use super::balance::BalanceQuery;
-use super::command::{program, resolve};
-use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
-use super::preset::{self, Unable, Wishes};
-use super::readers::ReaderPlan;
-use super::{Timeouts, cannot_start, tell_total};
+use super::readers::Reading;
+use super::spec::AgentSpec;
+use super::{cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
+use crate::presets::{Unable, Wishes};
 use crate::process::launch::Launch;
 
 /// How many agents are kept ready besides the one that the loop was started with.
@@ -33,70 +29,50 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// For a loop that was started with `own`. `reports_cost`: what it costs can be known.
+    /// For a loop that was started with `own`.
     #[must_use]
-    pub fn new(own: PipeAgent, reports_cost: bool) -> Self {
-        Self { own, wishes: Wishes::default(), made: Vec::new(), cost_is_known: reports_cost }
+    pub fn new(own: PipeAgent) -> Self {
+        let cost_is_known = own.reports_cost();
+        Self { own, wishes: Wishes::default(), made: Vec::new(), cost_is_known }
     }
 
-    /// For a loop whose agents are command lines; `launch` says where and with what environment they run, `wishes` what is
-    /// wanted of each.
-    ///
-    /// # Errors
-    /// When a filter of the agent's preset does not compile, or it has no way for a wish.
-    pub fn of_command(
-        command: &CommandLine,
-        wishes: Wishes,
-        launch: Launch,
-        ours: Vec<OsString>,
-        timeouts: Timeouts,
-    ) -> Result<Self, End> {
-        let unread = PipeAgent {
-            name: String::new(),
-            preset: preset::unknown(),
-            launch,
-            readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
-            display: DisplayRoute::Raw,
-            wishes: Wishes::default(),
-            read_only: false,
-            ours,
-            balance: None,
-            timeouts,
-            has_told_unread: false,
-        };
-        let own = of_command(command, &wishes, unread)?;
-        let how = How { command: Some(command.clone()), ..How::default() };
-        let reports_cost = own.preset.reports_cost;
-        Ok(Self { wishes, made: vec![(how, own.clone())], ..Self::new(own, reports_cost) })
+    /// For a loop whose work names command lines, `command` first, which `own` is; `wishes`: what is wanted of each.
+    #[must_use]
+    pub fn of_command(command: CommandLine, wishes: Wishes, own: PipeAgent) -> Self {
+        let how = How { command: Some(command), ..How::default() };
+        Self { wishes, made: vec![(how, own.clone())], ..Self::new(own) }
     }
 
     /// What to call the agent that the loop was started with.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.own.name
+        &self.own.spec.name
     }
 
     /// How and where the agent that the loop was started with is started.
     #[must_use]
-    pub fn launch(&self) -> &Launch {
-        &self.own.launch
+    pub fn launch(&self) -> Launch {
+        self.own.launch()
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
         let mut agent = match &how.command {
-            Some(command) => of_command(command, &self.wishes, self.own.clone())?,
+            Some(command) => {
+                let spec = granted(AgentSpec::of_command(command), &self.wishes)?;
+                let reading = Reading::of(spec.preset).map_err(cannot_start)?;
+                PipeAgent::new(spec, reading, self.own.ground.clone())
+            }
             None => self.own.clone(),
         };
-        let preset = agent.preset;
         // What the work wants comes before what its user wants of every agent.
-        let wishes = Wishes { model: how.model.clone(), effort: None };
-        grant(&mut agent, &wishes)?;
+        agent.spec = granted(agent.spec, &Wishes { model: how.model.clone(), effort: None })?;
         agent.read_only = how.read_only;
         if how.read_only {
-            let read_only = preset.read_only.as_ref();
-            let read_only = read_only.ok_or_else(|| unable(&agent.name, Unable::READ_ONLY))?;
-            agent.launch.args = preset.with_read_only(std::mem::take(&mut agent.launch.args), read_only);
-            agent.launch.env.extend(read_only.env.iter().map(|(name, value)| (name.into(), value.into())));
+            let read_only = agent.spec.preset.read_only.as_ref();
+            let read_only = read_only.ok_or_else(|| unable(&agent.spec.name, Unable::READ_ONLY))?;
+            agent.spec = agent.spec.with_read_only(read_only);
+            let env = read_only.env.iter().map(|(name, value)| (name.into(), value.into()));
+            agent.ground.launch.env.extend(env);
         }
         Ok(agent)
     }
@@ -123,7 +99,7 @@ impl Factory {
     /// Tells when what the agents cost is known no more.
     fn note_cost(&mut self, how: &How, context: &mut Context<'_>) -> Result<(), End> {
         let Some(command) = &how.command else { return Ok(()) };
-        let reports_cost = resolve(command).0.reports_cost;
+        let reports_cost = AgentSpec::of_command(command).preset.reports_cost;
         if std::mem::replace(&mut self.cost_is_known, reports_cost) && !reports_cost {
             let name = command.name();
             context.notice(&format!(
@@ -141,36 +117,16 @@ impl Agent for Factory {
 
     fn change(&mut self, change: &Change) -> bool {
         for agent in self.made.iter_mut().map(|(_, agent)| agent).chain([&mut self.own]) {
-            tell_total(&mut agent.launch, change);
+            tell_total(&mut agent.ground.launch, change);
         }
         false
     }
 }
 
-/// The agent that `command` starts; where and how long it runs is as with `agent`.
-fn of_command(command: &CommandLine, wishes: &Wishes, mut agent: PipeAgent) -> Result<PipeAgent, End> {
-    let (preset, args) = resolve(command);
-    agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
-    command.name().clone_into(&mut agent.name);
-    agent.preset = preset;
-    agent.has_told_unread = false;
-    agent.launch.program = program(command).into();
-    agent.launch.args = args.into_iter().map(Into::into).collect();
-    agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
-    let asks = !preset.usage_cmd.is_empty();
-    agent.balance = asks.then(|| BalanceQuery::new(preset.usage_cmd, preset.usage_parser, &agent.launch));
-    grant(&mut agent, wishes)?;
-    Ok(agent)
-}
-
-/// Puts the options for what is wanted of an agent into its command line.
-fn grant(agent: &mut PipeAgent, wishes: &Wishes) -> Result<(), End> {
-    let args = agent.preset.with_wishes(std::mem::take(&mut agent.launch.args), wishes);
-    agent.launch.args = args.map_err(|why| unable(&agent.name, why))?;
-    if let Some(model) = &wishes.model {
-        agent.wishes.model = Some(model.clone());
-    }
-    Ok(())
+/// The agent with the options for what is wanted of it.
+fn granted(spec: AgentSpec, wishes: &Wishes) -> Result<AgentSpec, End> {
+    let name = spec.name.clone();
+    spec.with_wishes(wishes).map_err(|why| unable(&name, why))
 }
 
 fn unable(agent: &str, what: Unable) -> End {

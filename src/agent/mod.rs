@@ -1,13 +1,12 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 //!
-//! [`factory`] makes the agent that a piece of work asks for, by its [`preset`]. [`pipe`] is the way to those that talk over
+//! [`spec`] is an agent as it is started; [`factory`] makes the one that a piece of work asks for. [`pipe`] is the way to those that talk over
 //! their stdin and stdout: a codec takes what they say apart, one thread watches them, and what they left is judged when they
 //! have ended.
 
 pub mod acp;
 mod balance;
 mod codec;
-pub mod command;
 mod display;
 mod ended;
 pub mod factory;
@@ -15,8 +14,8 @@ mod handshake;
 mod message;
 pub mod pane;
 pub mod pipe;
-pub mod preset;
 mod readers;
+pub mod spec;
 mod threads;
 mod tools;
 mod vital_signs;
@@ -31,11 +30,10 @@ use crate::engine::stop::Change;
 use crate::git;
 use crate::process::launch::Launch;
 
-use preset::{GitConfig, Preset};
+use crate::presets::{GitConfig, Preset};
 
-pub use balance::BalanceQuery;
 pub use display::DisplayRoute;
-pub use readers::ReaderPlan;
+pub use readers::{ReaderPlan, Reading};
 
 /// The variable that tells an agent how many iterations there may be; 0 for no limit.
 pub const TOTAL: &str = "RALPH_TOTAL";

@@ -12,8 +12,8 @@ use super::codec::Codec;
 use super::display::DisplayRoute;
 use super::ended::Judging;
 use super::message::Message;
-use super::preset::{Preset, Protocol, Wishes};
-use super::readers::ReaderPlan;
+use super::readers::Reading;
+use super::spec::AgentSpec;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use super::{Timeouts, add_variables, cannot_start};
@@ -23,6 +23,7 @@ use crate::engine::fact::Fact;
 use crate::engine::inbox::Port;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Balance, Report};
+use crate::presets::Protocol;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
@@ -34,36 +35,35 @@ use crate::text::line::shell_words;
 /// From this share of its context on, in percents, a model is likely to forget or to fail.
 const FULL: u64 = 80;
 
+/// Where and how long an agent works.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    /// Folder, environment and ladder; the program is the agent's.
+    pub launch: Launch,
+    /// The paths of files of ours, which it gets none of; one that ends with `*` is how some begin.
+    pub ours: Vec<OsString>,
+    /// How long an attempt may go on.
+    pub timeouts: Timeouts,
+}
+
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
 pub struct PipeAgent {
-    /// What to call it.
-    pub name: String,
-    /// What is known about agents of its kind.
-    pub preset: &'static Preset,
-    /// How it is started.
-    pub launch: Launch,
-    /// What is wanted of its session, where it has one.
-    pub wishes: Wishes,
+    /// What it is.
+    pub(super) spec: AgentSpec,
+    /// Where it works.
+    pub(super) ground: Ground,
     /// It may change nothing.
-    pub read_only: bool,
-    /// The paths of files of ours, which it gets none of; one that ends with `*` is how some begin.
-    pub ours: Vec<OsString>,
-    /// Who reads its stream.
-    pub readers: ReaderPlan,
-    /// Who renders it for the live display.
-    pub display: DisplayRoute,
-    /// How its account's balance is asked for.
-    pub balance: Option<BalanceQuery>,
-    /// How long an attempt may go on.
-    pub timeouts: Timeouts,
+    pub(super) read_only: bool,
+    reading: Reading,
+    balance: Option<BalanceQuery>,
     /// The notice that its text is not read has been shown.
-    pub has_told_unread: bool,
+    has_told_unread: bool,
 }
 
 impl Agent for PipeAgent {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
-        if let Some(why) = self.preset.longest_prompt.and_then(|limit| limit.refuses(attempt.prompt)) {
+        if let Some(why) = self.spec.preset.longest_prompt.and_then(|limit| limit.refuses(attempt.prompt)) {
             return Ok(self.refusal(&why));
         }
         let before = self.ask_balance(context)?;
@@ -72,9 +72,9 @@ impl Agent for PipeAgent {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
             report.balance = Some(Balance { left, spent });
         }
-        if !self.has_told_unread && !self.readers.reads_text() && is_unread(&report.text) {
+        if !self.has_told_unread && !self.reading.readers.reads_text() && is_unread(&report.text) {
             self.has_told_unread = true;
-            let name = &self.name;
+            let name = &self.spec.name;
             context.notice(&format!(
                 "ralph does not know the output format of '{name}', so that COMPLETE and other markers in it never count: \
                  set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line if it speaks the Agent Client Protocol \
@@ -82,7 +82,7 @@ impl Agent for PipeAgent {
             ))?;
         }
         if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
-            let name = &self.name;
+            let name = &self.spec.name;
             context.notice(&format!(
                 "the context of {name}'s model is nearly full: {used}; smaller tasks leave it more room"
             ))?;
@@ -92,12 +92,37 @@ impl Agent for PipeAgent {
 }
 
 impl PipeAgent {
+    /// An agent that is read like this, at work there.
+    #[must_use]
+    pub fn new(spec: AgentSpec, mut reading: Reading, ground: Ground) -> Self {
+        if let DisplayRoute::Shell(shell) = &mut reading.display {
+            let Launch { env, mark, ladder, .. } = ground.launch.clone();
+            *shell = Launch { env, mark, ladder, ..shell.clone() };
+        }
+        let query = |(command, parser): &(String, String)| BalanceQuery::new(command, parser, &ground.launch);
+        let balance = reading.balance.as_ref().map(query);
+        Self { spec, ground, read_only: false, reading, balance, has_told_unread: false }
+    }
+
+    /// How and where it is started.
+    #[must_use]
+    pub fn launch(&self) -> Launch {
+        let (program, args) = (self.spec.executable(), self.spec.args.clone());
+        Launch { program, args, ..self.ground.launch.clone() }
+    }
+
+    /// What it costs can be known.
+    #[must_use]
+    pub fn reports_cost(&self) -> bool {
+        self.reading.reports_cost
+    }
+
     /// What comes of a prompt that is too long; the same one would be too long again.
     fn refusal(&self, why: &str) -> Report {
         let failure = Failure {
             kind: Kind::PromptTooLong,
             class: Class::Context,
-            message: format!("{} {why}", self.name),
+            message: format!("{} {why}", self.spec.name),
             reset_at: None,
         };
         let report = Report::given_up(AttemptStatus::AgentFailure, Duration::ZERO);
@@ -110,15 +135,15 @@ impl PipeAgent {
 
     /// How it is talked to.
     fn codec(&self, launch: &Launch, wanted: &UnixStream, port: &Port<Message>) -> Box<dyn Codec> {
-        match self.preset.protocol {
-            Protocol::Lines => Box::new(Decoder::new(self.readers.filters(wanted))),
+        match self.spec.preset.protocol {
+            Protocol::Lines => Box::new(Decoder::new(self.reading.readers.filters(wanted))),
             Protocol::Acp => {
                 let wanted = Wanted {
-                    model: self.wishes.model.clone(),
+                    model: self.spec.model.clone(),
                     read_only: self.read_only,
-                    reads_itself: self.preset.reads_itself,
+                    reads_itself: self.spec.preset.reads_itself,
                 };
-                let grounds = Grounds { launch: launch.clone(), ours: self.ours.clone() };
+                let grounds = Grounds { launch: launch.clone(), ours: self.ground.ours.clone() };
                 Box::new(AcpCodec::new(wanted, &grounds, Some(port.clone())))
             }
         }
@@ -126,19 +151,19 @@ impl PipeAgent {
 
     /// How long it may go on. A session is closed when it is over, and an agent that stays then never leaves by itself.
     fn timeouts(&self) -> Timeouts {
-        let usual = self.timeouts;
-        match self.preset.protocol {
+        let usual = self.ground.timeouts;
+        match self.spec.preset.protocol {
             Protocol::Lines => usual,
             Protocol::Acp => Timeouts { grace: usual.grace.min(acp::LEAVE), ..usual },
         }
     }
 
     fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
-        let mut launch = self.launch.clone();
-        add_variables(self.preset, &mut launch);
+        let mut launch = self.launch();
+        add_variables(self.spec.preset, &mut launch);
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
         // Where none is wanted, that of a loop around us is not ours to hand on.
-        let model = self.wishes.model.clone().unwrap_or_default();
+        let model = self.spec.model.clone().unwrap_or_default();
         launch.env.push(("RALPH_MODEL".into(), model.into()));
 
         let command = shell_words(launch.command_line());
@@ -149,15 +174,15 @@ impl PipeAgent {
         let serve = || {
             let (patience, wanted) = Hold::new()?;
             let codec = self.codec(&launch, &wanted, &port);
-            let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
-            let is_unread = !self.readers.reads_text();
+            let served = serve(pipes, attempt.prompt, codec, &self.reading.display, &wanted, &port)?;
+            let is_unread = !self.reading.readers.reads_text();
             Ok(Served { patience: Some(patience), is_unread, ..served })
         };
         let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
         drop(port);
 
         let clocks = Clocks {
-            tool_calls: self.readers.tool_calls,
+            tool_calls: self.reading.readers.tool_calls,
             timeouts: self.timeouts(),
             loop_over: attempt.deadline,
         };
@@ -166,12 +191,12 @@ impl PipeAgent {
         let traces = watch.finish();
         watched?;
         let judging = Judging {
-            agent: &self.name,
-            readers: self.readers.in_force(),
-            has_final: self.readers.has_final,
-            asides: self.readers.asides,
-            exits_when_told: self.preset.protocol == Protocol::Acp,
-            login: self.preset.login,
+            agent: &self.spec.name,
+            readers: self.reading.readers.in_force(),
+            has_final: self.reading.readers.has_final,
+            asides: self.reading.readers.asides,
+            exits_when_told: self.spec.preset.protocol == Protocol::Acp,
+            login: self.spec.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))
     }

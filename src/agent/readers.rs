@@ -2,7 +2,8 @@
 
 use std::os::unix::net::UnixStream;
 
-use crate::agent::preset::{Compiled, Preset, ToolCalls};
+use super::display::DisplayRoute;
+use crate::presets::{Compiled, Preset, ToolCalls};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;
@@ -28,6 +29,33 @@ pub struct ReaderPlan {
     pub has_final: bool,
     /// What its exit codes and its stderr mean.
     pub asides: Asides,
+}
+
+/// All that reads an agent, resolved.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// Who reads its stream.
+    pub readers: ReaderPlan,
+    /// Who renders it for the live display.
+    pub display: DisplayRoute,
+    /// Shell command that prints its account's balance, and the pipeline that finds the number of dollars in that.
+    pub balance: Option<(String, String)>,
+    /// What it costs can be known.
+    pub reports_cost: bool,
+}
+
+impl Reading {
+    /// By the preset alone.
+    pub fn of(preset: &Preset) -> Result<Self, CompileError> {
+        let readers = ReaderPlan::of(preset)?;
+        let asks = !preset.usage_cmd.is_empty();
+        Ok(Self {
+            display: if readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw },
+            readers,
+            balance: asks.then(|| (preset.usage_cmd.to_owned(), preset.usage_parser.to_owned())),
+            reports_cost: preset.reports_cost,
+        })
+    }
 }
 
 impl ReaderPlan {

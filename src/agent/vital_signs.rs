@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::ended::Traces;
-use super::preset::ToolCalls;
 use super::tools::Tools;
 use crate::git;
+use crate::presets::ToolCalls;
 use crate::process::tree;
 
 /// Tools that use more than this share of a core are at work.

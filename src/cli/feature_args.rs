@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::setting_flags::defaults_of;
 use super::{GraphArgs, LoopFlags, help};
-use crate::settings::Verb;
 
 /// The verbs of `feature`.
 #[derive(Debug, Subcommand)]
@@ -15,16 +13,16 @@ pub enum FeatureVerb {
     #[command(after_help = "Example:\n  ralph feature add export --spec specs/export.md")]
     Add(FeatureAddArgs),
     /// Have an agent write the spec of a feature, with you or from a brief
-    #[command(after_help = help::FEATURE_SPEC_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    #[command(after_help = help::FEATURE_SPEC_EXAMPLES)]
     Spec(FeatureWriteArgs),
     /// Have an agent write the plan of a feature from its spec
-    #[command(after_help = "Example:\n  ralph feature plan export", mut_args(defaults_of(Verb::Feature)))]
+    #[command(after_help = "Example:\n  ralph feature plan export")]
     Plan(FeatureWriteArgs),
     /// Have an agent cut the plan of a feature into tasks
-    #[command(after_help = help::FEATURE_BUILD_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    #[command(after_help = help::FEATURE_BUILD_EXAMPLES)]
     Build(FeatureWriteArgs),
     /// Spec, plan and tasks of a feature in turn; what is there already is kept
-    #[command(after_help = help::FEATURE_CREATE_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    #[command(after_help = help::FEATURE_CREATE_EXAMPLES)]
     Create(FeatureWriteArgs),
     /// List all features, and where they stand
     #[command(after_help = "Example:\n  ralph feature list --json | jq -r '.[].name'")]

@@ -217,6 +217,7 @@ A plan that cannot be built goes back to the agent with the reason. A planning t
 pub(super) const LOOP_BUILD_EXAMPLES: &str = "\
 Examples:
   ralph loop build                   All branches at once, at most 8
+  ralph loop build fix-a docs        Only these two, and what they start from
   ralph loop build --sequential      One after the other
   ralph loop build -m 5 --jobs 3     At most 5 iterations of each, three at once
   ralph loop build --dry-run         Only read the plan, and show what would be built

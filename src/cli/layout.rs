@@ -150,8 +150,6 @@ fn put_terms(terms: &[(String, String)], width: usize, lines: &mut Vec<String>) 
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
     use crate::cli::Cli;
 
@@ -163,7 +161,7 @@ mod tests {
             command.get_subcommands_mut().for_each(|verb| collect(verb, &name, helps));
         }
         let mut helps = Vec::new();
-        let mut root = within(Cli::command(), "ralph", width);
+        let mut root = within(Cli::documented(), "ralph", width);
         root.build();
         collect(&mut root, "", &mut helps);
         assert!(helps.len() > 40, "{}", helps.len());

@@ -33,6 +33,9 @@ pub struct LoopFlags {
     /// The same for a budget: `--resume-with=FLAG=VALUE`
     #[arg(long, value_name = "FLAG=VALUE", hide = true)]
     pub resume_with: Vec<String>,
+    /// Only this branch, and those that it starts from
+    #[arg(long, value_name = "BRANCH", hide = true)]
+    pub resume_only: Option<String>,
     /// Go on although an agent has changed files of settings: `ralph resume` puts it here
     #[arg(long, hide = true)]
     pub accept_config: bool,

@@ -6,7 +6,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::layout::laid_out;
+use super::setting_flags::defaults_of;
 use super::{Cli, Command, user_args};
+use crate::settings::Verb;
 
 impl Cli {
     /// Reads the command line. Options and the number may also stand in front of the verb.
@@ -37,10 +39,17 @@ impl Cli {
             }
             return Self::of_words(&mut definition, &argv);
         }
-        if Self::lacks_only_a_verb(&mut definition, &argv) {
-            return Err(missing_verb());
-        }
-        Self::of_words(&mut definition, &argv)
+        Self::of_words(&mut definition, &argv).map_err(|error| {
+            let is_all = error.use_stderr() && Self::lacks_only_a_verb(&mut definition, &argv);
+            if is_all { missing_verb(&mut definition) } else { error }
+        })
+    }
+
+    /// The definition with all that help says. What holds without a flag depends on the verb, and takes as long to
+    /// find out as all the rest.
+    #[must_use]
+    pub fn documented() -> clap::Command {
+        with_defaults(Self::command(), "")
     }
 
     /// What `ralph -h` prints, in colour.
@@ -49,14 +58,13 @@ impl Cli {
         laid_out(Self::command()).render_help().ansi().to_string()
     }
 
-    /// Reads a command line as clap does, with help that fits the terminal; that is laid out only where it is wanted.
+    /// Reads a command line as clap does, with help that fits the terminal; that is made only where it is wanted.
     fn of_words(definition: &mut clap::Command, argv: &[OsString]) -> Result<Self, clap::Error> {
         match Self::matched(definition, argv) {
-            Err(error) if error.kind() != ErrorKind::DisplayVersion => {
-                let mut definition = laid_out(Self::command());
-                Self::matched(&mut definition, argv).map_err(|error| with_usage(error, &mut definition, argv))
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+                Self::matched(&mut laid_out(Self::documented()), argv)
             }
-            read => read,
+            read => read.map_err(|error| with_usage(error, definition, argv)),
         }
     }
 
@@ -137,16 +145,35 @@ fn with_usage(mut error: clap::Error, definition: &mut clap::Command, argv: &[Os
 }
 
 /// clap's own error for a command that only has verbs.
-fn missing_verb() -> clap::Error {
-    let error = Cli::matched(&mut Cli::command(), &["ralph".into()]).err();
-    error.unwrap_or_else(|| Cli::command().error(ErrorKind::MissingSubcommand, "no mode given"))
+fn missing_verb(definition: &mut clap::Command) -> clap::Error {
+    let error = Cli::matched(definition, &["ralph".into()]).err();
+    error.unwrap_or_else(|| definition.error(ErrorKind::MissingSubcommand, "no mode given"))
+}
+
+/// The verbs below a command, their flags with what holds without them.
+fn with_defaults(command: clap::Command, above: &str) -> clap::Command {
+    command.mut_subcommands(|verb| {
+        let words = format!("{above}{}", verb.get_name());
+        let of_loops = match &*words {
+            "feature spec" | "feature plan" | "feature build" | "feature create" | "task create" => {
+                Some(Verb::Feature)
+            }
+            words => Verb::ALL.into_iter().find(|verb| verb.words() == words),
+        };
+        let verb = match of_loops {
+            Some(of_loops) => verb.mut_args(defaults_of(of_loops)),
+            None => verb,
+        };
+        with_defaults(verb, &format!("{words} "))
+    })
 }
 
 /// Where the verb stands: options, their values and the number may stand before it.
 fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
     let is_word = |text: &str| !text.starts_with('-') && text.parse::<i64>().is_err();
-    if argv.get(1)?.to_str().is_some_and(is_word) {
-        return Some(1);
+    let first = argv.iter().skip(1).position(|arg| arg.to_str().is_some_and(is_word))? + 1;
+    if first == 1 {
+        return Some(first);
     }
     let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
     let with_value: Vec<String> = verbs

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::setting_flags::defaults_of;
 use super::{LoopFlags, help};
-use crate::settings::Verb;
 
 /// Which graph is meant, and how its answer is to look.
 #[derive(Debug, Clone, Default, Args)]
@@ -26,7 +24,7 @@ pub enum TaskVerb {
     #[command(after_help = help::TASK_ADD_EXAMPLES)]
     Add(TaskAddArgs),
     /// Have an agent add a task, with you or from a brief
-    #[command(after_help = help::TASK_CREATE_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    #[command(after_help = help::TASK_CREATE_EXAMPLES)]
     Create(TaskCreateArgs),
     /// Show all there is to say about a task
     #[command(after_help = help::TASK_SHOW_EXAMPLES)]

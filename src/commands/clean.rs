@@ -14,7 +14,7 @@ use crate::files::{own, way_to_write};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::registry::Entry;
+use crate::record::registry::LoopEntry;
 use crate::record::state_read::{self, Extent};
 use crate::record::{lock, recorder, requests};
 
@@ -95,7 +95,7 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
 
 /// Whether an entry leads to nothing. A loop that has just begun holds its lock, and has no state yet: so this is looked at
 /// in this order.
-fn is_stale(entry: &Entry, places: &Project) -> bool {
+fn is_stale(entry: &LoopEntry, places: &Project) -> bool {
     let holder = lock::holder(&places.lock()).ok().flatten();
     let is_running = holder.is_some_and(|holder| holder.run_id == entry.run_id);
     !is_running && !places.state().exists()

@@ -12,10 +12,10 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
 use super::output::print;
 use super::{guide, task};
-use crate::agent::preset;
 use crate::cli::{Cli, GraphArgs};
 use crate::graph::{Selection, Store};
 use crate::job::workspace::{find_program, locate};
+use crate::presets;
 use crate::record::lookup::{self, Loop};
 use crate::record::state_read::Extent;
 use crate::text::line::escaped;
@@ -118,7 +118,7 @@ pub(super) fn script(shell: Shell) -> anyhow::Result<u8> {
         // These ask nothing, and know no loops.
         shell => {
             return print(|out| {
-                clap_complete::generate(shell, &mut Cli::command(), NAME, out);
+                clap_complete::generate(shell, &mut Cli::documented(), NAME, out);
                 Ok(())
             });
         }
@@ -169,7 +169,7 @@ fn at_cursor(words: &[OsString], index: usize) -> Vec<OsString> {
 /// What the last word may become, each with what it means behind a tab. Options only where they are asked for, or where
 /// nothing else can stand.
 fn candidates(words: &[OsString], current: &OsStr) -> Vec<String> {
-    let mut definition = with_completers(Cli::command(), &[]);
+    let mut definition = with_completers(Cli::documented(), &[]);
     let found = complete(&mut definition, words.to_vec(), words.len() - 1, None).unwrap_or_default();
     let is_option =
         |candidate: &CompletionCandidate| candidate.get_value().to_string_lossy().starts_with('-');
@@ -220,7 +220,7 @@ fn with_completer(arg: Arg, path: &[&str]) -> Arg {
 }
 
 fn agents(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, preset::known().map(str::to_owned))
+    beginning(word, presets::names().into_iter().map(str::to_owned))
 }
 
 fn files(_: &OsStr) -> Vec<CompletionCandidate> {

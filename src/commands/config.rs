@@ -9,10 +9,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::output;
-use crate::agent::preset::{self, Preset};
 use crate::cli::ConfigArgs;
-use crate::job::agent_choice::Choice;
+use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
+use crate::presets::{self, Preset};
 use crate::settings::{Origin, Resolved, Settings, Verb};
 use crate::text::line::{escaped, joined};
 
@@ -20,16 +20,17 @@ use crate::text::line::{escaped, joined};
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
-    let choice = Choice::of(&settings, &project);
-    let preset = choice.as_ref().ok().map(Choice::preset).or_else(|| preset::preset(&settings.agent_type));
+    let agent = agent_choice::of_settings(&settings, &project);
+    let preset =
+        agent.as_ref().ok().map(|agent| agent.preset).or_else(|| presets::preset(&settings.agent_type));
     super::print(|out| {
         if args.json {
             return write_json(&settings, preset, out);
         }
         let width = output::width();
         table::write(&settings, preset, &|path| project.relative(path), width, out)?;
-        let agent = match &choice {
-            Ok(choice) => format!("The agent is started as: {}", choice.command_line()),
+        let agent = match &agent {
+            Ok(agent) => format!("The agent is started as: {}", agent.command_line()),
             Err(error) => format!("No agent can be started: {}", joined(&format!("{error:#}"), " ")),
         };
         table::write_note(&escaped(&settings.secrets.word(&agent)), width, out)
@@ -39,7 +40,7 @@ pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
 /// What the agent's preset gives where a setting has no value, as one would write it; empty where it gives nothing.
 fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
     // Who gives a command line of their own has said both in it.
-    let has_words = preset::preset(&settings.agent_type).is_some();
+    let has_words = presets::preset(&settings.agent_type).is_some();
     match setting {
         "agent.cli" if has_words => preset.cli.to_owned(),
         "agent.args" if has_words => shlex::try_join(preset.args.iter().copied()).unwrap_or_default(),
@@ -145,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Sources;
+    use crate::settings::table::TABLE;
 
     /// Settings from a config, the environment and a flag; the config's path is returned too.
     fn settings() -> (Settings, String) {
@@ -170,7 +172,7 @@ mod tests {
     fn the_json_has_its_documented_shape() {
         let (settings, path) = settings();
         let mut out = Vec::new();
-        write_json(&settings, preset::preset("codex"), &mut out).unwrap();
+        write_json(&settings, presets::preset("codex"), &mut out).unwrap();
         let rows: Vec<Value> = serde_json::from_slice(&out).unwrap();
         let row = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap();
         assert_eq!(rows.len(), settings.rows().count());
@@ -187,7 +189,7 @@ mod tests {
                 "defaults": null,
                 "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_AGENT_TYPE" },
-                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
+                "doc": TABLE[0].doc,
             })
         );
         let origin = |key: &str| row(key)["origin"].clone();

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::agent::preset::{self, Preset};
 use crate::cli::DoctorArgs;
-use crate::job::agent_choice::Choice;
+use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::notify::DESKTOP_PROGRAM;
+use crate::presets::{self, Preset};
 use crate::project::Project;
 use crate::settings::notify::Target;
 use crate::settings::{GitSettings, Origin, Settings};
@@ -162,13 +162,14 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
 /// `ralph doctor`.
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
-    let choice = Choice::of(&settings, &project);
+    let agent = agent_choice::of_settings(&settings, &project);
+    let known = agent.as_ref();
     let options = DoctorOptions {
-        agent: choice.as_ref().map_or(settings.agent_type.as_str(), Choice::name).to_owned(),
-        program: choice.as_ref().ok().and_then(Choice::program_name),
-        refused: choice.as_ref().err().map(|error| format!("{error:#}")),
-        preset: choice.as_ref().map_or(preset::unknown(), Choice::preset),
-        args: choice.as_ref().map_or_else(|_| Vec::new(), |choice| choice.args().to_vec()),
+        agent: known.map_or(&settings.agent_type, |agent| &agent.name).clone(),
+        program: known.ok().and_then(|agent| agent.program.clone()),
+        refused: known.err().map(|error| format!("{error:#}")),
+        preset: known.map_or(presets::unknown(), |agent| agent.preset),
+        args: known.map_or_else(|_| Vec::new(), |agent| agent.args.clone()),
         started_by: started_by(&settings),
         env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         as_root: rustix::process::geteuid().is_root(),
@@ -178,7 +179,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         timeout: args.timeout.as_deref().map(duration::parse).transpose()?,
         json: args.json,
     };
-    let filters = choice.ok().map(|choice| match choice.compile(&settings, &project) {
+    let filters = known.ok().map(|agent| match agent_choice::reading(agent, &settings, &project) {
         Ok(_) => Finding::ok("filters", "compile"),
         Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
     });

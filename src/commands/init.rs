@@ -3,22 +3,20 @@
 pub(super) mod place;
 mod tools;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::agent::preset;
 use crate::cli::{InitArgs, PlaceArgs};
 use crate::git;
 use crate::job::workspace::{self, find_program};
+use crate::presets::{self, Preset, Protocol};
 use crate::project::Project;
 use crate::text::line::shell_words;
 use crate::text::terminal::message;
+use crate::text::wrap::wrapped;
 use place::{Placed, place};
 use tools::Tools;
-
-/// The agents that are looked for, the one that is chosen first in front.
-pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
 
 const PLAN_PROMPT: &str = include_str!("../../prompts/plan.md");
 const BUILD_PROMPT: &str = include_str!("../../prompts/build.md");
@@ -44,8 +42,7 @@ pub struct InitOptions {
 
 /// Sets the project up and tells on `out` what was done, what was kept and what to do next.
 pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> anyhow::Result<()> {
-    let installed: Vec<&str> =
-        AGENTS.into_iter().filter(|name| find_program(name, &options.search_path).is_some()).collect();
+    let installed = installed(&options.search_path);
     let agent = choose_agent(options.agent.as_deref(), &installed)?;
     project.require_git()?;
     project.create_ralph_dir()?;
@@ -80,6 +77,12 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     Ok(())
 }
 
+/// The agents whose programs are on this `PATH`, the one that is chosen first in front.
+pub(super) fn installed(search_path: &OsStr) -> Vec<&'static str> {
+    let is_there = |preset: &&Preset| find_program(preset.cli, search_path).is_some();
+    presets::headless().filter(is_there).map(|preset| preset.name).collect()
+}
+
 pub(super) fn choose_agent<'a>(
     wanted: Option<&'a str>,
     installed: &[&'a str],
@@ -91,11 +94,13 @@ pub(super) fn choose_agent<'a>(
         anyhow::bail!("agent '{wanted}' is no command line: a quote is not closed");
     }
     let speaks_acp = command.flatten().is_some_and(|words| words.first().is_some_and(|word| word != "acp:"));
-    if speaks_acp || preset::preset(wanted).is_some() {
+    if speaks_acp || presets::preset(wanted).is_some() {
         return Ok(Some(wanted));
     }
-    let known: Vec<&str> = preset::known().collect();
-    anyhow::bail!("unknown agent type, '{wanted}': use one of {}, or acp:COMMAND", known.join(", "))
+    anyhow::bail!(
+        "unknown agent type, '{wanted}': use one of {}, or acp:COMMAND",
+        presets::names().join(", ")
+    )
 }
 
 /// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place
@@ -116,7 +121,20 @@ fn config_text(agent: Option<&str>, tools: &Tools) -> anyhow::Result<String> {
         Some(command) => format!("VALIDATION_COMMAND={}", shlex::try_quote(&command)?),
         None => "# VALIDATION_COMMAND='make test'".to_owned(),
     };
-    Ok(CONFIG.replace("@AGENT@", &choice).replace("@VALIDATION@", &validation))
+    Ok(CONFIG.replace("@AGENTS@", &agents()).replace("@AGENT@", &choice).replace("@VALIDATION@", &validation))
+}
+
+/// What can be chosen, as comments.
+fn agents() -> String {
+    let over_acp = |preset: &&Preset| preset.protocol == Protocol::Acp && !preset.cli.is_empty();
+    let text = format!(
+        "The coding agent: {}, script (built in, for trying things out) or custom; {} or acp:COMMAND for one that speaks the \
+         Agent Client Protocol.",
+        presets::sorted(presets::headless()).join(", "),
+        presets::sorted(presets::all().filter(over_acp)).join(", ")
+    );
+    let lines = wrapped(&text, 126, usize::MAX);
+    lines.iter().map(|line| format!("# {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The rules keep run-time files out of commits; a repository that cannot be written is no reason to stop here.
@@ -152,7 +170,11 @@ fn tell_agent(
         return Ok(());
     }
     let Some(agent) = agent else {
-        writeln!(out, "Agent: none found on PATH ({}).", AGENTS.join(", "))?;
+        writeln!(
+            out,
+            "Agent: none found on PATH ({}).",
+            presets::headless().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+        )?;
         return writeln!(
             out,
             "  Install one and set AGENT_TYPE in {path}; 'ralph demo' shows ralph without one."
@@ -167,7 +189,7 @@ fn tell_agent(
             others.join(", ")
         )?,
     }
-    if let Some(preset) = preset::preset(agent).filter(|preset| !preset.cli.is_empty())
+    if let Some(preset) = presets::preset(agent).filter(|preset| !preset.cli.is_empty())
         && find_program(preset.cli, &options.search_path).is_none()
     {
         let program = preset.cli;
@@ -255,7 +277,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
         agent: args.agent,
         force: args.force,
         validates: settings.validation_command.is_some(),
-        specs_dir: settings.specs_dir.into(),
+        specs_dir: settings.specs_dir.clone().into(),
         search_path: std::env::var_os("PATH").unwrap_or_default(),
     };
     // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.

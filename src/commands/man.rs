@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -16,7 +16,7 @@ const SHARED: &str = "OPTIONS OF MANY VERBS";
 
 /// Writes the page as roff.
 pub(super) fn render(out: &mut Vec<u8>) -> io::Result<()> {
-    let mut root = Cli::command();
+    let mut root = Cli::documented();
     root.build();
     let shared = shared(&root);
     let page = Man::new(root.clone());

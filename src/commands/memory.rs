@@ -11,7 +11,7 @@ use super::task::{answer, look, secrets};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
 use crate::job::workspace::locate_records;
-use crate::memory::journal::Entry;
+use crate::memory::journal::JournalEntry;
 use crate::memory::knowledge::{self, Knowledge};
 use crate::text::line::one_line;
 use crate::text::nearest::nearest;
@@ -42,7 +42,7 @@ pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
 }
 
 /// An attempt, for people.
-fn text(entry: &Entry) -> String {
+fn text(entry: &JournalEntry) -> String {
     let model = entry.model.as_deref().unwrap_or("-");
     let cost = entry.cost_usd.map_or_else(String::new, |cost| format!("  ${cost:.4}"));
     let mut text = format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::output::warn;
 use crate::project::Project;
-use crate::record::registry::{self, Entry};
+use crate::record::registry::{self, LoopEntry};
 
 /// Removes the pointers to all loops with records below a folder that is gone.
 pub(super) fn forget_below(here: &Project, folder: &Path) {
@@ -14,7 +14,10 @@ pub(super) fn forget_below(here: &Project, folder: &Path) {
 }
 
 /// Removes the pointers that are meant, and counts them.
-pub(super) fn forget(here: &Project, is_meant: impl Fn(&Entry, &Project) -> bool) -> anyhow::Result<usize> {
+pub(super) fn forget(
+    here: &Project,
+    is_meant: impl Fn(&LoopEntry, &Project) -> bool,
+) -> anyhow::Result<usize> {
     let Some(folder) = here.registry() else { return Ok(0) };
     let mut count = 0;
     for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry, &entry.places(here))) {

@@ -29,12 +29,17 @@ use crate::view::next_step::shell_word;
 /// What begins so is put behind [`RESUME`], and gives a limit that the rest of the command line does not.
 const RESUME_MORE: &str = "--resume-";
 
+/// Of these the part that names a branch; it holds for one start.
+const ONLY: &str = "--resume-only=";
+
 /// What a loop may use up from here on, where that is another than before.
 #[derive(Debug, Clone, Copy, Default)]
 struct More<'a> {
     iterations: Option<u64>,
     /// Money, tokens and time, by their flags.
     budgets: &'a [(&'static str, &'a str)],
+    /// Of the branches that its command line builds, only this one and those that it starts from.
+    only: Option<&'a str>,
     /// The settings may be others than before, whether the user or an agent has changed them.
     accepts_config: bool,
 }
@@ -44,8 +49,9 @@ impl More<'_> {
     fn words(self) -> Vec<String> {
         let iterations = self.iterations.map(|limit| format!("--resume-limit={limit}"));
         let budgets = self.budgets.iter().map(|(flag, value)| format!("--resume-with={flag}={value}"));
+        let only = self.only.map(|branch| format!("{ONLY}{branch}"));
         let accepts = self.accepts_config.then(|| ACCEPT_CONFIG.to_owned());
-        iterations.into_iter().chain(budgets).chain(accepts).collect()
+        iterations.into_iter().chain(budgets).chain(only).chain(accepts).collect()
     }
 }
 
@@ -53,8 +59,11 @@ impl More<'_> {
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
     let budgets = args.raised.by_flag();
-    let more = More { iterations: limit, budgets: &budgets, accepts_config: args.accept_config };
     let (here, loops) = target::loops(&args.target)?;
+    // Who names a branch means that one alone.
+    let only = loops.iter().find(|found| args.target.name.is_some() && found.project.is_of_branch());
+    let only = only.map(|found| found.name.as_str());
+    let more = More { iterations: limit, budgets: &budgets, only, accepts_config: args.accept_config };
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if let ([found, ..], [(flag, _), ..]) = (&*running, &*budgets) {
         bail!("loop '{}' has not ended: {flag} is for one that has", found.name);
@@ -70,7 +79,8 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let mut cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();
     // Branches that one command line has built are built by it again.
     let mut commands = HashSet::new();
-    cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
+    cut_off
+        .retain(|(_, state)| commands.insert((of_all(&state.argv), &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
         ([(found, state)], _) => {
             let iterations =
@@ -103,6 +113,11 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
             None => bail!("nothing to resume in {}: there is no loop", here.root().display()),
         },
     }
+}
+
+/// A command line, whichever of its branches it was for last.
+fn of_all(argv: &[String]) -> Vec<&String> {
+    argv.iter().filter(|word| !word.starts_with(ONLY)).collect()
 }
 
 /// Why a loop is not started again whose records this user's ralph has not written here.
@@ -267,7 +282,8 @@ fn with_resume(argv: &[String], more: More<'_>) -> Vec<String> {
     let (earlier, rest) = rest.split_at(rest.iter().take_while(|word| word.starts_with(RESUME_MORE)).count());
     let new = more.words();
     let limit_of = |word: &str| word.rsplit_once('=').map(|(limit, _)| limit.to_owned());
-    let still = earlier.iter().filter(|old| new.iter().all(|new| limit_of(new) != limit_of(old)));
+    let earlier = earlier.iter().filter(|old| !old.starts_with(ONLY));
+    let still = earlier.filter(|old| new.iter().all(|new| limit_of(new) != limit_of(old)));
     let is_there = rest.iter().take_while(|word| *word != "--").any(|word| word == RESUME);
     let resume = (!is_there).then(|| RESUME.to_owned());
     let resumed = [program.clone()].into_iter().chain(resume).chain(still.cloned());

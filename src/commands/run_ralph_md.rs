@@ -18,8 +18,9 @@ use crate::engine::outcome::Outcome;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
+use crate::job::agent_choice;
 use crate::job::launch::launch;
-use crate::job::preflight::{Preflight, command_of_call, limits};
+use crate::job::preflight::{Preflight, limits};
 use crate::job::ready::run_id;
 use crate::job::signals::Signals;
 use crate::job::variables::agent_env;
@@ -27,7 +28,6 @@ use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt::front_matter::Document;
 use crate::settings::Verb;
 use crate::source::ralph_md::RalphMd;
-use crate::text::line::shell_words;
 use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
@@ -73,11 +73,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         path,
     };
     if args.dry_run {
-        let (_, agent_args) = command_of_call(&command, settings)?;
-        let program = crate::agent::command::program(&command).into();
-        let words = [&program].into_iter().chain(&agent_args);
+        let agent = agent_choice::of_call(&command, settings)?;
         // On stdout stands the prompt alone.
-        remark(&format!("the agent would be started as: {}", shell_words(words)));
+        remark(&format!("the agent would be started as: {}", agent.command_line()));
         return dry_run(source);
     }
     let mut preflight = Preflight::of_command(call, limit, command)?;
@@ -85,7 +83,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let mut ready = preflight.ready(project, &run, [])?;
+    let mut ready = preflight.ready(project, &run, []);
     ready.logs_into(args.log_dir.as_ref())?;
     ready.name = name;
     ready.run(source, Frame::Lines(RunLines::default()))

@@ -60,7 +60,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if let Scope::Feature(name) = &scope {
         env.push((FEATURE_VARIABLE.into(), name.into()));
     }
-    let mut ready = preflight.ready(project, &run, env)?;
+    let mut ready = preflight.ready(project, &run, env);
     let is_verified = asks || ready.validator.is_some();
     let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
     if let Err(why) = graph_file::key(project) {

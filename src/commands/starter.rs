@@ -6,13 +6,13 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::init::place::{Placed, place};
-use super::init::{AGENTS, choose_agent, quoted};
+use super::init::{choose_agent, installed, quoted};
 use super::output::{remark, say};
 use super::worker::TEMPLATE;
-use crate::agent::command::ACP;
-use crate::agent::preset::{self, Protocol};
+use crate::agent::spec::ACP;
 use crate::cli::InitArgs;
-use crate::job::workspace::{find_program, locate};
+use crate::job::workspace::locate;
+use crate::presets::{self, Protocol};
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
 const RALPH_TOML: &str = include_str!("starter/ralph.toml");
@@ -21,8 +21,7 @@ const RALPH_TOML: &str = include_str!("starter/ralph.toml");
 pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     let project = locate(args.ralph_dir.as_ref())?;
     let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let installed: Vec<&str> =
-        AGENTS.into_iter().filter(|name| find_program(name, &search_path).is_some()).collect();
+    let installed = installed(&search_path);
     let agent = choose_agent(args.agent.as_deref(), &installed)?.unwrap_or("claude");
     let word = quoted(file);
     let (content, next) = match file.file_name().and_then(|name| name.to_str()) {
@@ -76,7 +75,7 @@ fn command_line(agent: &str) -> anyhow::Result<String> {
     if agent.starts_with(ACP) {
         return Ok(agent.to_owned());
     }
-    let Some(preset) = preset::preset(agent).filter(|preset| !preset.cli.is_empty()) else {
+    let Some(preset) = presets::preset(agent).filter(|preset| !preset.cli.is_empty()) else {
         bail!(
             "agent type '{agent}' has no command line of its own: write yours into the line 'agent:' of a RALPH.md"
         );
@@ -112,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_starters_are_valid() {
-        for agent in AGENTS {
+        for agent in presets::headless().map(|preset| preset.name) {
             let text = RALPH_MD.replace("@AGENT@", &command_line(agent).unwrap());
             let document = Document::parse(&text, &[]).unwrap_or_else(|problem| panic!("{agent}: {problem}"));
             assert_eq!(document.agent[0], agent);

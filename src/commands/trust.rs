@@ -8,7 +8,7 @@ use anyhow::{anyhow, bail};
 use super::output::{ask, print};
 use crate::cli::{PlaceArgs, TrustArgs};
 use crate::job::workspace::{Workspace, locate, open_with_secrets};
-use crate::record::trust::{self, Entry, Trusted};
+use crate::record::trust::{self, ProjectSetting, Trusted};
 use crate::settings::notify::host;
 use crate::settings::setting::ValueKind;
 use crate::settings::{OfProject, Origin, Settings};
@@ -36,7 +36,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<u8> {
     let (config, ralph_dir) = (args.config.clone(), args.ralph_dir.clone());
     let place = PlaceArgs { config, ralph_dir, ..PlaceArgs::default() };
     let Workspace { project, settings } = open_with_secrets(&place)?;
-    let wanted: Vec<Entry<'_>> =
+    let wanted: Vec<ProjectSetting<'_>> =
         settings.of_project.iter().map(|one| (one.setting.key, &*one.value)).collect();
     if wanted.is_empty() {
         return say(&format!("{root} has no settings of its own that need trust"));

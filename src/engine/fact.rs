@@ -199,7 +199,11 @@ pub enum Fact<'a> {
         task: TaskAtWork<'a>,
     },
     /// The work is validated.
-    Validating,
+    Validating {
+        /// By the loop so far, with the attempt whose work it is; left out in older lines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<LineSpent>,
+    },
     /// The validation is through.
     Validated {
         /// It succeeded.
@@ -393,7 +397,7 @@ impl Texts for Fact<'_> {
             }
             Self::Recovered { .. }
             | Self::LimitsChanged { .. }
-            | Self::Validating
+            | Self::Validating { .. }
             | Self::Retrying { .. }
             | Self::BackingOff { .. }
             | Self::AttentionOver

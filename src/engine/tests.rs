@@ -149,7 +149,7 @@ fn a_validator_can_book_that_it_begins_before_that_is_told() {
     let order = RefCell::new(Vec::new());
     let inbox = Arc::new(Inbox::default());
     let listen = Box::new(|stamped: &Stamped<'_>| {
-        if let Fact::Validating = stamped.fact {
+        if let Fact::Validating { .. } = stamped.fact {
             order.borrow_mut().push("told");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Whole-file writes that a reader, a crash or a full disk never sees half done.
+//! Writes whole files so that a reader, a crash or a full disk never leaves one half-written.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -6,30 +6,29 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, FileId, fault_of_machine, own, require_file, temporary, theirs};
 
-/// How much of a power cut a write is to survive.
+/// Whether a write has to survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The reader sees the old content or the new one; a power cut may bring the old one back.
+    /// A reader sees the old content or the new one; a power cut may restore the old one.
     Atomic,
-    /// The same, and the new content is on the disk when the call returns (fsync of file and folder).
+    /// Also, the new content is on the disk when the call returns (fsync of file and folder).
     Synced,
 }
 
-/// Replaces a run-time file of ours, and answers which file it is from here on. The folder is made where it is missing,
-/// but not what is above it.
-/// No other user may read it, and nothing but a file is replaced.
+/// Replaces one of our run-time files, and returns the identity of the new one. The folder is created if it is
+/// missing, but not its parents. No other user can read the file, and nothing but a file is replaced.
 pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<FileId, FileError> {
     let replace = || {
         require_file_or_nothing(path)?;
         let folder = folder_of(path);
-        // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
+        // Agents clean up (`git clean -fdx`), which removes ignored folders.
         own::make_folder(folder)?;
         replace(path, content, &Mode::Ours, durability)
     };
     replace().map_err(FileError::at(path))
 }
 
-/// Copies a run-time file of ours to a place where nothing is yet. When this returns, the copy is on the disk.
+/// Copies one of our run-time files to a free path. The copy is on the disk when this returns.
 pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
     let mut old = own::open_to_read(from)?;
     let folder = folder_of(to);
@@ -41,8 +40,9 @@ pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Replaces a file that people write, too. A new one gets the usual mode (0666 less the umask), an existing one keeps its
-/// mode, and a link stays one: its target is replaced. A FIFO or a device is not. When this returns, it is on the disk.
+/// Replaces a file that users write, too. A new one gets the usual mode (0666 less the umask), an existing one keeps
+/// its mode, and a link stays one: its target is replaced. A FIFO or a device is refused. The file is on the disk
+/// when this returns.
 pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let replace = || {
         let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
@@ -53,8 +53,8 @@ pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
     replace().map_err(FileError::at(path))
 }
 
-/// Copies a file that people write to the first of `NAME.bak`, `NAME.bak.1`, … beside it that is free, and answers which
-/// one that is. The copy has its mode.
+/// Copies a user's file to the first free name of `NAME.bak`, `NAME.bak.1`, … beside it, and returns that path. The
+/// copy has the same mode.
 pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
     let copy = || {
         let content = theirs::read(path, theirs::MAX_TEXT)?;
@@ -73,13 +73,13 @@ pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
     copy().map_err(FileError::at(path))
 }
 
-/// Who may read a file.
+/// The permissions of a file.
 enum Mode {
-    /// Nobody else.
+    /// Only for this user.
     Ours,
-    /// As the umask says.
+    /// According to the umask.
     Usual,
-    /// As it was.
+    /// As before.
     Like(Permissions),
 }
 
@@ -91,15 +91,15 @@ fn require_file_or_nothing(path: &Path) -> io::Result<()> {
     path.symlink_metadata().map_or(Ok(()), |found| require_file(&found))
 }
 
-/// A temporary file, then a rename.
+/// Writes a temporary file, then renames it.
 fn replace(path: &Path, content: &[u8], mode: &Mode, durability: Durability) -> io::Result<FileId> {
     let folder = folder_of(path);
-    // A user's folder never holds a temporary file where the ralph dir can.
+    // Temporary files go into the ralph dir if possible, not into a user's folder.
     let ours = if matches!(mode, Mode::Ours) { None } else { temporary::folder_for(folder) };
     let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, mode, durability));
     match by_way_of_ours {
         Some(Ok(id)) => Ok(id),
-        // An error is to name the target's own folder.
+        // The error has to name the target's own folder.
         _ => replace_by_way_of(folder, path, content, mode, durability),
     }
 }
@@ -113,7 +113,7 @@ fn replace_by_way_of(
 ) -> io::Result<FileId> {
     path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let usual = if matches!(mode, Mode::Ours) { None } else { Some(0o666) };
-    // Its error does not have the system's number, by which a machine without room is told from a fault of the folder.
+    // The error has lost the system's number, which distinguishes a lack of resources from a fault of the folder.
     let cause =
         |error| File::open(way).err().filter(|cause| fault_of_machine(cause).is_some()).unwrap_or(error);
     let mut file = temporary::make(way, usual).map_err(cause).map_err(without_its_name)?;
@@ -125,7 +125,7 @@ fn replace_by_way_of(
         file.as_file().sync_all()?;
     }
     let file = file.persist(path).map_err(|failed| failed.error)?;
-    // A program that another thread is starting at this moment inherits the descriptor: closing ours would not unlock it.
+    // A program that another thread is just starting inherits the descriptor, so closing ours would not unlock it.
     let _ = file.unlock();
     if durability == Durability::Synced {
         sync_folder(folder_of(path))?;
@@ -133,7 +133,7 @@ fn replace_by_way_of(
     FileId::of(&file)
 }
 
-/// The error of a temporary file, whose name would tell nobody anything.
+/// The error without the name of the temporary file, which would mean nothing to the user.
 fn without_its_name(error: io::Error) -> io::Error {
     match error.to_string().rsplit_once(" at path ") {
         Some((what, _)) => io::Error::new(error.kind(), what.to_owned()),
@@ -141,7 +141,7 @@ fn without_its_name(error: io::Error) -> io::Error {
     }
 }
 
-/// Some file systems cannot sync a folder and say so; nothing is lost that could have been kept.
+/// Some file systems cannot sync a folder and report an error; nothing is lost by that.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_ours_takes_nobodys_place() {
+    fn a_copy_replaces_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("log"), "all of it").unwrap();

@@ -1,7 +1,7 @@
-//! The secret key of this user's ralph: a file in the user's state folder, made at its first use.
+//! The secret key of this user's ralph: a file in the user's state folder, created at first use.
 //!
-//! What is signed with it was written by a ralph of this user. Other programs and careless agents cannot pass their own writing off
-//! as ralph's; a program of the same user that looks for the key can.
+//! What is signed with it was written by a ralph of this user. Other programs and careless agents cannot imitate
+//! that; a program of the same user that looks for the key can.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
@@ -13,10 +13,10 @@ use crate::text::digest;
 /// The length of the key, in bytes.
 pub const LENGTH: usize = 32;
 
-/// The key in the file at `path`, which is made at the first use.
+/// The key in the file at `path`, which is created at first use.
 ///
 /// # Errors
-/// When it can neither be read nor made.
+/// If it can be neither read nor created.
 pub fn at(path: &Path) -> Result<[u8; LENGTH], FileError> {
     let key = || match own::read(path, LENGTH as u64) {
         Err(error) if error.kind() == ErrorKind::NotFound => make(path),
@@ -25,10 +25,10 @@ pub fn at(path: &Path) -> Result<[u8; LENGTH], FileError> {
     key().map_err(FileError::at(path))
 }
 
-/// Writes a key back to the file at `path` where nothing is there any more; answers whether it did.
+/// Writes a key back to the file at `path` if that is missing; returns whether it did.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn keep(path: &Path, key: &[u8; LENGTH]) -> Result<bool, FileError> {
     let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if is_missing { write(path, key).map_err(FileError::at(path)) } else { Ok(false) }
@@ -39,7 +39,7 @@ fn make(path: &Path) -> io::Result<[u8; LENGTH]> {
     whole(&own::read(path, LENGTH as u64)?)
 }
 
-/// Writes a key to a new file; `false`: another process was faster, its key is the one.
+/// Writes a key to a new file; `false` if another process was faster, whose key counts.
 fn write(path: &Path, key: &[u8; LENGTH]) -> io::Result<bool> {
     if let Some(folder) = path.parent() {
         own::make_folders(folder)?;

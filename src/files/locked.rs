@@ -1,5 +1,6 @@
-//! Files that this process has locked by POSIX locks, as `SQLite` locks its databases. Such a lock belongs to the process and
-//! not to a descriptor: closing *any* descriptor of the file drops it. So nothing but their owner may open them.
+//! Files that this process has locked with POSIX locks, as `SQLite` locks its databases. Such a lock belongs to the
+//! process and not to a descriptor: closing *any* descriptor of the file releases it. So only their owner may open
+//! them.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -9,28 +10,28 @@ use std::time::Duration;
 
 use super::FileId;
 
-/// All of this process, once for each owner.
+/// All locked files of this process, once for each owner.
 static LOCKED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
-/// An owner has let go of its files.
+/// Signalled when an owner has released its files.
 static FREED: Condvar = Condvar::new();
-/// How long a file may take to be closed. What `SQLite` removes as it closes a database has given its number to another file before
-/// the owner lets go of it.
+/// How long an owner may take to close a file. A file that `SQLite` removes while closing a database may have passed
+/// its inode number to another file before the owner releases it.
 const CLOSING: Duration = Duration::from_millis(50);
 
 fn locked() -> MutexGuard<'static, Vec<FileId>> {
-    // No code panics between two states of a list.
+    // No code panics between two states of the list.
     LOCKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While it lives, its files are opened by none of the ways in [`files`](super).
+/// While this exists, none of the functions in [`files`](super) opens its files.
 #[derive(Debug, Default)]
 pub struct Locked(Vec<FileId>);
 
 impl Locked {
-    /// Keeps the file that stands at `path` from being opened, and answers which one that is.
+    /// Adds the file at `path`, and returns its identity.
     ///
     /// # Errors
-    /// Where no regular file stands there.
+    /// If there is no regular file.
     pub fn add(&mut self, path: &Path) -> io::Result<FileId> {
         let found = path.symlink_metadata()?;
         super::require_regular(&found)?;
@@ -58,10 +59,10 @@ pub(super) fn require_unlocked(found: &Metadata) -> io::Result<()> {
     require_unlocked_id(FileId::from(found))
 }
 
-/// Fails for a file that is locked here, for a way to open files that is not one of [`files`](super).
+/// Fails for a file that is locked here, for code that opens files without [`files`](super).
 ///
 /// # Errors
-/// When it is locked.
+/// If it is locked.
 pub fn require_unlocked_id(found: FileId) -> io::Result<()> {
     let waited = FREED.wait_timeout_while(locked(), CLOSING, |all| all.contains(&found));
     if !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out() {
@@ -79,7 +80,7 @@ mod tests {
     use crate::files::atomic::{Durability, copy_own, copy_theirs, write_own, write_theirs};
     use crate::files::{RecordFile, own, theirs};
 
-    /// A way to open a file, and what is said where it fails.
+    /// A way to open a file, and its error.
     type Way = fn(&Path) -> Result<(), String>;
 
     fn said<T, E: ToString>(result: Result<T, E>) -> Result<(), String> {

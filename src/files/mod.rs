@@ -1,5 +1,5 @@
-//! Every way in which files are opened: our own run-time files ([`own`], [`RecordFile`]), what people write ([`theirs`]), and
-//! what is written whole ([`atomic`]). Errors name the file.
+//! All functions that open files: our own run-time files ([`own`], [`RecordFile`]), users' files ([`theirs`]), and
+//! files that are written whole ([`atomic`]). Errors name the file.
 
 pub mod atomic;
 pub mod key;
@@ -22,28 +22,28 @@ use serde::{Deserialize, Serialize};
 pub use locked::{Locked, require_unlocked_id};
 pub use record_file::RecordFile;
 
-/// Opening never waits for a writer, and no terminal becomes ours.
+/// Opening never waits for a writer, and never makes a terminal ours.
 const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
-/// A file of ours cannot be written.
+/// One of our files cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {reason}: {advice}", path = .path.display(), advice = way_to_write(.reason))]
 pub struct FileError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// What the system said; [`std::io::ErrorKind::StorageFull`] is a full disk.
+    /// The system error; [`std::io::ErrorKind::StorageFull`] is a full disk.
     pub reason: io::Error,
 }
 
 impl FileError {
-    /// For what can go wrong with `path`.
+    /// Makes an error about `path`.
     pub fn at(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |reason| Self { path: path.to_owned(), reason }
     }
 }
 
-/// What to do about an error that says nothing about the file in question: the machine has no room to open any. Such a
-/// file must not be taken for missing, and nothing is to be done to it. `None` for all other errors.
+/// What to do about an error that says nothing about the file: the system lacks resources to open any. Such a file
+/// must not be treated as missing, and must not be changed. `None` for all other errors.
 #[must_use]
 pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
@@ -58,8 +58,8 @@ pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// What `result` has found; `None` where it is not there, or is not what was looked for. A fault of the machine stays an
-/// error, because it says neither.
+/// The successful result; `None` if the file is missing, or is of another kind. A lack of resources stays an error,
+/// because it says neither.
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if fault_of_machine(&error).is_some() => Err(error),
@@ -98,7 +98,7 @@ pub fn way_to_write(error: &io::Error) -> &'static str {
     }
 }
 
-/// Which file it is, whatever it is called.
+/// The identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileId {
     device: u64,
@@ -111,7 +111,7 @@ impl FileId {
         file.metadata().map(|found| Self::from(&found))
     }
 
-    /// Whether it stands at `path`, and no other file or link does.
+    /// Whether exactly this file is at `path`.
     #[must_use]
     pub fn is_at(self, path: &Path) -> bool {
         path.symlink_metadata().is_ok_and(|found| Self::from(&found) == self)
@@ -130,7 +130,7 @@ impl From<&Metadata> for FileId {
     }
 }
 
-/// What stands in the place of a file, by name; `None`: a file.
+/// The kind of a path that is not a regular file, by name; `None` for a file.
 fn in_place_of_file(kind: FileType) -> Option<&'static str> {
     if kind.is_file() {
         None
@@ -147,26 +147,26 @@ fn in_place_of_file(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// Fails where this is no file that may be opened: not a regular one, or one that this process has [`Locked`]. Every way of
-/// opening asks this first.
+/// Fails for a file that must not be opened: not a regular one, or one that this process has [`Locked`]. All
+/// functions that open files check this first.
 fn require_file(found: &Metadata) -> io::Result<()> {
     require_regular(found)?;
     locked::require_unlocked(found)
 }
 
-/// Fails where this is no regular file: [`ErrorKind::IsADirectory`] for a folder, else [`ErrorKind::InvalidInput`].
+/// Fails for anything but a regular file: [`ErrorKind::IsADirectory`] for a folder, else [`ErrorKind::InvalidInput`].
 fn require_regular(found: &Metadata) -> io::Result<()> {
     let Some(what) = in_place_of_file(found.file_type()) else { return Ok(()) };
     let kind = if found.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
     Err(io::Error::new(kind, format!("it is {what}, not a file")))
 }
 
-/// The content of an open file that seems to be of this length, in bytes; one that is longer than `limit` bytes is refused
-/// with [`ErrorKind::FileTooLarge`].
+/// The content of an open file with this apparent length, in bytes; a file longer than `limit` is refused with
+/// [`ErrorKind::FileTooLarge`].
 fn content(file: &File, length: u64, limit: u64) -> io::Result<Vec<u8>> {
-    /// For more than this, room is made as it is needed.
+    /// Larger buffers grow as needed.
     const SMALL: u64 = 64 << 10;
-    // All at once, without asking for its end again: thousands of them are read for a list.
+    // One read including the end: lists read thousands of files.
     let room = length.min(limit).min(SMALL) + 1;
     let mut bytes = vec![0; usize::try_from(room).unwrap_or_default()];
     let begun = loop {
@@ -199,8 +199,8 @@ pub(crate) mod testing {
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    /// Runs `check` where nothing can be opened any more: in a process of its own, in which only the test of this full name
-    /// runs, with what `set_up` has made there.
+    /// Runs `check` with no free descriptors: in its own process, which runs only the test of this full name, with
+    /// the result of `set_up`.
     pub(crate) fn without_descriptors<T>(test: &str, set_up: impl FnOnce() -> T, check: impl FnOnce(T)) {
         const MARK: &str = "RALPH_TEST_WITHOUT_DESCRIPTORS";
         if std::env::var_os(MARK).is_none() {
@@ -223,7 +223,7 @@ pub(crate) mod testing {
     }
 }
 
-/// A regular file of ours that is there, open to be read, and what was found of it. No link is followed.
+/// Opens one of our existing regular files for reading, with its metadata. Links are not followed.
 fn opened_regular(path: &Path) -> io::Result<(File, Metadata)> {
     require_file(&path.symlink_metadata()?)?;
     let flags = AT_ONCE.union(OFlags::NOFOLLOW);
@@ -282,7 +282,7 @@ mod tests {
             fs::write(&path, &whole).unwrap();
             let file = || File::open(&path).unwrap();
             let length = size as u64;
-            // It may have been longer or shorter when it was looked at.
+            // It may have changed its length since its metadata was read.
             for told in [length, 0, length / 2, length * 2] {
                 assert_eq!(content(&file(), told, length).unwrap(), whole, "{size} {told}");
             }

@@ -1,5 +1,5 @@
-//! Our own run-time files: nobody else may read them, and nothing but a file of ours is read or written in their place. A
-//! link could lead to what is the user's, a FIFO or a device could hold us for ever.
+//! Our own run-time files: no other user can read them, and nothing but a file of ours is read or written in their
+//! place. A link could lead to a user's file, a FIFO or a device could block us for ever.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -10,17 +10,17 @@ use rustix::fs::OFlags;
 
 use super::{AT_ONCE, content, in_place_of_file, opened_regular, require_file, require_regular, temporary};
 
-/// Who may read and write our files.
+/// The mode of our files.
 const FILE_MODE: u32 = 0o600;
-/// Who may look into our folders.
+/// The mode of our folders.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Opens a file of ours as `options` say; one that was made with a wider mode becomes ours alone.
+/// Opens one of our files with `options`; a wider mode is narrowed to ours.
 ///
 /// # Errors
-/// Also where something else stands in its place.
+/// Also if something else is in its place.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Looked at first: some devices do something when they are opened, and errors of opening do not name what is there.
+    // Checked first: some devices react to being opened, and errors of opening do not say what is there.
     if let Ok(found) = path.symlink_metadata() {
         require_file(&found)?;
     }
@@ -29,25 +29,26 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let found = file.metadata()?;
     require_file(&found)?;
     if found.permissions().mode() & 0o077 != 0 {
-        // A file of somebody else's stays as it is; what counts is that it can be used.
+        // A file of another user keeps its mode; it only has to be usable.
         let _ = file.set_permissions(Permissions::from_mode(FILE_MODE));
     }
     Ok(file)
 }
 
-/// Opens a file of ours to be read; its mode stays.
+/// Opens one of our files for reading; its mode stays.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     opened_regular(path).map(|(file, _)| file)
 }
 
-/// The content of a file of ours, at most `limit` bytes.
+/// The content of one of our files, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, found) = opened_regular(path)?;
     content(&file, found.len(), limit)
 }
 
-/// [`create_filled`] where nothing is, for a library that opens the file by its name; what is there. It is never open at its place:
-/// closing it would drop the [locks](super::Locked) that this process may already hold on it.
+/// [`create_filled`] if the file is missing, for a library that opens the file by name; returns its metadata. The
+/// file is never opened at its final path: closing it would release [locks](super::Locked) that this process may
+/// already hold on it.
 pub fn ensure<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
@@ -55,7 +56,7 @@ pub fn ensure<E: From<io::Error>>(
     let is_missing = || path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if is_missing()
         && let Err(error) = create_filled(path, fill)
-        // Else another process was faster.
+        // Otherwise another process was faster.
         && is_missing()
     {
         return Err(error);
@@ -63,16 +64,16 @@ pub fn ensure<E: From<io::Error>>(
     let found = path.symlink_metadata()?;
     require_regular(&found)?;
     if found.permissions().mode() & 0o077 != 0 {
-        // As in `open`: what counts is that it can be used.
+        // As in `open`, it only has to be usable.
         let _ = fs::set_permissions(path, Permissions::from_mode(FILE_MODE));
     }
     Ok(found)
 }
 
-/// Makes a file where nothing is, with what `fill` writes into a file whose name it is given: all of it or none.
+/// Creates a file at a free path with what `fill` writes into a file of the given name: all of it or nothing.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`] where something is there by then.
+/// [`ErrorKind::AlreadyExists`] if something is there by then.
 pub fn create_filled<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
@@ -85,13 +86,13 @@ pub fn create_filled<E: From<io::Error>>(
     Ok(())
 }
 
-/// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in
-/// its place is refused.
+/// Creates one of our folders if it is missing, but not its parents, which may have been removed on purpose. Anything
+/// else in its place is refused.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     make(path, DirBuilder::new().mode(FOLDER_MODE))
 }
 
-/// The same with the folders above it.
+/// [`make_folder`] including its parents.
 pub fn make_folders(path: &Path) -> io::Result<()> {
     make(path, DirBuilder::new().mode(FOLDER_MODE).recursive(true))
 }
@@ -102,13 +103,13 @@ fn make(path: &Path, builder: &DirBuilder) -> io::Result<()> {
         result => return result,
     }
     match builder.create(path) {
-        // Somebody was faster.
+        // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => require_folder(path),
         result => result,
     }
 }
 
-/// What lies in a folder of ours; nothing where there is none.
+/// The entries of one of our folders; none if it does not exist.
 pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match require_folder(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

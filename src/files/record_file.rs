@@ -1,4 +1,4 @@
-//! A file that records are written to.
+//! A file for records.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, FileId, own};
 
-/// A file of ours that records are written to, and that knows its path for the error message.
+/// One of our files for records; it knows its path for error messages.
 #[derive(Debug)]
 pub struct RecordFile {
     path: PathBuf,
     id: FileId,
     file: BufWriter<File>,
     length: u64,
-    /// It ends within a line, which a process has left that was killed, or had no room.
+    /// Whether it ends within a line, after a kill or a full disk.
     is_torn: bool,
 }
 
 impl RecordFile {
-    /// Opens for appending, creating the file. What is added begins a line.
+    /// Opens for appending, creating the file. New content begins on a new line.
     pub fn append(path: &Path) -> Result<Self, FileError> {
         let opened = Self::open(path, OpenOptions::new().append(true).create(true))?;
         let is_torn = opened.length > 0 && last_byte(path).is_ok_and(|byte| byte != b'\n');
@@ -33,7 +33,7 @@ impl RecordFile {
     /// Opens for writing, emptying the file.
     pub fn truncate(path: &Path) -> Result<Self, FileError> {
         let opened = Self::open(path, OpenOptions::new().write(true).create(true))?;
-        // Not by an option: what is no file of ours must not be emptied before it was looked at.
+        // Not with an option: a foreign file must not be emptied before it is checked.
         opened.file.get_ref().set_len(0).map_err(FileError::at(path))?;
         Ok(Self { length: 0, ..opened })
     }
@@ -51,7 +51,7 @@ impl RecordFile {
         !self.id.is_at(&self.path)
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Continues in a new file if this one was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if !self.is_lost() {
             return Ok(false);
@@ -72,18 +72,18 @@ impl RecordFile {
         self.file.write_all(bytes).map_err(FileError::at(&self.path))
     }
 
-    /// How long it is with all that was added, in bytes.
+    /// Its length with everything that was added, in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Hands everything to the operating system.
+    /// Writes everything to the file.
     pub fn flush(&mut self) -> Result<(), FileError> {
         self.file.flush().map_err(FileError::at(&self.path))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

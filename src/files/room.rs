@@ -1,38 +1,38 @@
-//! How much room a file system has, and how much of it has to stay free.
+//! Free space of a file system, and how much has to stay free.
 
 use std::path::Path;
 
 use rustix::fs::statvfs;
 
-/// What a file system has, in bytes.
+/// The space of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// What we may still write.
     pub free: u64,
-    /// All of it.
+    /// Its size.
     pub size: u64,
 }
 
-/// How much of a file system has to be free: the smaller one of the two.
+/// How much of a file system has to be free: the smaller of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Floor {
-    /// So many bytes.
+    /// In bytes.
     pub bytes: u64,
-    /// So many percents of its size.
+    /// In percent of its size.
     pub percent: u64,
 }
 
-/// What a file system lacks.
+/// A shortage of space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
-    /// What is free, in bytes.
+    /// The free space in bytes.
     pub free: u64,
-    /// What has to be.
+    /// The required space in bytes.
     pub wanted: u64,
 }
 
 impl Room {
-    /// What the file system has that holds this path; `None` where it does not say, as some that hold no files of disks.
+    /// The space of the file system with this path; `None` if it does not report any, as virtual ones.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let found = statvfs(path).ok().filter(|found| found.f_blocks > 0)?;
@@ -42,12 +42,12 @@ impl Room {
 }
 
 impl Floor {
-    /// Where the user has said nothing: a disk of any size keeps room for a log and a commit.
+    /// The default: space for a log and a commit on a disk of any size.
     pub const USUAL: Self = Self { bytes: 1_000_000_000, percent: 5 };
-    /// Nothing has to be free.
+    /// No requirement.
     pub const NONE: Self = Self { bytes: 0, percent: 0 };
 
-    /// So many bytes, however large the file system is.
+    /// This many bytes, however large the file system is.
     #[must_use]
     pub fn of_bytes(bytes: u64) -> Self {
         Self { bytes, percent: u64::MAX }
@@ -59,7 +59,7 @@ impl Floor {
         Self { bytes: u64::MAX, percent }
     }
 
-    /// What this room lacks.
+    /// The shortage with this space, if any.
     #[must_use]
     pub fn lacks(self, room: Room) -> Option<Shortage> {
         let share = u128::from(room.size) * u128::from(self.percent) / 100;

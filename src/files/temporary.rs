@@ -1,6 +1,6 @@
-//! Temporary files: a file that is written whole is written under a temporary name, and renamed to its place when it is complete.
-//! A process that is killed leaves one behind. Its name has the boot and the process, and it is locked, so that the next start removes
-//! it and nothing else. The same holds for temporary folders.
+//! Temporary files: a file that is written whole is written under a temporary name, and renamed when it is complete.
+//! A killed process leaves one behind. Its name has the boot and the process, and the file is locked, so that the
+//! next start removes exactly such files. Temporary folders work likewise.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -14,18 +14,18 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::opened_regular;
 
-/// What their names begin with; the boot, the process and something random follow.
+/// The prefix of their names, before the boot, the process and a random part.
 const PREFIX: &str = ".ralph-";
 const SUFFIX: &str = ".tmp";
-/// What the names of folders begin with, which are made in the folder of a repository: those of git's own files that name no commits
-/// do.
+/// The prefix of folders in a repository's folder: git never treats names with it as refs.
 const FOLDER: &str = "index";
-/// So much of the id of a boot is in a name, in bytes.
+/// How much of the boot's id is in a name, in bytes.
 const BOOT: usize = 8;
-/// What git is to ignore, wherever one of them is left.
+/// The ignore pattern for git, wherever one of them is left.
 pub const PATTERN: &str = ".ralph-*-*-*.tmp*";
 
-/// The name of a temporary file of this process; `unique` is what no other of its files there has, of letters and digits.
+/// The name of a temporary file of this process; `unique` distinguishes it from its other files, in letters and
+/// digits.
 #[must_use]
 pub fn name(unique: &str) -> String {
     format!("{}{unique}{SUFFIX}", prefix())
@@ -39,15 +39,15 @@ fn prefix() -> String {
 #[derive(Debug)]
 pub struct Folder {
     folder: TempDir,
-    /// Let go of when the folder is gone.
+    /// Released when the folder is removed.
     _lock: Option<File>,
 }
 
 impl Folder {
-    /// Makes one in the folder of a repository, and removes what killed processes have left there.
+    /// Creates one in the folder of a repository, and removes those that killed processes have left there.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn make_in(folder: &Path) -> io::Result<Self> {
         sweep(folder);
         let prefix = format!("{FOLDER}{}", prefix());
@@ -57,14 +57,14 @@ impl Folder {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// From another container a process cannot be seen, but its lock can. Some file systems have none.
+/// A process in another container cannot be seen, but its lock can. Some file systems have no locks.
 fn lock_if_possible(file: &File) {
     let _ = file.try_lock();
 }
@@ -74,7 +74,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Makes a temporary file in a folder; no other user may read it unless `mode` says so.
+/// Creates a temporary file in a folder; no other user can read it unless `mode` allows it.
 pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let prefix = prefix();
     let mut builder = tempfile::Builder::new();
@@ -87,8 +87,8 @@ pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile
     Ok(file)
 }
 
-/// Where a temporary file for a user's file in `folder` is made: the `.ralph` of its project, if that is on the same file system.
-/// `None`: there is none.
+/// The folder for a temporary file that will replace a user's file in `folder`: the `.ralph` of its project, if that
+/// is on the same file system. `None` if there is none.
 #[must_use]
 pub fn folder_for(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
@@ -98,7 +98,8 @@ pub fn folder_for(folder: &Path) -> Option<PathBuf> {
     (there.is_dir() && there.dev() == here.dev()).then_some(ours)
 }
 
-/// Removes the temporary files and folders that killed processes have left in a folder. What cannot be removed does no harm.
+/// Removes the temporary files and folders that killed processes have left in a folder. Files that cannot be removed
+/// do no harm.
 pub fn sweep(folder: &Path) {
     for path in left_in(folder) {
         let _ = if is_folder(&path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -120,7 +121,7 @@ fn is_left_over(path: &Path) -> bool {
     let Some((its_boot, pid)) = path.file_name().and_then(|name| name.to_str()).and_then(made_by) else {
         return false;
     };
-    // A descriptor that is closed may live on in a program that is just being started.
+    // A closed descriptor may still be open in a program that is just being started.
     let is_free = |file: File| file.try_lock().is_ok() && file.unlock().is_ok();
     let open =
         || if is_folder(path) { open_folder(path) } else { opened_regular(path).map(|(file, _)| file) };
@@ -131,9 +132,9 @@ fn is_there(its_boot: &str, pid: u32) -> bool {
     its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// By which process of which boot the file of this name was made; `None` for a name of another kind.
+/// The boot and the process in a temporary file's name; `None` for other names.
 fn made_by(name: &str) -> Option<(&str, u32)> {
-    // SQLite puts these beside a database that is just being made.
+    // SQLite creates these beside a database under its temporary name.
     let beside = ["-journal", "-wal", "-shm"];
     let name = beside.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let name = name.strip_prefix(FOLDER).unwrap_or(name);
@@ -149,7 +150,7 @@ fn boot() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        // Without one, all of them count as those of one boot.
+        // Without an id, all processes count as those of one boot.
         id.get(..BOOT).unwrap_or("00000000").to_owned()
     })
 }
@@ -204,7 +205,7 @@ mod tests {
         let mine = Folder::make_in(root.path()).unwrap();
         let name = mine.path().file_name().unwrap().to_str().unwrap();
         assert!(name.starts_with("index.ralph-") && made_by(name).is_some(), "{name}");
-        // As seen from where the process cannot be: its lock counts.
+        // If the process cannot be seen, its lock counts.
         let left = root.path().join(format!("index.ralph-0123abcd-{}-x.tmp", std::process::id()));
         fs::rename(mine.path(), &left).unwrap();
         fs::write(left.join("index"), "").unwrap();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_people_are_made_where_nobody_sees_them() {
+    fn temporary_files_of_users_files_are_in_the_ralph_dir() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for folder in ["docs/more", ".git/info"] {

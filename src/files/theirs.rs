@@ -1,4 +1,4 @@
-//! What people write: config, prompts, plans, git's own files. Links are followed. A FIFO or a device would hold us for
+//! Users' files: config, prompts, plans, git's own files. Links are followed. A FIFO or a device would block us for
 //! ever, and is refused, unless the user named it on the command line.
 
 use std::fs::{File, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::locked::require_unlocked;
 use super::{AT_ONCE, content, require_file};
 
-/// Larger files are not text that a person or an agent wrote for us, whatever they are.
+/// Larger files are not text written by a user or an agent.
 pub const MAX_TEXT: u64 = 16 << 20;
 
 /// The content of a file, at most `limit` bytes.
@@ -18,18 +18,18 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     content(&file, length, limit)
 }
 
-/// Opens a file to be read piece by piece.
+/// Opens a file for reading in pieces.
 pub fn open(path: &Path) -> io::Result<File> {
     opened(path).map(|(file, _)| file)
 }
 
-/// The file and the length that it seems to have, in bytes.
+/// The file and its apparent length in bytes.
 fn opened(path: &Path) -> io::Result<(File, u64)> {
     if is_stream(path) {
         require_unlocked(&path.metadata()?)?;
         return Ok((File::open(path)?, 0));
     }
-    // Looked at first: some devices do something when they are opened.
+    // Checked first: some devices react to being opened.
     require_file(&path.metadata()?)?;
     let file = OpenOptions::new().read(true).custom_flags(AT_ONCE.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
@@ -37,13 +37,13 @@ fn opened(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, found.len()))
 }
 
-/// Fails where something is at the path that is no file, and leads to none: a program that opens it could wait for ever.
+/// Fails if the path exists and is not a file: a program that opens it could block for ever.
 pub fn require_file_if_there(path: &Path) -> io::Result<()> {
     path.metadata().map_or(Ok(()), |found| require_file(&found))
 }
 
-/// Fails where a path below `folder` leads out of it by a symbolic link: then who made the link has chosen what is written, and
-/// not who named the path. One that leads nowhere does so as well. Who names a path outside, as in `../page.html`, means that.
+/// Fails if a path below `folder` leads out of it by a symbolic link, including a dangling one: the author of the
+/// link, not of the path, would choose which file is written. A path whose own `..` lead out of it is the user's choice.
 pub fn require_within(folder: &Path, path: &Path) -> io::Result<()> {
     if !without_dots(path).starts_with(folder) {
         return Ok(());
@@ -77,8 +77,8 @@ pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, MAX_TEXT)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Whether the path is a name for one of our own open files, as in `--config /dev/stdin` and `--config <(…)`, or for none at
-/// all. Who writes that means it; a link to it may be anybody's.
+/// Whether the path names one of our own open files, as in `--config /dev/stdin` and `--config <(…)`. A user who
+/// writes that means it; a link to it may come from anyone.
 fn is_stream(path: &Path) -> bool {
     path == Path::new("/dev/null")
         || path == Path::new("/dev/stdin")

@@ -1,4 +1,4 @@
-//! One call of git that only reads.
+//! Calls of git that only read.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,21 +16,21 @@ use crate::process::short::output_within;
 use crate::process::supervised::StartError;
 use crate::text::line;
 
-/// The longest any of these short commands may take.
+/// The time limit of these short commands.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// Commands that only read, but may run filters of the repository's to tell what has changed.
+/// Commands that only read, but may run the repository's filters to find changes.
 const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
 
-/// An object that is missing in a partial clone is not fetched: the configuration says with which program that is done, and no
-/// supervisor is above it here. Git before 2.45 knows only the list of allowed protocols, which no configuration overrides.
+/// A missing object of a partial clone is not fetched: the configuration chooses the program for that, and it would run without a
+/// supervisor here. Git before 2.45 knows only the list of allowed protocols, which no configuration overrides.
 const FETCHES_NOTHING: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "")];
 
-/// The stdout of one git command in `root` that only reads.
+/// The stdout of a git command in `root` that only reads.
 pub(super) fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
     run_with(root, arguments, &[], limit)
 }
 
-/// The same with variables on top of our own environment.
+/// [`run`] with variables on top of our own environment.
 pub(super) fn run_with(
     root: &Path,
     arguments: &[&str],
@@ -59,14 +59,15 @@ pub(super) fn launch<S: AsRef<OsStr>>(
     arguments: &[S],
     env: Vec<(OsString, OsString)>,
 ) -> Launch {
-    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing. Signatures
-    // would be checked by a program of its choosing.
+    // A configured file monitor would start a daemon that keeps our pipes open, or a hook of the repository. A program that
+    // the repository configures would check signatures.
     let before = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"].map(OsStr::new);
     let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
     Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
 }
 
-/// Runs git with its filters under a supervisor, so that these end with it, and with us. How it ended, and what it said.
+/// Runs git and its filters under a supervisor, so that the filters end with git and with ralph. Returns how it
+/// ended, and its output.
 fn supervised(launch: &Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
     let captured = capture(launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
     let captured = captured.map_err(StartError::into_source)?;
@@ -74,7 +75,7 @@ fn supervised(launch: &Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, V
     Ok((captured.end, text(&captured.stdout), text(&captured.stderr)))
 }
 
-/// The same for one in which nothing of the repository's runs.
+/// Runs git without a supervisor, for commands that run no program of the repository.
 fn unsupervised(launch: Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
     let mut git = Command::new(&launch.program);
     git.arg("-C").arg(&launch.cwd).args(&launch.args).envs(launch.env).envs(FETCHES_NOTHING);

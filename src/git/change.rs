@@ -1,11 +1,12 @@
 //! Calls of git that change a repository.
 //!
-//! Others may be at work in it: a lock that another git holds is waited for, for some seconds. One that stays is named
-//! and not deleted, also where it looks stale; what an agent of ours has left is known otherwise, see [`super::left_locks`]. That nobody holds it cannot be proven: git closes the file while it holds
-//! the lock (`git commit` with an editor), what holds it need not be called git (IDEs bring git libraries of their own),
-//! and may run in a container or on another machine that shares the folder; and a lock that is older than the boot by the clock
-//! may be younger where the clock was set since. A lock that is deleted too early loses the work of two; one that stays
-//! costs a person one command, which the message has.
+//! Other processes may work in it: a lock that another git holds is awaited for some seconds. A lock that stays is
+//! named in the error and not deleted, even if it looks stale; locks left by our own agents are recognised by
+//! [`super::left_locks`]. It cannot be proven that no process holds a lock: git closes the file while it holds the
+//! lock (`git commit` with an editor), the holder need not be called git (IDEs have git libraries of their own) and
+//! may run in a container or on another machine that shares the folder; and a lock that looks older than the boot may
+//! be younger if the clock was set since. Deleting a lock too early loses the work of two processes; a lock that
+//! stays costs the user one command, which the message has.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -25,29 +26,29 @@ use crate::process::supervised::StartError;
 use crate::text::line::shell_word;
 use crate::text::{jitter, timestamp};
 
-/// The longest that one of them may take: hooks run, and files are written.
+/// The time limit of a change: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
-/// How long a lock of another git is waited for.
+/// How long a lock of another git is awaited.
 const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
-/// The first pause before another try, and the longest; each is twice the one before.
+/// The first and the longest pause between two tries; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Whether the user wants to leave now.
+/// Whether the user has asked ralph to exit now.
 static LEAVING: AtomicBool = AtomicBool::new(false);
 
-/// The user wants to leave: changes of repositories that are under way, with the hooks that they run, are ended, and so
-/// is what begins from here on.
+/// Ends all running changes of repositories, with their hooks, and every later one: the user has asked ralph to exit
+/// now.
 pub fn leave() {
     LEAVING.store(true, Ordering::Relaxed);
 }
 
-/// How a change is run.
+/// The options of a change.
 pub(super) struct ChangeOptions {
     /// Variables on top of our own environment, such as `GIT_INDEX_FILE`.
     pub(super) env: Vec<(OsString, OsString)>,
-    /// What git reads from its stdin.
+    /// The stdin of git.
     pub(super) input: Vec<u8>,
-    /// After this time git is killed, with the hooks that it started.
+    /// After this time, git and its hooks are killed.
     pub(super) limit: Duration,
 }
 
@@ -57,16 +58,16 @@ impl Default for ChangeOptions {
     }
 }
 
-/// Why a repository was not changed, or not all of it.
+/// Why a repository was not changed, or only in part.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChangeError {
-    /// git refused: what it said in one line, or which lock was in the way.
+    /// git refused, with its message in one line, or another git keeps the repository locked.
     #[error("{0}")]
     Refused(String),
-    /// This lock stayed in the way.
+    /// This lock was not released.
     #[error("{}", locked(.0))]
     Locked(PathBuf),
-    /// git was ended before it was through.
+    /// git was ended before it finished.
     #[error("{0}: {way_out}", way_out = .0.way_out())]
     CutOff(CutOff),
     /// git could not be started.
@@ -75,7 +76,7 @@ pub(super) enum ChangeError {
 }
 
 impl ChangeError {
-    /// The same with what was done, and where.
+    /// The error with the command and the path.
     pub(super) fn of(self, command: &str, path: &Path) -> GitError {
         match self {
             Self::Refused(message) => GitError::refused(command, path, message),
@@ -86,23 +87,23 @@ impl ChangeError {
     }
 }
 
-/// To be held around everything that adds, removes or prunes work trees or writes configuration: git locks those files
-/// one by one and gives up at once when another process was faster.
+/// Held around every change of work trees or configuration: git locks those files one by one and gives up at once if
+/// another process was faster.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    // It guards no data that a panic could have left torn.
+    // It guards no data that a panic could leave torn.
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a git command that changes the repository, without an editor and without a question.
+/// Runs a git command that changes the repository, without an editor and without questions.
 ///
 /// # Errors
-/// When git refuses, does not come to its end, or cannot be started.
+/// If git refuses, is ended, or cannot be started.
 pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), ChangeError> {
     change_with(root, arguments, &ChangeOptions::default()).map(drop)
 }
 
-/// The same, in a way of the caller's; answers what git printed.
+/// [`change`] with options; returns git's output.
 pub(super) fn change_with<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
@@ -126,7 +127,7 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
     done.unwrap_or_else(|| Err(held(root, &said)))
 }
 
-/// Tries until there is an answer; `None` when the lock of another git is in the way for too long.
+/// Retries until there is a result; `None` if the lock of another git stays for too long.
 pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let mut pause = PAUSES.0;
@@ -140,10 +141,10 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
     }
 }
 
-/// Under a supervisor, because hooks and filters of the repository run in it: what they leave ends with it, and all of it
-/// ends with us. There is no run mark: the user's daemons that git starts (an agent of gpg, an ssh master) would inherit it and
-/// keep it, and the sweep after a killed ralph would end them. So what a hook has left in the background lives on where
-/// somebody kills ralph and this supervisor by -9 at the same time.
+/// Runs git under a supervisor, because hooks and filters of the repository run in it: what they leave behind ends
+/// with git, and everything ends with ralph. It has no run mark: the user's daemons that git starts (a gpg agent, an
+/// ssh master) would inherit it, and the sweep after a killed ralph would end them. So a background process of a hook
+/// survives only if both ralph and this supervisor are killed with -9 at the same time.
 fn attempt<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
@@ -156,14 +157,14 @@ fn attempt<S: AsRef<OsStr>>(
     capture(&launch, how.input.clone(), how.limit, usize::MAX, &LEAVING)
 }
 
-/// Whether git complains about a lock that another git holds. A reference that "cannot be locked" because of its name
-/// or its value is not meant: waiting would not help.
+/// Whether git complains about a lock of another git. A reference that "cannot be locked" because of its name or
+/// value is not meant: waiting would not help.
 fn is_locked(said: &str) -> bool {
     let words = ["Another git process seems to be running", "data is locked"];
     lock_in(said).is_some() || words.iter().any(|word| said.contains(word))
 }
 
-/// The lock file in what git said.
+/// The lock file that git's message names.
 fn lock_in(said: &str) -> Option<PathBuf> {
     let between = |start: &str, added: &str| {
         let (_, rest) = said.split_once(start)?;
@@ -179,12 +180,12 @@ fn lock_in(said: &str) -> Option<PathBuf> {
 fn held(root: &Path, said: &str) -> ChangeError {
     match lock_in(said).map(|lock| root.join(lock)) {
         Some(lock) if lock.symlink_metadata().is_ok() => ChangeError::Locked(lock),
-        // It changes hands all the time.
+        // The lock changes hands repeatedly.
         _ => ChangeError::Refused(format!("another git keeps the repository locked ({})", reason(said))),
     }
 }
 
-/// What is said of a lock that stays: which file it is, when it may be deleted, and how.
+/// The error about a lock that stays: its file, when it may be deleted, and how.
 fn locked(lock: &Path) -> GitError {
     let made = lock.symlink_metadata().and_then(|found| found.modified());
     let made = made
@@ -197,7 +198,7 @@ fn locked(lock: &Path) -> GitError {
     GitError::in_the_way(format!("a lock of git's is in the way{made}"), lock.display(), way_out)
 }
 
-/// The line of what git said that tells why.
+/// The line of git's output with the reason.
 fn reason(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     if said.contains("gpg failed to sign")
@@ -302,10 +303,10 @@ mod tests {
     #[test]
     fn what_ended_git_from_outside_is_said_as_that() {
         let (_guard, root) = repository();
-        // An alias is git's child.
+        // An alias is a child of git.
         let ends = |who: &str| cut_off(change(&root, &["-c", &format!("alias.end=!kill -9 {who}"), "end"]));
         assert_eq!(ends("$PPID"), CutOff::Killed(9));
-        // git leads a process group of its own; its parent is the supervisor.
+        // git leads its own process group; its parent is the supervisor.
         assert_eq!(ends("$(ps -o ppid= -p $PPID)"), CutOff::OutOfSight);
         let told = CutOff::OutOfSight.to_string() + &CutOff::Killed(9).to_string();
         assert!(!told.contains("hook") && told.contains("signal 9"), "{told}");

@@ -1,4 +1,4 @@
-//! What git calls changed in a work tree, and what it does not look at.
+//! Changed files of a work tree, and files that git ignores changes of.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,30 +11,30 @@ use std::time::{Duration, Instant, SystemTime};
 use super::call::run;
 use super::error::GitError;
 
-/// The longest the search for a changed file may take; it is repeated while an agent is silent.
+/// The time limit of the search for a changed file, which is repeated while an agent is silent.
 const SEARCH_LIMIT: Duration = Duration::from_secs(3);
-/// The longest that one look at all files may take.
+/// The time limit of one `git status`.
 pub(super) const LOOK_LIMIT: Duration = Duration::from_mins(1);
-/// A clock may be slightly ahead on a network file system; a file from further in the future proves nothing.
+/// A network file system's clock may be slightly ahead; a file from further in the future proves nothing.
 const CLOCK_SKEW: Duration = Duration::from_secs(2);
 
-/// A file that git calls changed or untracked.
+/// A changed or untracked file.
 #[derive(Debug, Clone)]
 pub struct Changed {
-    /// Where it is, from the root of the work tree.
+    /// Its path from the root of the work tree.
     pub path: PathBuf,
-    /// What git calls it, as `git status --porcelain` puts it.
+    /// Its state, as in `git status --porcelain`.
     pub state: [u8; 2],
-    /// Its size in bytes; 0 where it is gone.
+    /// Its size in bytes; 0 if it was removed.
     pub size: u64,
-    /// When it was written; `None` where it is gone.
+    /// Its modification time; `None` if it was removed.
     pub written: Option<SystemTime>,
-    /// When anything about it was changed, whatever its writer says; `None` where it is gone.
+    /// Its change time (ctime), which a program cannot set; `None` if it was removed.
     pub touched: Option<SystemTime>,
 }
 
 impl Changed {
-    /// What tells one from another: that something was only touched is no change.
+    /// The values to compare; a ctime alone is no change.
     fn content(&self) -> (&Path, [u8; 2], u64, Option<SystemTime>) {
         (&self.path, self.state, self.size, self.written)
     }
@@ -54,7 +54,7 @@ impl Hash for Changed {
     }
 }
 
-/// When anything about a file was changed; `None` where there is none.
+/// The change time (ctime) of a file; `None` if there is none.
 #[must_use]
 pub fn touched(path: &Path) -> Option<SystemTime> {
     change_time(&path.symlink_metadata().ok()?)
@@ -65,8 +65,8 @@ fn change_time(found: &std::fs::Metadata) -> Option<SystemTime> {
     Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
 }
 
-/// Everything in the work tree that is not as HEAD has it. Two equal answers with the same HEAD mean that nothing was
-/// written in between. `None` when git fails.
+/// Everything in the work tree that differs from HEAD. Two equal results with the same HEAD mean that nothing was
+/// written in between. `None` if git fails.
 #[must_use]
 pub fn changes(root: &Path) -> Option<Vec<Changed>> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
@@ -83,8 +83,8 @@ pub fn changes(root: &Path) -> Option<Vec<Changed>> {
     Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
 }
 
-/// The newest tracked or unignored file below `root` that was written after `since`: a sign of life of an agent that
-/// says nothing. `None` also when the look-up fails or takes too long.
+/// The newest tracked or unignored file below `root` that was written after `since`: a sign of life of a silent
+/// agent. `None` also if the search fails or takes too long.
 #[must_use]
 pub fn changed_since(root: &Path, since: SystemTime) -> Option<PathBuf> {
     let deadline = Instant::now() + SEARCH_LIMIT;
@@ -104,7 +104,7 @@ pub fn changed_since(root: &Path, since: SystemTime) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
+/// Tracked files that exist and whose changes git ignores (skip-worktree, assume-unchanged).
 pub(super) fn hidden(path: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
     let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
     let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
@@ -113,7 +113,7 @@ pub(super) fn hidden(path: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
     Ok(hidden.map(|(_, name)| PathBuf::from(OsStr::from_bytes(&name))).collect())
 }
 
-/// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.
+/// Every file in the index with its status letter; lower case for assume-unchanged.
 pub(super) fn tagged(path: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
     let output = run(path, &["ls-files", "-v", "-z"], LOOK_LIMIT)?;
     let entries = output.split(|&byte| byte == 0);

@@ -1,5 +1,5 @@
-//! What a checkout of a commit writes: what is in a folder beyond that would be lost with it. git itself compares what
-//! it makes of a file when that is added, and does not see what a filter or line ends take away.
+//! Compares a folder with what a checkout of a commit writes: any difference would be lost with the folder. git
+//! itself compares cleaned content, and misses what a filter or line ends remove.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,14 +9,14 @@ use super::error::{GitError, RemoveError};
 use super::save::write;
 use crate::files::temporary::Folder;
 
-/// A call of git with one of our indexes, and what it reads from its stdin.
+/// Runs git with one of our indexes, given arguments and stdin.
 pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
-/// A tree of a repository, and a work tree of its own for it, in which only what is needed is written. In the work tree
-/// in question, attributes that are not committed would have a say.
+/// A tree of a repository with its own temporary work tree, in which only needed files are written. In the original
+/// work tree, uncommitted attributes would apply.
 pub(super) struct Checkout {
     git_dir: PathBuf,
-    /// In the repository, so that no other file system gets in the way.
+    /// Inside the repository, so that both are on one file system.
     folder: Folder,
     index: PathBuf,
 }
@@ -29,7 +29,7 @@ struct Tracked<'a> {
 }
 
 impl<'a> Tracked<'a> {
-    /// Reads an entry of `ls-files --stage -z`, such as `100644 ID 0<tab>NAME`; `None` for what is no file.
+    /// Reads an entry of `ls-files --stage -z`, such as `100644 ID 0<tab>NAME`; `None` for anything but a file.
     fn read(entry: &'a [u8]) -> Option<Self> {
         let at = entry.iter().position(|&byte| byte == b'\t')?;
         let words: Vec<&[u8]> = entry[..at].split(|&byte| byte == b' ').collect();
@@ -43,7 +43,7 @@ impl<'a> Tracked<'a> {
 }
 
 impl Checkout {
-    /// Of `tree` in the repository of `git_dir`.
+    /// The checkout of `tree` in the repository of `git_dir`.
     pub(super) fn of(git_dir: &Path, tree: &str) -> Result<Self, RemoveError> {
         let failed = |reason| RemoveError::Io { path: git_dir.to_owned(), reason };
         let folder = Folder::make_in(git_dir).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Checkout {
         write(&root, &arguments, Some(&self.index), input)
     }
 
-    /// The regular files of the tree, with their modes, whose bytes in `folder` are neither those that are committed nor
+    /// The regular files of the tree, with their modes, whose bytes in `folder` are neither the committed ones nor
     /// those that a checkout writes.
     pub(super) fn lost_with(&self, folder: &Path) -> Result<Vec<(Vec<u8>, &'static str)>, RemoveError> {
         let listed = self.git(&["ls-files", "-z", "--stage"], b"")?;
@@ -87,19 +87,19 @@ impl Checkout {
         Ok(lost.collect())
     }
 
-    /// Writes these files. A filter may fail: what is not there afterwards is not known.
+    /// Writes these files. If a filter fails, its file is missing.
     pub(super) fn make(&self, names: &[&[u8]]) {
         if !names.is_empty() {
             let _ = self.git(&["checkout-index", "--force", "--quiet", "-z", "--stdin"], &names.join(&0));
         }
     }
 
-    /// Where a file is that was made.
+    /// The path of a written file.
     pub(super) fn path(&self, name: &[u8]) -> PathBuf {
         at(&self.root(), name)
     }
 
-    /// The ids that these files have as they are.
+    /// The object ids of these files with their current content.
     fn ids<'n>(&self, folder: &Path, names: impl Iterator<Item = &'n [u8]>) -> Result<Vec<String>, GitError> {
         let paths: Vec<PathBuf> = names.map(|name| at(folder, name)).collect();
         let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
@@ -115,7 +115,7 @@ fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
-/// The ids of these files as objects of git, made with `options`.
+/// The object ids of these files, computed with `options`.
 pub(super) fn hashed(git: &Git<'_>, options: &[&str], names: &[&[u8]]) -> Result<Vec<String>, GitError> {
     if names.is_empty() {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ pub(super) fn hashed(git: &Git<'_>, options: &[&str], names: &[&[u8]]) -> Result
     Ok(String::from_utf8_lossy(&ids).lines().map(str::to_owned).collect())
 }
 
-/// A name as `--stdin-paths` takes it, one in each line: git drops a carriage return at the end of one.
+/// A name as a line for `--stdin-paths`: git drops a carriage return at the end of an unquoted one.
 fn quoted(name: &[u8]) -> Vec<u8> {
     if name.first() != Some(&b'"') && !name.iter().any(u8::is_ascii_control) {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! The commits between two, one by one.
+//! Lists the commits between two commits.
 
 use std::path::Path;
 
@@ -10,27 +10,28 @@ use super::range::of_stat;
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When it was made.
+    /// Its time.
     pub at: DateTime<FixedOffset>,
-    /// By whom, as it says.
+    /// Its author's name.
     pub author: String,
     /// The first line of its message.
     pub subject: String,
-    /// Files that differ; 0 for a merge.
+    /// How many files differ; 0 for a merge.
     pub files: u64,
-    /// Lines that came.
+    /// How many lines were added.
     pub insertions: u64,
-    /// Lines that went.
+    /// How many lines were deleted.
     pub deletions: u64,
 }
 
-/// Each field ends with a NUL, which no message can hold; behind the last stands the stat.
+/// Each field ends with a NUL, which no message can hold; the stat follows the last one.
 const FORMAT: &str = "--format=%H%x00%cI%x00%an%x00%s%x00";
 const FIELDS: usize = 4;
 
-/// The newest `most` commits that `to` has and `from` has not, newest first; without `from`, of all. `None` when git cannot tell.
+/// The newest `most` commits that `to` has and `from` has not, newest first; without `from`, of the whole history.
+/// `None` if git fails.
 #[must_use]
 pub fn between(root: &Path, from: Option<&str>, to: &str, most: usize) -> Option<Vec<Commit>> {
     let range = from.map_or_else(|| to.to_owned(), |from| format!("{from}..{to}"));
@@ -45,7 +46,7 @@ fn read(text: &str) -> Vec<Commit> {
     let parts: Vec<&str> = text.split('\0').collect();
     let mut commits = Vec::new();
     for (place, fields) in parts.chunks_exact(FIELDS).enumerate() {
-        // What stands before the name of one is the stat of the one before it.
+        // The text before a commit's id is the stat of the previous commit.
         let behind = parts.get((place + 1) * FIELDS).copied().unwrap_or_default();
         let stat = behind.lines().find(|line| line.starts_with(' ')).unwrap_or_default();
         let id = fields[0].lines().last().unwrap_or_default().to_owned();

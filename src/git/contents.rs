@@ -1,4 +1,4 @@
-//! What a work tree holds besides its commits, saved as trees of git, so that an agent's changes can be taken back.
+//! Saves the uncommitted contents of a work tree as git trees, so that an agent's changes can be undone.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -16,27 +16,28 @@ use super::save::{commit_tree, text, write};
 use crate::files::atomic;
 use crate::files::temporary::Folder;
 
-/// So many bytes of untracked files are saved, the smallest files first: git copies all of them. The rest is not taken back.
+/// The most bytes of untracked files that are saved, the smallest files first, because git copies all of them. The
+/// rest cannot be undone.
 const MOST_BYTES: u64 = 64 << 20;
-/// One above this size is not saved.
+/// Larger files are not saved.
 const LARGEST: u64 = 16 << 20;
-/// Where there are more untracked files than this, none of them is.
+/// If there are more untracked files than this, none is saved.
 const MOST: usize = 10_000;
 
-/// HEAD, the index and the files of a work tree at one moment. Ignored files are not part of it.
+/// HEAD, the index and the files of a work tree at one time, without ignored files.
 #[derive(Debug, Clone)]
 pub struct Contents {
-    /// The commit that HEAD names; `None` before the first one.
+    /// The commit of HEAD; `None` before the first one.
     pub(super) head: Option<String>,
     /// The index, as a tree.
     staged: String,
-    /// The files, tracked and untracked, as a tree.
+    /// The tracked and untracked files, as a tree.
     files: String,
-    /// The untracked files that are not in it.
+    /// Untracked files that were not saved.
     left_out: HashSet<PathBuf>,
 }
 
-/// One line of `git diff-tree --raw`: how a path gets from the first tree to the second.
+/// One line of `git diff-tree --raw`: the change of a path from the first tree to the second.
 struct Step<'a> {
     mode: &'a [u8],
     id: &'a [u8],
@@ -44,43 +45,43 @@ struct Step<'a> {
 }
 
 impl Contents {
-    /// Of a work tree in which all is as HEAD has it.
+    /// The contents of a work tree without uncommitted changes.
     pub(super) fn committed(root: &Path, head: &str) -> Result<Self, GitError> {
         let tree = tree_of(root, head)?;
         Ok(Self { head: Some(head.to_owned()), staged: tree.clone(), files: tree, left_out: HashSet::new() })
     }
 
-    /// Saves what the work tree with the top `root` holds; `untracked` are the files in it that git does not track, which are
-    /// saved as far as there is room for them. Neither the files nor the index change.
+    /// Saves the contents of the work tree with the top `root`; `untracked` are its untracked files, which are saved
+    /// up to the limits. Neither the files nor the index change.
     ///
     /// # Errors
-    /// When git cannot save it, as in the middle of a merge with conflicts.
+    /// If git cannot save it, for example during a merge with conflicts.
     pub(super) fn save(root: &Path, untracked: &[Changed]) -> Result<Self, GitError> {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
         git(&["add".into(), "--update".into()])?;
         let (saved, left_out) = by_room(untracked);
-        // By its stdin: command lines have an end. A file that has gone meanwhile is no fault.
+        // Via stdin, because command lines have a length limit. A file that was removed meanwhile is no error.
         let names: Vec<u8> =
             saved.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).flatten().copied().collect();
         write(root, &["update-index", "--add", "--remove", "-z", "--stdin"], Some(&index), &names)?;
         Ok(Self { head: head(root), staged, files: text(&git(&["write-tree".into()])?), left_out })
     }
 
-    /// Whether a file is not saved, because it is too large or there are too many.
+    /// Whether a file was not saved because of the limits.
     pub(crate) fn lacks(&self, path: &Path) -> bool {
         self.left_out.contains(path)
     }
 
-    /// Whether HEAD, the index and all files that are saved are the same.
+    /// Whether HEAD, the index and all saved files are equal.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self { head, staged, files, left_out: _ } = self;
         (head, staged, files) == (&other.head, &other.staged, &other.files)
     }
 
-    /// A commit on top of HEAD of what is not committed, with what is staged apart from it as its second parent; `None`: all is
-    /// committed.
+    /// Commits the uncommitted contents on top of HEAD, with the index as second parent if it differs; `None` if
+    /// everything is committed.
     pub(super) fn commit(&self, root: &Path, message: &str) -> Result<Option<String>, GitError> {
         let Self { head, staged, files, .. } = self;
         let mut parents: Vec<String> = head.iter().cloned().collect();
@@ -96,11 +97,11 @@ impl Contents {
         commit_tree(root, files, &parents, message).map(Some)
     }
 
-    /// Brings a work tree, which holds `now`, back to this: its branch, its index and its files, but those that `stays` names and
-    /// those that either of the two lacks.
+    /// Restores the branch, index and files of a work tree that holds `now`, except files that `stays` names and
+    /// files that either side lacks.
     ///
     /// # Errors
-    /// When git or the system refuses; part of it may be back then.
+    /// If git or the system refuses; a part may be restored then.
     pub(super) fn bring_back(
         &self,
         root: &Path,
@@ -122,7 +123,7 @@ impl Contents {
         let files = diff(root, &now.files, &self.files)?;
         let files = steps(&files).filter(|step| {
             let path = Path::new(OsStr::from_bytes(step.path));
-            // What it holds now is saved nowhere.
+            // Its current content is saved nowhere.
             !stays(path) && !now.lacks(path)
         });
         let (gone, others): (Vec<Step<'_>>, Vec<Step<'_>>) = files.partition(|step| step.mode == b"000000");
@@ -137,13 +138,13 @@ impl Contents {
             let checkout = ["checkout-index", "--force", "-z", "--stdin"];
             write(root, &checkout, Some(&index), &[&names.join(&0)[..], b"\0"].concat())?;
         }
-        // Only a matter of speed: it fails where files differ from the index, as they may.
+        // Only for speed: it fails if files differ from the index, which is fine.
         let _ = write(root, &["update-index", "-q", "--refresh"], None, b"");
         Ok(())
     }
 }
 
-/// A copy of the work tree's index in a folder of its own, which is in the repository so that both are on one file system.
+/// A copy of the work tree's index in its own folder inside the repository, so that both are on one file system.
 fn copied_index(root: &Path) -> Result<(Folder, PathBuf), GitError> {
     let git_dir = git_dir(root).map_err(GitError::unreadable(root))?.unwrap_or_else(|| root.join(".git"));
     let folder = Folder::make_in(&git_dir).map_err(GitError::unreadable(&git_dir))?;
@@ -154,8 +155,8 @@ fn copied_index(root: &Path) -> Result<(Folder, PathBuf), GitError> {
     }
 }
 
-/// The untracked files that are saved, and those that are not: repositories of their own, large files, and those for which there is
-/// no room.
+/// Splits the untracked files into those that are saved and those that are not: nested repositories, large files, and
+/// files over the limit.
 fn by_room(untracked: &[Changed]) -> (Vec<PathBuf>, HashSet<PathBuf>) {
     let mut files: Vec<&Changed> = untracked.iter().collect();
     files.sort_by_key(|file| file.size);
@@ -182,7 +183,7 @@ fn diff(root: &Path, from: &str, to: &str) -> Result<Vec<u8>, GitError> {
     run(root, &["diff-tree", "-r", "-z", "--raw", "--no-renames", from, to], LIMIT)
 }
 
-/// The steps of `git diff-tree --raw -z` but those of submodules, whose files git does not have.
+/// The changes in `git diff-tree --raw -z`, without submodules, whose files git does not have.
 fn steps(raw: &[u8]) -> impl Iterator<Item = Step<'_>> {
     let mut fields = raw.split(|&byte| byte == 0);
     std::iter::from_fn(move || Some((fields.next()?, fields.next()?))).filter_map(|(about, path)| {
@@ -193,7 +194,7 @@ fn steps(raw: &[u8]) -> impl Iterator<Item = Step<'_>> {
     })
 }
 
-/// Removes a file, and the folders that are empty without it.
+/// Removes a file, and parent folders that become empty.
 fn remove(root: &Path, path: &Path) -> Result<(), GitError> {
     let file = root.join(path);
     match fs::remove_file(&file) {
@@ -203,7 +204,7 @@ fn remove(root: &Path, path: &Path) -> Result<(), GitError> {
         _ => {}
     }
     let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-    // One that is not empty ends it.
+    // The first folder that is not empty ends the loop.
     let _ = folders.map(|folder| fs::remove_dir(root.join(folder))).find(Result::is_err);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Why a call of git failed, and what can be done.
+//! Errors of git calls, and what the user can do.
 
 use std::fmt;
 use std::io;
@@ -12,12 +12,12 @@ use crate::text::duration;
 /// A git operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The program could not be started, or a file of its own could not be read.
+    /// The program could not be started, or one of its files could not be read.
     #[error("git, {path}: {reason}: {way_out}", path = .path.display(), way_out = way_out(.reason))]
     Run {
-        /// The folder it was to work in.
+        /// The working directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: io::Error,
     },
     /// git ran and refused.
@@ -25,29 +25,29 @@ pub enum GitError {
     Refused {
         /// The subcommand.
         command: String,
-        /// The folder it worked in.
+        /// The working directory.
         path: PathBuf,
-        /// The last line it said.
+        /// The last line of its output.
         message: String,
     },
-    /// git was ended before it was through.
+    /// git was ended before it finished.
     #[error("git {command}, {path}: {end}: {way_out}", path = .path.display(), way_out = .end.way_out())]
     CutOff {
         /// The subcommand.
         command: String,
-        /// The folder it worked in.
+        /// The working directory.
         path: PathBuf,
-        /// By whom or why.
+        /// What ended it.
         end: CutOff,
     },
-    /// Something is in the way that only a person can judge.
+    /// An obstacle that only the user can judge.
     #[error("{what}, {place}: {way_out}")]
     InTheWay {
-        /// What it is.
+        /// The obstacle.
         what: String,
         /// The folder, file, branch or key in question.
         place: String,
-        /// What can be done.
+        /// What the user can do.
         way_out: String,
     },
     /// The repository's `info/exclude` could not be read or created.
@@ -55,7 +55,7 @@ pub enum GitError {
     Exclude {
         /// The file or folder in question.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: io::Error,
     },
     /// The repository's `info/exclude` could not be written.
@@ -72,7 +72,7 @@ impl GitError {
         Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
     }
 
-    /// A file or folder of git's that cannot be read.
+    /// An error about an unreadable file or folder of git.
     pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |reason| Self::Run { path: path.to_path_buf(), reason }
     }
@@ -82,21 +82,21 @@ impl GitError {
     }
 }
 
-/// Why git did not come to its end: nothing that git itself, or a hook, has said.
+/// Why git did not finish, apart from its own and its hooks' errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutOff {
-    /// This signal of somebody else's.
+    /// Another process sent this signal.
     Killed(i32),
-    /// Somebody killed the process that supervises it, and what was left of it was ended.
+    /// Its supervisor was killed, and ralph ended the rest.
     OutOfSight,
-    /// It took longer than this.
+    /// It exceeded this time limit.
     TimedOut(Duration),
-    /// The user wants to leave.
+    /// The user has asked ralph to exit now.
     Leaving,
 }
 
 impl CutOff {
-    /// The exit code of a git that came to its end, which had this long.
+    /// The exit code of a git that finished, or why it did not finish within `limit`.
     pub(super) fn or_code(end: Ended, limit: Duration) -> Result<i32, Self> {
         match end {
             Ended::Exited(code) => Ok(code),
@@ -107,7 +107,7 @@ impl CutOff {
         }
     }
 
-    /// What can be done.
+    /// What the user can do.
     pub(super) fn way_out(self) -> &'static str {
         match self {
             Self::Killed(_) => {
@@ -137,31 +137,31 @@ impl fmt::Display for CutOff {
 /// Why a work tree was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
-    /// git refused, or could not be asked.
+    /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
     /// git does not remove it.
     #[error("git does not remove it ({reason}): look at 'git status' there")]
     Refused {
-        /// What git said.
+        /// git's message.
         reason: String,
     },
-    /// What is to be saved cannot be read.
+    /// A file that has to be saved cannot be read.
     #[error("it cannot be saved, {path}: {reason}: fix that first", path = .path.display())]
     Io {
         /// The file or folder in question.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: io::Error,
     },
-    /// Somebody works there.
+    /// Another process works there.
     #[error("something changed while it was being saved: see who works there, and try again")]
     Changed,
 }
 
-/// What can be done where git could not be started.
+/// What the user can do if git could not be started.
 fn way_out(reason: &io::Error) -> &'static str {
-    // Without the system's number it is something else that was not found.
+    // Without an OS error number, something other than the program was not found.
     if reason.kind() == io::ErrorKind::NotFound && reason.raw_os_error().is_some() {
         return "make sure that git is installed and on PATH";
     }

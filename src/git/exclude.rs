@@ -1,4 +1,4 @@
-//! Keeps ralph's own files out of commits: `info/exclude`, and what git is told not to look at.
+//! Keeps ralph's own files out of commits: `info/exclude`, and the skip-worktree bit.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,11 +13,11 @@ use super::repository::common_dir;
 use crate::files::{atomic, temporary, theirs};
 use crate::project::Project;
 
-/// Tells the reader of `info/exclude` whose lines follow.
+/// The comment above ralph's lines in `info/exclude`.
 const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never to be committed.";
 
-/// Ignore patterns, relative to the project root, for the files that a loop writes while it runs and for the work trees
-/// of branches. What people write (config, prompts, the plan) is not among them.
+/// Ignore patterns, relative to the project root, for the files of a running loop and for the work trees of branches.
+/// The user's files (config, prompts, the plan) are not among them.
 #[must_use]
 pub fn runtime_patterns(project: &Project) -> Vec<String> {
     let folder = project.relative(project.run_dir());
@@ -30,7 +30,7 @@ pub fn runtime_patterns(project: &Project) -> Vec<String> {
     patterns
 }
 
-/// A path as an ignore pattern that matches it alone. Bytes that cannot stand in a pattern line become `?`.
+/// A path as an ignore pattern that matches only this path. Bytes that a pattern line cannot hold become `?`.
 pub(super) fn escape_pattern(path: &Path) -> String {
     let mut pattern = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -46,21 +46,21 @@ pub(super) fn escape_pattern(path: &Path) -> String {
     pattern
 }
 
-/// The folders of the repository in which processes that were killed may have left temporary files: that of the work tree `root`, and
-/// that of the exclude file.
+/// The folders of the repository in which killed processes may have left temporary files: that of the work tree
+/// `root`, and that of the exclude file.
 #[must_use]
 pub fn litter(root: &Path) -> Vec<PathBuf> {
     let git_dir = head_file::git_dir(root).ok().flatten();
     git_dir.into_iter().chain(head_file::common_dir(root).map(|common| common.join("info"))).collect()
 }
 
-/// Enters `patterns` in the `info/exclude` that all work trees of `root` share; says whether anything was missing.
-/// The user's own lines and line ends stay as they are.
+/// Adds `patterns` to the `info/exclude` that all work trees of `root` share; returns whether any was missing. The
+/// user's own lines and line ends stay unchanged.
 pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
     let info = common_dir(root)?.join("info");
     let path = info.join("exclude");
     fs::create_dir_all(&info).map_err(|reason| GitError::Exclude { path: info.clone(), reason })?;
-    // Two loops in two work trees may get here at once; on a file system without locks the chance is taken.
+    // Two loops in two work trees may do this at the same time; a file system without locks cannot prevent that.
     let folder = File::open(&info).map_err(|reason| GitError::Exclude { path: info, reason })?;
     let _ = folder.lock();
     for folder in litter(root) {
@@ -76,10 +76,10 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
     }
 }
 
-/// The content of an exclude file with the missing patterns in ralph's block; `None` when none is missing.
+/// The content of an exclude file with the missing patterns in ralph's block; `None` if none is missing.
 fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
     let lines: HashSet<&[u8]> = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
-    // What lies in a folder that is left out whole needs no line of its own.
+    // A file in an excluded folder needs no line of its own.
     let is_left_out = |pattern: &&str| {
         let folders = pattern.match_indices('/').map(|(at, _)| &pattern.as_bytes()[..=at]);
         folders.chain([pattern.as_bytes()]).any(|line| line != b"/" && lines.contains(line))
@@ -118,8 +118,8 @@ fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
     Some(new)
 }
 
-/// Sees to it that the copy of the plan in a work tree is never committed by accident. `file` is its name at the top
-/// of the tree; where it is tracked, git is told not to look at it in this tree, else it is ignored in all of them.
+/// Prevents accidental commits of the plan's copy in a work tree. `file` is its name at the top of the tree; if it is
+/// tracked, git ignores its changes in this tree, otherwise the file is excluded in all trees.
 pub fn keep_plan_out(tree: &Path, file: &str, is_tracked: bool) -> Result<(), GitError> {
     if !is_tracked {
         return exclude(tree, &[format!("/{}", escape_pattern(Path::new(file)))]).map(drop);

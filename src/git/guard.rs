@@ -1,4 +1,4 @@
-//! Looks at a work tree that somebody may look at and not touch, and at what is in it.
+//! Detects changes of a work tree by an agent that must not change it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -13,27 +13,27 @@ use super::save::{What, keep};
 use crate::text::line::shell_words;
 use crate::text::list::some_of;
 
-/// So many names are told.
+/// At most this many names are reported.
 const SOME: usize = 5;
 
-/// So many commits back files count as changed lately.
+/// Files of this many commits count as recently changed.
 const RECENT: &str = "-20";
-/// So many of them are of interest.
+/// At most this many of them are returned.
 const MOST: usize = 200;
 
-/// What of a work tree must stay as it is: HEAD, the branches and tags that nobody else is at work on, and the files that git
-/// tracks, but for ralph's own.
+/// The parts of a work tree that must not change: HEAD, the branches and tags that no other work tree uses, and the
+/// tracked files except ralph's own.
 #[derive(Debug, Clone, Default)]
 pub struct Guarded {
     head: Option<String>,
-    /// The branch that HEAD stands on.
+    /// The branch of HEAD.
     branch: Option<String>,
-    /// Branches and tags, by their names.
+    /// Branches and tags by name.
     refs: BTreeMap<String, Ref>,
     files: Option<Vec<Changed>>,
-    /// What git does not track and does not ignore.
+    /// Untracked files that are not ignored.
     untracked: Vec<Changed>,
-    /// All is as HEAD has it.
+    /// Whether nothing is uncommitted.
     is_clean: bool,
 }
 
@@ -41,24 +41,24 @@ pub struct Guarded {
 #[derive(Debug, Clone)]
 struct Ref {
     commit: String,
-    /// It is checked out nowhere else: others build those meanwhile.
+    /// Whether no other work tree has it checked out: another agent may build such a branch meanwhile.
     is_free: bool,
 }
 
-/// What is not as it was.
+/// The differences between two states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// HEAD stands on another branch, or on none: where it is now.
+    /// The branch of HEAD now, or none, if HEAD has left its branch.
     pub left: Option<String>,
-    /// HEAD, branches and tags, by their names.
+    /// The names of HEAD, branches and tags that have changed.
     names: Vec<String>,
-    /// Files that git tracks.
+    /// Changed tracked files.
     tracked: Vec<PathBuf>,
-    /// Files that it does not track, and does not ignore. They look otherwise; what is in them may be the same.
+    /// Untracked, unignored files with other metadata; their content may be equal.
     untracked: Vec<PathBuf>,
-    /// What branches and tags named before, and HEAD where it is on another branch.
+    /// The earlier commits of branches and tags, and of HEAD if it is on another branch.
     before: Vec<String>,
-    /// HEAD is on the branch where it was, and names this commit now.
+    /// The commit of HEAD now, if it is still on its branch.
     moved_to: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Display for Difference {
 }
 
 impl Guarded {
-    /// As it is now, with the file `also` even where git does not track it; outside of git nothing can be told.
+    /// The current state, including the file `also` even if it is untracked. Outside of git nothing is recorded.
     #[must_use]
     pub fn take(root: &Path, in_git: bool, also: Option<&Path>) -> Self {
         if !in_git {
@@ -102,7 +102,7 @@ impl Guarded {
         Self { head: head(root), branch, refs, files: all.map(tracked), untracked, is_clean }
     }
 
-    /// What is not as it was before.
+    /// The differences from an earlier state.
     #[must_use]
     pub fn differs_from(&self, before: &Self) -> Option<Difference> {
         let mut found = Difference::default();
@@ -129,21 +129,21 @@ impl Guarded {
         let is_new =
             |(name, now): &(&String, &Ref)| *name != own && now.is_free && !before.refs.contains_key(*name);
         found.names.extend(self.refs.iter().filter(is_new).map(|(name, _)| name.clone()));
-        // What git could not tell is no difference.
+        // If git failed, there is no difference to report.
         if let (Some(now), Some(known)) = (&self.files, &before.files) {
             found.tracked.extend(not_as_before(now, known).map(Path::to_owned));
             found.untracked.extend(not_as_before(&self.untracked, &before.untracked).map(Path::to_owned));
-            // The one that is guarded although git does not track it.
+            // The guarded untracked file counts as tracked.
             let tracked: HashSet<&PathBuf> = found.tracked.iter().collect();
             found.untracked.retain(|path| !tracked.contains(path));
         }
         (found != Difference::default()).then_some(found)
     }
 
-    /// Saves what is not committed in the work tree that this was taken of.
+    /// Saves the uncommitted contents of the work tree.
     ///
     /// # Errors
-    /// When git cannot save it.
+    /// If git cannot save it.
     pub fn contents(&self, root: &Path) -> Result<Contents, GitError> {
         match &self.head {
             Some(head) if self.is_clean => Contents::committed(root, head),
@@ -153,12 +153,13 @@ impl Guarded {
 }
 
 impl Difference {
-    /// The files that are not as they were.
+    /// The changed files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.tracked.iter().chain(&self.untracked).map(PathBuf::as_path)
     }
 
-    /// The same without those files that git does not track and that cannot be taken back, and these.
+    /// Splits off the untracked files that `is_lost` names, which cannot be restored: the other differences, and the
+    /// names of those files.
     #[must_use]
     pub fn without(mut self, is_lost: impl Fn(&Path) -> bool) -> (Option<Self>, Vec<String>) {
         let (lost, untracked) = self.untracked.drain(..).partition(|path: &PathBuf| is_lost(path));
@@ -167,13 +168,13 @@ impl Difference {
         ((self != Self::default()).then_some(self), lost)
     }
 
-    /// Whether nothing but files that git does not track look otherwise.
+    /// Whether only untracked files have changed.
     #[must_use]
     pub fn is_untracked_only(&self) -> bool {
         self.left.is_none() && self.names.is_empty() && self.tracked.is_empty()
     }
 
-    /// The command that brings back what was taken back, once it is under `kept`; `None`: only branches or tags have changed.
+    /// The command that restores what was undone, from the ref `kept`; `None` if only branches or tags have changed.
     #[must_use]
     pub fn undo(&self, kept: &str) -> Option<String> {
         let files: Vec<OsString> = self.files().take(SOME).map(|path| path.as_os_str().to_owned()).collect();
@@ -183,11 +184,11 @@ impl Difference {
         Some(format!("git restore --source={kept} -- {}", shell_words(&files)))
     }
 
-    /// Saves what branches and tags named before, the commit that HEAD has moved to, and what the work tree holds `now` that is
-    /// not committed, under `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
+    /// Saves the earlier commits of branches and tags, the new commit of HEAD, and the uncommitted contents `now` as
+    /// refs under `refs/ralph/keep/`, and returns the refs. The work tree does not change.
     ///
     /// # Errors
-    /// When git cannot write them.
+    /// If git cannot write them.
     pub fn keep(&self, root: &Path, name: &str, now: &Contents) -> Result<Vec<String>, GitError> {
         let uncommitted = now.commit(root, &format!("ralph: {name}"))?;
         let now = uncommitted.or_else(|| self.moved_to.clone());
@@ -199,26 +200,26 @@ impl Difference {
     }
 }
 
-/// Takes back what was changed in a work tree since `before`, where HEAD is still on the same branch: commits on it, the index,
-/// and the files but for ralph's own.
+/// Undoes the changes of a work tree since `before`, if HEAD is still on the same branch: its commits, the index, and
+/// the files except ralph's own.
 ///
 /// # Errors
-/// When git or the system refuses; part of it may be taken back then.
+/// If git or the system refuses; a part may be undone then.
 pub fn take_back(root: &Path, before: &Contents, now: &Contents) -> Result<(), GitError> {
     before.bring_back(root, now, is_ours)
 }
 
-/// Whether a path of a work tree is one of ralph's own files, which it writes while agents are at work.
+/// Whether a path of a work tree is one of ralph's own files, which ralph writes while agents run.
 fn is_ours(path: &Path) -> bool {
     let own = path.strip_prefix(".ralph").ok();
     own.is_some_and(|path| !path.starts_with("features") && !path.starts_with("knowledge"))
 }
 
-/// Whether HEAD has this commit in its history, or nothing leads to it any more: after an amend, a rebase or a squashed merge its
-/// work is in another one.
+/// Whether HEAD's history has this commit, or no ref leads to it any more: after an amend, a rebase or a squash
+/// merge, another commit has its work.
 #[must_use]
 pub fn contains(root: &Path, commit: &str) -> bool {
-    // What ralph keeps under refs of its own does not count.
+    // Without ralph's own refs.
     let theirs = ["refs/heads", "refs/remotes", "refs/tags"];
     let leads_there =
         || run(root, &[&["for-each-ref", "--count=1", "--contains", commit][..], &theirs].concat(), LIMIT);
@@ -226,7 +227,7 @@ pub fn contains(root: &Path, commit: &str) -> bool {
         || leads_there().is_ok_and(|refs| refs.is_empty())
 }
 
-/// The files of a work tree that are not as they were before: those that look otherwise, and those that are as HEAD has them now.
+/// The files of a work tree that changed since before: those with another state, and those that equal HEAD now.
 pub fn not_as_before<'a>(now: &'a [Changed], before: &'a [Changed]) -> impl Iterator<Item = &'a Path> {
     let (known, found): (HashSet<&Changed>, HashSet<&Path>) =
         (before.iter().collect(), now.iter().map(|file| file.path.as_path()).collect());
@@ -235,7 +236,7 @@ pub fn not_as_before<'a>(now: &'a [Changed], before: &'a [Changed]) -> impl Iter
     others.chain(gone).map(|file| file.path.as_path())
 }
 
-/// The files that are not the same in two commits; none where that cannot be told.
+/// The files that differ between two commits; none if git fails.
 #[must_use]
 pub fn changed_between(root: &Path, from: &str, to: &str) -> Vec<String> {
     names(run(root, &["diff", "--name-only", "--no-renames", "-z", from, to, "--"], LIMIT))

@@ -1,8 +1,7 @@
-//! What is left of a `git worktree add` that was cut off, by a kill or a power cut: an entry of git's that is not
-//! whole, and some of the files of a checkout.
+//! Cleans up after an interrupted `git worktree add`: an incomplete entry of git, and some files of a checkout.
 //!
-//! It is made again, and so goes first. Only what a checkout wrote is deleted, file by file, so that whatever somebody
-//! put there stays.
+//! The tree is created again, so its remains are removed first. Only files that a checkout wrote are deleted, one by
+//! one, so that any other file stays.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,27 +24,27 @@ use crate::process::stat::{Stat, says};
 use crate::text::jitter;
 use crate::text::line::shell_word;
 
-/// How long another git that is just making the wanted work tree is waited for.
+/// How long another git that is creating the same work tree is awaited.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// git locks a work tree with this word while it makes it.
+/// The lock reason that git sets while it creates a work tree.
 const INITIALIZING: &str = "initializing";
 /// The files of an entry without which git cannot work in the tree.
 const NEEDED: [&str; 4] = ["HEAD", "commondir", "gitdir", "index"];
-/// A work tree that is not whole.
+/// An incomplete work tree.
 struct HalfMade<'a> {
     root: &'a Path,
-    /// Its folder, without symbolic links; may be gone.
+    /// Its folder, without symbolic links; may not exist.
     path: &'a Path,
     branch: &'a str,
-    /// git's entry for it; may be gone.
+    /// git's entry for it; may not exist.
     entry: Option<PathBuf>,
 }
 
-/// Clears the place `path` of the work tree for `branch`, where what is there was never finished; says whether it was so.
-/// `start` is the commit of a branch that is not there; `known` are the trees that git lists.
+/// Clears the path of the work tree for `branch` if the tree there was never finished; returns whether it was so.
+/// `start` is the commit for a branch that does not exist; `known` are the trees that git lists.
 ///
 /// # Errors
-/// When somebody works there, or something is there that no checkout wrote.
+/// If another process works there, or a file is there that no checkout wrote.
 pub(super) fn clear(
     root: &Path,
     path: &Path,
@@ -67,14 +66,14 @@ pub(super) fn clear(
         thread::sleep(jitter::around(Duration::from_millis(100)));
     }
     let _alone = alone();
-    // It may have been finished meanwhile.
+    // The other git may have finished it meanwhile.
     if found.entry.as_deref().is_some_and(is_whole) {
         return Ok(true);
     }
     let commit = branch_commit(root, branch).unwrap_or_else(|| start.to_owned());
     match found.clear(&commit)? {
         None => Ok(true),
-        // Nobody knows whose folder it is.
+        // The folder's owner is unknown.
         Some(_) if found.entry.as_deref().is_none_or(|entry| !entry.exists()) => Ok(false),
         Some(stranger) => {
             let what = "a work tree that was never finished holds a file that no checkout wrote";
@@ -91,7 +90,7 @@ pub(super) fn is_whole(entry: &Path) -> bool {
 }
 
 impl<'a> HalfMade<'a> {
-    /// What is at `path`, if it is not whole and nobody's but of a checkout of this branch.
+    /// The incomplete work tree at `path`, if it only consists of a checkout of this branch.
     fn find(
         root: &'a Path,
         path: &'a Path,
@@ -107,7 +106,7 @@ impl<'a> HalfMade<'a> {
         };
         let entry = match pointer {
             Some(entry) if entry.parent().is_some_and(|folder| without_links(folder) == entries) => {
-                // A copy of another tree's folder leads to the other's entry.
+                // A copy of another tree's folder leads to that tree's entry.
                 let names_another = registered(&entry)?.is_some_and(|place| place != git_file);
                 if names_another {
                     return Ok(None);
@@ -130,7 +129,7 @@ impl<'a> HalfMade<'a> {
         Ok(Some(Self { root, path, branch, entry }))
     }
 
-    /// Deletes it, unless there is something in it that no checkout of `commit` wrote: that is answered.
+    /// Deletes it, unless it contains a file that no checkout of `commit` wrote, which is returned.
     fn clear(&self, commit: &str) -> Result<Option<PathBuf>, GitError> {
         let entry = self.entry.as_ref().filter(|entry| entry.exists());
         if let Some(entry) = entry {
@@ -150,7 +149,7 @@ impl<'a> HalfMade<'a> {
                 gone(fs::remove_file(self.path.join(name))).map_err(failed)?;
             }
         }
-        // In this order: when this is cut off, too, what is left is still known as half made.
+        // In this order, so that the remains are still recognised if this is interrupted, too.
         if let Some(entry) = entry {
             gone(fs::remove_dir_all(entry)).map_err(failed)?;
         }
@@ -168,8 +167,8 @@ impl<'a> HalfMade<'a> {
     }
 }
 
-/// The folder of a work tree beside what a checkout of a commit would write there, by an index of our own: git's may be
-/// missing, or locked by the git that was killed.
+/// Compares the folder of a work tree with a checkout of a commit, using an index of our own: git's may be missing,
+/// or locked by the killed git.
 struct Begun<'a> {
     tree: &'a HalfMade<'a>,
     commit: &'a str,
@@ -186,7 +185,7 @@ impl<'a> Begun<'a> {
         Ok(begun)
     }
 
-    /// The repository is that of all trees, the files are this one's.
+    /// All trees share the repository; the files are this tree's.
     fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let env = vec![("GIT_INDEX_FILE".into(), self.index.path().join("index").into_os_string())];
         let how = ChangeOptions { env, ..ChangeOptions::default() };
@@ -198,22 +197,22 @@ impl<'a> Begun<'a> {
         change_with(path, &arguments, &how).map_err(|error| error.of(&self.tree.command(), path))
     }
 
-    /// Every file that the commit has.
+    /// All files of the commit.
     fn files(&self) -> Result<Vec<PathBuf>, GitError> {
         self.git(&["ls-files", "-z", "--cached"]).map(|output| paths(&output))
     }
 
-    /// A file that the commit does not have, ignored ones included, or that is not as the commit has it.
+    /// A file that the commit does not have, including ignored ones, or that differs from the commit.
     fn stranger(&self) -> Result<Option<PathBuf>, GitError> {
         if let Some(first) = paths(&self.git(&["ls-files", "-z", "--others"])?).into_iter().next() {
             return Ok(Some(first));
         }
-        // What is absent has not been written yet.
+        // A missing file has not been written yet.
         let changed = self.git(&["diff-files", "-z", "--raw", "--no-renames", "--diff-filter=d"])?;
         let mut fields = changed.split(|&byte| byte == 0);
         let mut changed = Vec::new();
         while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
-            // `:100644 100755 …`: a checkout makes a file with the mode that it is to have.
+            // `:100644 100755 …`: a checkout creates a file with its final mode.
             if !about.starts_with(b":100") || about.get(1..7) != about.get(8..14) {
                 return Ok(Some(PathBuf::from(OsStr::from_bytes(name))));
             }
@@ -233,9 +232,9 @@ impl<'a> Begun<'a> {
         Ok(None)
     }
 
-    /// Whether the file is the beginning of what a checkout writes there, and the last that it wrote: git writes one file
-    /// after the other, in the order of the index, each in its place and not beside it, so that a kill may leave one cut
-    /// in the middle. (With `checkout.workers`, or filters that delay, it may leave more: then a person has to look.)
+    /// Whether the file is a truncated version of the committed one, and the last one that the checkout wrote. git
+    /// writes files in place, in the order of the index, so a kill may truncate one of them. (With
+    /// `checkout.workers`, or filters that delay, it may truncate more: then the user has to decide.)
     fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, GitError> {
         let files = self.files()?;
         let later = files.iter().skip_while(|file| file.as_os_str().as_bytes() != name).skip(1);
@@ -256,7 +255,7 @@ fn failed_in(path: &Path) -> impl Fn(RemoveError) -> GitError + '_ {
     }
 }
 
-/// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
+/// What git's entry holds and cannot be restored: an operation in progress, repositories of submodules, or a commit
 /// that nothing else leads to.
 pub(super) fn precious(root: &Path, entry: &Path) -> Result<Option<PathBuf>, GitError> {
     let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
@@ -267,26 +266,26 @@ pub(super) fn precious(root: &Path, entry: &Path) -> Result<Option<PathBuf>, Git
     Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
 }
 
-/// Fails where the index of git's entry is not that of `commit`, as a checkout writes it: what is staged may be nowhere else,
-/// in no commit and in no file.
+/// Fails if the index of git's entry is not the one that a checkout of `commit` writes: what is staged may exist
+/// nowhere else.
 pub(super) fn require_nothing_staged(root: &Path, entry: &Path, commit: &str) -> Result<(), GitError> {
     let index = entry.join("index");
     let beginning = match theirs::read(&index, u64::MAX) {
         Err(error) if error.kind() == NotFound => return Ok(()),
         content => content.map_err(|error| GitError::refused("read-tree", &index, error.to_string()))?,
     };
-    // All zeros is what a power cut leaves of a file, and no index.
+    // A power cut leaves a file of zeros.
     if beginning.iter().all(|byte| *byte == 0) {
         return Ok(());
     }
     let env = vec![("GIT_INDEX_FILE".into(), index.clone().into_os_string())];
     let how = ChangeOptions { env, ..ChangeOptions::default() };
-    // Files are not looked at, and the entry itself may not be whole: the repository's own folder serves as well.
+    // Files are not compared, and the entry itself may be incomplete, so the repository's own folder is used.
     let look = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit];
     let common = common_dir(root)?;
     let git_dir = OsString::from_vec([b"--git-dir=", common.as_os_str().as_bytes()].concat());
     let arguments: Vec<&OsStr> = [git_dir.as_os_str()].into_iter().chain(look.map(OsStr::new)).collect();
-    // It fails as well where git cannot read the index.
+    // Also fails if git cannot read the index.
     match change_with(root, &arguments, &how) {
         Ok(_) => Ok(()),
         Err(ChangeError::Refused(_)) => {
@@ -303,18 +302,18 @@ pub(super) fn require_nothing_staged(root: &Path, entry: &Path, commit: &str) ->
     }
 }
 
-/// What a git command lists, each name ended by a zero byte.
+/// The NUL-terminated names that a git command lists.
 fn paths(output: &[u8]) -> Vec<PathBuf> {
     let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
 }
 
-/// The `.git` file that an entry is registered for; `None` where it does not say.
+/// The `.git` file that an entry is registered for; `None` if it has none.
 fn registered(entry: &Path) -> Result<Option<PathBuf>, GitError> {
     let content = if_there(theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT));
     let content = content.map_err(GitError::unreadable(entry))?.unwrap_or_default();
     let place = content.trim_ascii_end();
-    // It may be written down relative to the entry.
+    // The path may be relative to the entry.
     Ok((!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place)))))
 }
 
@@ -329,12 +328,12 @@ pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Result<Option<PathBu
     Ok(None)
 }
 
-/// Whether the HEAD of an entry is on the branch, or on nothing yet.
+/// Whether the HEAD of an entry is on the branch, or unset.
 fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitError> {
     let head = if_there(theirs::text(&entry.join("HEAD"))).map_err(GitError::unreadable(entry))?;
     let head = head.unwrap_or_default();
     Ok(match head.trim_end().strip_prefix("ref: refs/heads/") {
-        // Where branches are not files, only git knows.
+        // With another ref format, only git can tell.
         Some(".invalid") => tree.is_none_or(|tree| {
             tree.branch.as_deref().is_none_or(|name| [branch, ".invalid"].contains(&name))
         }),
@@ -343,23 +342,23 @@ fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitErr
     })
 }
 
-/// Whether a git process lives that was told to make this work tree.
+/// Whether a running git process is creating this work tree.
 pub(super) fn is_being_made(path: &Path) -> bool {
     Stat::all().any(|process| {
         let line = says(process.pid, "cmdline");
         let is_git = line.split(|&byte| byte == 0).next().is_some_and(|name| name.ends_with(b"git"));
-        // The child that writes the files is told by its environment.
+        // The child process that writes the files has the path in its environment.
         is_git && (names(&line, path) || names(&says(process.pid, "environ"), path))
     })
 }
 
-/// Whether a command line or an environment names a path.
+/// Whether a command line or an environment contains a path.
 pub(super) fn names(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     text.windows(path.len()).any(|part| part == path)
 }
 
-/// What is gone already need not be removed.
+/// Treats a missing file as removed.
 fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(error) if error.kind() == NotFound => Ok(()),
@@ -367,14 +366,14 @@ fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Removes the folders below `path` with nothing in them, and `path` itself where that leaves nothing.
+/// Removes empty folders below `path`, and `path` itself if it is empty then.
 fn remove_empty_folders(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_empty_folders(&entry.path());
         }
     }
-    // Whatever is in it stays, and so does it.
+    // A folder that is not empty stays.
     let _ = fs::remove_dir(path);
 }
 

@@ -1,20 +1,20 @@
-//! The commit that HEAD or another reference names, read from the repository's files: a loop asks twice per iteration,
-//! and a git process each time would cost more than everything else the loop does.
+//! Reads the commit of HEAD or another reference from the repository's files: a loop needs it twice per iteration,
+//! and a git process each time would cost more than everything else that the loop does.
 
 use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 
 use crate::files::{if_there, theirs};
 
-/// What the files say about HEAD or another reference.
+/// The value of HEAD or another reference.
 pub(super) enum Head {
     /// It names this commit.
     Commit(String),
-    /// It names a branch without a commit; or there is no such reference.
+    /// A branch without a commit, or a missing reference.
     Unborn,
 }
 
-/// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
+/// Reads HEAD; `None` if the files are not enough (another ref format, a symbolic branch).
 pub(super) fn head(root: &Path) -> Option<Head> {
     let git_dir = git_dir(root).ok()??;
     let head = theirs::text(&git_dir.join("HEAD")).ok()?;
@@ -22,17 +22,17 @@ pub(super) fn head(root: &Path) -> Option<Head> {
     reference_in(&common_of(git_dir)?, name)
 }
 
-/// Reads the reference of this full name, such as `refs/heads/main`; `None` where the files do not tell.
+/// Reads the reference of this full name, such as `refs/heads/main`; `None` if the files are not enough.
 pub(super) fn reference(root: &Path, name: &str) -> Option<Head> {
     reference_in(&common_dir(root)?, name)
 }
 
-/// The folder that all work trees share, without asking git.
+/// The folder that all work trees share, without a git process.
 pub(super) fn common_dir(root: &Path) -> Option<PathBuf> {
     common_of(git_dir(root).ok()??)
 }
 
-/// Branches and configuration of a linked work tree live in the main one's repository.
+/// Branches and configuration of a linked work tree are in the main one's repository.
 fn common_of(git_dir: PathBuf) -> Option<PathBuf> {
     match if_there(theirs::text(&git_dir.join("commondir"))).ok()? {
         Some(path) => Some(git_dir.join(path.trim_end())),
@@ -56,10 +56,10 @@ fn reference_in(common: &Path, name: &str) -> Option<Head> {
     }
 }
 
-/// `.git` itself, or what it points to in a linked work tree or submodule; `None` where there is neither.
+/// `.git` itself, or its target in a linked work tree or submodule; `None` if there is neither.
 ///
 /// # Errors
-/// Where the machine has no room to look.
+/// If the system lacks resources to read it.
 pub(super) fn git_dir(root: &Path) -> io::Result<Option<PathBuf>> {
     let path = root.join(".git");
     if path.is_dir() {

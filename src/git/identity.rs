@@ -1,4 +1,4 @@
-//! Who commits and pushes in the work trees of branches: values that hold in one work tree alone.
+//! The identity for commits and pushes in the work trees of branches: values for one work tree only.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -17,10 +17,10 @@ use super::repository::common_dir;
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 
-/// The longest that a trial signature may take.
+/// The time limit of a trial signature.
 const SIGNATURE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Who commits and pushes. What is `None` stays as the user's own configuration has it.
+/// The identity for commits and pushes. `None` leaves the user's own configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitIdentity {
     /// Author and committer.
@@ -29,19 +29,19 @@ pub struct CommitIdentity {
     pub email: Option<String>,
     /// The key that signs commits, as `user.signingKey` takes it.
     pub signing_key: Option<String>,
-    /// The file of the ssh key for pushing; `~` stands for the home folder.
+    /// The file of the ssh key for pushing; `~` is the home folder.
     pub ssh_key: Option<PathBuf>,
 }
 
 impl CommitIdentity {
-    /// The same with the ssh key's path absolute: `~` expanded, a relative one below `root`.
+    /// Makes the ssh key's path absolute: `~` is expanded, a relative path starts at `root`.
     #[must_use]
     pub fn located(mut self, root: &Path) -> Self {
         self.ssh_key = self.ssh_key.map(|path| root.join(expanded(path)));
         self
     }
 
-    /// The command that pushes with the ssh key, for a shell; `None` without a key.
+    /// The shell command for pushing with the ssh key; `None` without a key.
     #[must_use]
     pub fn ssh_command(&self) -> Option<OsString> {
         let path = std::path::absolute(expanded(self.ssh_key.clone()?)).ok()?;
@@ -51,7 +51,7 @@ impl CommitIdentity {
     }
 }
 
-/// Without a leading `~`.
+/// Expands a leading `~`.
 fn expanded(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => Path::new(&home).join(rest),
@@ -59,7 +59,7 @@ fn expanded(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Looks whether ssh will take the key.
+/// Checks whether ssh can use the key.
 pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(path) = identity.ssh_key.clone().map(expanded) else { return Ok(()) };
     let fail = |what: &str, way_out: &str| Err(GitError::in_the_way(what, path.display(), way_out));
@@ -80,7 +80,7 @@ pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
             );
         }
     };
-    // Of a public key, an agent has the private half.
+    // For a public key, an ssh agent has the private half.
     let is_private = key.starts_with(b"-----BEGIN");
     if is_private && metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
         return fail("others may read the ssh key, so ssh does not use it", "protect it with 'chmod 600'");
@@ -88,8 +88,8 @@ pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Lets each work tree of the repository have values of its own. Values of the common configuration that git allows
-/// only in the main work tree's then, move there; a crash in between leaves a repository that works as before.
+/// Enables configuration per work tree. Values that git then allows only in the main work tree's configuration are
+/// moved there; a crash in between leaves a working repository.
 pub fn prepare(root: &Path) -> Result<(), GitError> {
     let _alone = alone();
     let common = common_dir(root)?;
@@ -99,7 +99,7 @@ pub fn prepare(root: &Path) -> Result<(), GitError> {
     let read = ["config", "-z", "--get-regexp", pattern].map(OsStr::new);
     let read = [&read[..1], &["--file".as_ref(), file.as_os_str()], &read[1..]].concat();
     let output = match change_with(root, &read, &ChangeOptions::default()) {
-        // git fails where there is none of them.
+        // git fails if there is none.
         Err(ChangeError::Refused(_)) => Vec::new(),
         result => result.map_err(refused)?,
     };
@@ -120,7 +120,7 @@ pub fn prepare(root: &Path) -> Result<(), GitError> {
         }
         return change(root, &["config", "extensions.worktreeConfig", "true"]).map_err(refused);
     }
-    // Without the extension nobody reads this file, so that it can be written first.
+    // Without the extension git ignores this file, so it can be written first.
     let of_main = common.join("config.worktree");
     let set = |key: &str, value: &OsStr| {
         let arguments = ["config", "--file"].map(OsStr::new);
@@ -142,12 +142,12 @@ fn is_true(value: Option<&[u8]>) -> bool {
     [&b"true"[..], b"yes", b"on", b"1"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// Turns the extension on and takes `core.bare` and `core.worktree` out of the file, in one step: with the extension,
-/// linked work trees would obey these two.
+/// Enables the extension and removes `core.bare` and `core.worktree` from the file, in one step: with the extension,
+/// linked work trees would use these two.
 fn replace_config(root: &Path, file: &Path) -> Result<(), ChangeError> {
     let said = |error: std::io::Error| ChangeError::Refused(error.to_string());
     let lock = file.with_extension("lock");
-    // The way git locks its configuration.
+    // The lock file that git itself uses for its configuration.
     let new = patiently(|| match own::open(&lock, OpenOptions::new().write(true).create_new(true)) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
         file => Some(file),
@@ -162,13 +162,13 @@ fn replace_config(root: &Path, file: &Path) -> Result<(), ChangeError> {
         fs::rename(&lock, file).map_err(said)
     });
     if replaced.is_err() {
-        // It is ours, and it is not needed any more.
+        // Our own lock file is not needed any more.
         let _ = fs::remove_file(&lock);
     }
     replaced
 }
 
-/// What the configuration file is to be.
+/// The new content of the configuration file.
 fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, ChangeError> {
     let said = |error: std::io::Error| ChangeError::Refused(error.to_string());
     let folder = tempfile::tempdir().map_err(said)?;
@@ -181,7 +181,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, ChangeError> {
         change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())
     };
     for key in ["core.bare", "core.worktree"] {
-        // git fails where there is none, and the look below is what counts.
+        // git fails if there is none; the check below decides.
         let _ = edit(&["--unset-all", key]);
         match edit(&["--get", key]) {
             Err(ChangeError::Refused(_)) => {}
@@ -193,8 +193,8 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, ChangeError> {
     own::read(&copy, theirs::MAX_TEXT).map_err(said)
 }
 
-/// Gives the work tree `tree` this identity, after [`prepare`]. Only what differs is written. What is there and not
-/// asked for stays: nobody knows whether it is ours or the user's.
+/// Gives the work tree `tree` this identity, after [`prepare`]. Only differences are written. Other existing values
+/// stay: they may be the user's.
 pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let text = |value: &Option<String>| value.as_ref().map(OsString::from);
     let wanted = [
@@ -216,9 +216,9 @@ pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError>
     Ok(())
 }
 
-/// Names and values that hold in this work tree alone; of several of one name the last, as for git.
+/// The configuration of this work tree alone; the last value of a name wins, as in git.
 fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
-    // Of a new tree there is no such file; git need not be asked.
+    // A new tree has no such file, and needs no git process.
     let folder = head_file::git_dir(tree).ok().flatten();
     if folder.is_some_and(|folder| !folder.join("config.worktree").exists()) {
         return Ok(HashMap::new());
@@ -231,7 +231,7 @@ fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     Ok(entries.collect())
 }
 
-/// Signs something with the identity's key, before anything depends on it. Nothing in the repository changes.
+/// Makes a trial signature with the identity's key. The repository does not change.
 pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(key) = &identity.signing_key else { return Ok(()) };
     let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or fix \
@@ -241,7 +241,7 @@ pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitEr
     })
 }
 
-/// Signs something as the user's own commits are signed. Nothing in the repository changes.
+/// Makes a trial signature with the user's own configuration. The repository does not change.
 pub fn try_own_signature(root: &Path) -> Result<(), GitError> {
     sign(root, &[], Vec::new()).map_err(|error| {
         GitError::in_the_way(
@@ -259,7 +259,7 @@ pub fn signs(root: &Path) -> bool {
     signs.is_ok_and(|answer| answer.trim_ascii() == b"true")
 }
 
-/// The words by which git's configuration has commits signed, and the key to sign with found: programs, and what these are given.
+/// The configured commands with which git signs commits and finds the key: programs and arguments.
 #[must_use]
 pub fn signing_programs(root: &Path) -> Vec<String> {
     const KEYS: &str = r"^gpg\.(.+\.)?(program|defaultkeycommand)$";
@@ -270,11 +270,11 @@ pub fn signing_programs(root: &Path) -> Vec<String> {
     words.map(|word| expanded(word.into()).to_string_lossy().into_owned()).collect()
 }
 
-/// Signs an empty commit that nobody keeps.
+/// Signs an empty commit that is not kept.
 fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Result<(), ChangeError> {
     let objects = tempfile::tempdir().map_err(|error| ChangeError::Refused(error.to_string()))?;
     env.push(("GIT_OBJECT_DIRECTORY".into(), objects.path().into()));
-    // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
+    // No program may ask for a passphrase on our terminal: neither gpg's agent nor ssh-keygen.
     let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
     env.extend(silent.map(|(name, value)| (name.into(), value.into())));
     let how = ChangeOptions { env, limit: SIGNATURE_LIMIT, ..ChangeOptions::default() };
@@ -284,8 +284,8 @@ fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Re
     change_with(root, &[options, &commit[..]].concat(), &how).map(drop)
 }
 
-/// Variables for programs that commit and push in a work tree of this identity: where our own environment has these, it
-/// would win over the work tree's configuration.
+/// Variables for programs that commit and push in a work tree of this identity: variables of our own environment
+/// would override the work tree's configuration.
 #[must_use]
 pub fn agent_env(identity: &CommitIdentity) -> Vec<(OsString, OsString)> {
     let mut env = Vec::new();
@@ -298,8 +298,9 @@ pub fn agent_env(identity: &CommitIdentity) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Author and committer as git has them in `tree` for a program with these variables on top of our environment: for one whose
-/// tools do not see the user's configuration. What is set already is left out, and so is what git cannot tell.
+/// Author and committer that git uses in `tree` for a program with these variables on top of our environment, as
+/// variables: for programs that do not see the user's configuration. Variables that are already set, and values that
+/// git does not know, are left out.
 #[must_use]
 pub fn in_force(tree: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let is_set = |name: &OsString| env.iter().any(|(set, _)| set == name) || std::env::var_os(name).is_some();
@@ -314,17 +315,17 @@ pub fn in_force(tree: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     variables.flatten().filter(|(name, _)| !is_set(name)).collect()
 }
 
-/// Who commits in `tree`, a program with these variables on top of our environment, as `NAME <EMAIL>`.
+/// The committer in `tree` for a program with these variables on top of our environment, as `NAME <EMAIL>`.
 ///
 /// # Errors
-/// When git does not know.
+/// If git does not know.
 pub fn author(tree: &Path, env: &[(OsString, OsString)]) -> Result<String, GitError> {
     let ident = run_with(tree, &["var", "GIT_COMMITTER_IDENT"], env, LIMIT)?;
     let (name, email) = name_and_email(&ident).unwrap_or_default();
     Ok(format!("{} <{}>", String::from_utf8_lossy(name), String::from_utf8_lossy(email)))
 }
 
-/// Of `NAME <EMAIL> TIME ZONE`, the first two.
+/// The name and the email of `NAME <EMAIL> TIME ZONE`.
 fn name_and_email(ident: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = ident.iter().rposition(|&byte| byte == b'>')?;
     let start = ident[..end].iter().rposition(|&byte| byte == b'<')?;

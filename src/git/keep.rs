@@ -1,4 +1,4 @@
-//! What keeps a linked work tree from being removed, and what would go with it.
+//! The reasons not to remove a linked work tree, and what would be removed with it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use super::trees::{Tree, index_lock};
 use crate::files::FIX_PERMISSIONS;
 use crate::project::BRANCH_PLAN as PLAN;
 
-/// Why a work tree is not removed, and what to do about it.
+/// Why a work tree is not removed, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// Something is staged, changed or untracked.
@@ -24,7 +24,7 @@ pub enum Reason {
         /// Some of the paths.
         paths: String,
     },
-    /// Files are there that git was told not to look at.
+    /// It has files whose changes git ignores.
     #[error(
         "files whose changes git does not show ({paths}): look at them after \
          'git update-index --no-skip-worktree --no-assume-unchanged FILE'"
@@ -39,34 +39,34 @@ pub enum Reason {
         /// The commit.
         commit: String,
     },
-    /// git is in the middle of something.
+    /// A git operation is in progress.
     #[error("a {what} is in progress: finish it, or end it with '{end}'", what = .0.what, end = .0.end)]
     Busy(Operation),
-    /// Another repository lies in its folder, or belongs to it: a submodule's.
+    /// Another repository is in its folder, or belongs to it: a submodule's.
     #[error("repositories of their own are in it ({paths}): move them away, or remove them by hand")]
     Repositories {
         /// Some of their folders.
         paths: String,
     },
-    /// A folder in it cannot be looked at.
+    /// A folder in it cannot be read.
     #[error("{path} cannot be read: {FIX_PERMISSIONS}", path = .path.display())]
     Unreadable {
         /// The folder.
         path: PathBuf,
     },
-    /// `git worktree lock`.
+    /// It is locked with `git worktree lock`.
     #[error("git has it locked{why}: unlock it with 'git worktree unlock'")]
     Locked {
-        /// What its owner said, in brackets; may be empty.
+        /// The reason of the lock in brackets; may be empty.
         why: String,
     },
-    /// git changes it right now, or a git that did was killed.
+    /// git is changing it, or a git that did was killed.
     #[error("a git is at work in it, or was killed: wait, or remove {path}", path = .path.display())]
     IndexLock {
         /// The lock file.
         path: PathBuf,
     },
-    /// Only git's notes about it are left.
+    /// Only git's entry for it is left.
     #[error(
         "its folder is gone: say where it is with 'git worktree repair PATH', or forget it with 'git worktree prune'"
     )]
@@ -77,23 +77,24 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether all of it can be saved, so that the tree can be removed nevertheless.
+    /// Whether everything can be saved, so that the tree can be removed nevertheless.
     #[must_use]
     pub fn can_be_saved(&self) -> bool {
         matches!(self, Self::Changes { .. } | Self::Hidden { .. } | Self::Detached { .. } | Self::Busy(_))
     }
 }
 
-/// What a look at a work tree found.
+/// The result of a check of a work tree.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Why it should stay.
     pub reasons: Vec<Reason>,
-    /// Ignored files and folders that go with it, ralph's own left out; relative to it, folders end in `/`.
+    /// Ignored files and folders that would be removed with it, without ralph's own; relative to it, folders end in
+    /// `/`.
     pub ignored: Vec<String>,
 }
 
-/// Looks at a linked work tree of the repository of `root`. `own` are the ignore patterns of ralph's own files.
+/// Checks a linked work tree of the repository of `root`. `own` are the ignore patterns of ralph's own files.
 pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitError> {
     let mut reasons = Vec::new();
     if let Some(why) = &tree.locked {
@@ -130,13 +131,13 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
     Ok(Findings { reasons, ignored: status.ignored })
 }
 
-/// Whether the folder of a linked work tree is one of the repository's.
+/// Whether the folder of a linked work tree belongs to the repository.
 fn belongs(git_dir: &Path, common: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     real(git_dir).zip(real(&common.join("worktrees"))).is_some_and(|(one, all)| one.starts_with(all))
 }
 
-/// What `git status` says about a work tree.
+/// The output of `git status` for a work tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Status {
     changed: Vec<String>,
@@ -158,7 +159,7 @@ fn status(path: &Path, own: &[String]) -> Result<Status, GitError> {
     }))
 }
 
-/// Sorts git's answer. `below` lists a folder: one that is ignored as a whole may hold ralph's files and others.
+/// Sorts git's output. `below` lists a folder: one that is ignored as a whole may hold both ralph's files and others.
 fn parse(output: &[u8], own: &[String], below: &dyn Fn(&str) -> Vec<String>) -> Status {
     let mut status = Status::default();
     for entry in output.split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
@@ -170,7 +171,7 @@ fn parse(output: &[u8], own: &[String], below: &dyn Fn(&str) -> Vec<String>) -> 
                 status.ignored.extend(below(&path).into_iter().filter(|path| !is_own(path, own)));
             }
             b"!!" => status.ignored.extend(Some(path).filter(|path| path != PLAN && !is_own(path, own))),
-            // The copy of the plan may differ; where it is staged, somebody wants to commit it.
+            // The copy of the plan may differ; if it is staged, it is meant to be committed.
             b" M" | b" T" | b" D" | b"??" if path == PLAN => {}
             b"??" if is_own(&path, own) => {}
             _ => status.changed.push(path),
@@ -179,7 +180,7 @@ fn parse(output: &[u8], own: &[String], below: &dyn Fn(&str) -> Vec<String>) -> 
     status
 }
 
-/// Whether one of ralph's patterns means this path.
+/// Whether one of ralph's patterns matches this path.
 fn is_own(path: &str, own: &[String]) -> bool {
     own.iter().map(|pattern| anchored(pattern)).filter(|pattern| *pattern != ".worktrees/").any(|pattern| {
         match pattern.strip_suffix('*') {
@@ -194,7 +195,7 @@ fn anchored(pattern: &str) -> &str {
     pattern.trim_start_matches('/')
 }
 
-/// Repositories inside: no commit of theirs is known to this one.
+/// Nested repositories: this one does not have their commits.
 fn repositories(path: &Path, git_dir: &Path) -> Option<Reason> {
     let mut found = BTreeSet::new();
     let modules = git_dir.join("modules");
@@ -213,7 +214,7 @@ fn repositories(path: &Path, git_dir: &Path) -> Option<Reason> {
             }
         }
     }
-    // The tree's own.
+    // The tree's own repository.
     found.remove("");
     (!found.is_empty()).then(|| Reason::Repositories { paths: shown(found.iter()) })
 }

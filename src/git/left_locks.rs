@@ -1,9 +1,9 @@
-//! Locks of git that an agent left because it was ended inside of git: no process holds them, and git refuses to commit until they
-//! are removed.
+//! Locks of git that an agent left behind because it was ended inside of git: no process holds them, and git refuses
+//! to commit until they are removed.
 //!
-//! Git's locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent when it was made while the latest
-//! attempt of a loop that is over was at work, all processes of that loop have been ended, and no visible process has it open
-//! or is a git at work in the repository.
+//! Locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent if it was created during
+//! the latest attempt of an ended loop, all processes of that loop have ended, and no visible process has it open or
+//! is a git in the repository.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,8 +17,7 @@ use super::head_file;
 use super::trees::{CheckedOut, checked_out, locks};
 use crate::process::stat::{Stat, says};
 
-/// Removes the locks that were [left](left), and answers which they were. To be called after all processes of the loop have ended that
-/// was at work then.
+/// Removes the locks that were [left](left), and returns them. Call it after all processes of the loop have ended.
 #[must_use]
 pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
     let mut left = left(root, at_work);
@@ -26,7 +25,7 @@ pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf>
     left
 }
 
-/// The locks of the work tree `root` that were made within this time, if no git works there.
+/// The locks of the work tree `root` that were created within this time, if no git runs there.
 #[must_use]
 pub fn left(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
     let branch = match checked_out(root) {
@@ -45,8 +44,8 @@ pub fn left(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
     left
 }
 
-/// Whether a process has one of these files open, or is a git at work in the repository of this work tree: git may close a lock
-/// file while it holds the lock.
+/// Whether a process has one of these files open, or is a git in the repository of this work tree: git may close a
+/// lock file while it holds the lock.
 fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let files: Vec<PathBuf> = files.iter().map(|file| real(file)).collect();
@@ -61,8 +60,8 @@ fn has_open(pid: u32, files: &[PathBuf]) -> bool {
     open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| files.contains(&file))
 }
 
-/// Whether a process is a git whose folder, arguments or environment name one of these folders. Git's daemons do not count: they
-/// take no locks.
+/// Whether a process is a git whose working directory, arguments or environment name one of these folders. Git's
+/// daemons do not count: they take no locks.
 fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
     let line = says(pid, "cmdline");
     let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -72,7 +71,7 @@ fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
     }
     let environment = says(pid, "environ");
     match fs::read_link(format!("/proc/{pid}/cwd")) {
-        // One that cannot be seen might be there.
+        // A process that cannot be read might be one.
         Err(_) => true,
         Ok(cwd) => folders
             .iter()

@@ -1,4 +1,4 @@
-//! What lies between two commits, in numbers.
+//! Counts and shows the differences between two commits.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,23 +8,23 @@ use super::call::{LIMIT, run};
 /// How much was committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Commits.
+    /// The number of commits.
     pub commits: u64,
-    /// Files that differ.
+    /// The number of files that differ.
     pub files: u64,
-    /// Lines that came.
+    /// The number of lines added.
     pub insertions: u64,
-    /// Lines that went.
+    /// The number of lines deleted.
     pub deletions: u64,
 }
 
-/// What HEAD has that `from` has not; without `from`, all of it. `None` when git cannot tell.
+/// What HEAD has and `from` has not; without `from`, its whole history. `None` if git fails.
 #[must_use]
 pub fn since(root: &Path, from: Option<&str>) -> Option<Amount> {
     between(root, from, "HEAD")
 }
 
-/// What the commit `to` has that `from` has not; without `from`, all of it. `None` when git cannot tell.
+/// What the commit `to` has and `from` has not; without `from`, its whole history. `None` if git fails.
 #[must_use]
 pub fn between(root: &Path, from: Option<&str>, to: &str) -> Option<Amount> {
     let range = from.map_or_else(|| to.to_owned(), |from| format!("{from}..{to}"));
@@ -35,17 +35,17 @@ pub fn between(root: &Path, from: Option<&str>, to: &str) -> Option<Amount> {
     Some(Amount { commits, ..of_stat(&stat) })
 }
 
-/// What lies between two commits, or between one and what is in the work tree.
+/// Two commits, or a commit and the work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The commit before; `None`: there was none.
+    /// The first commit; `None` for an empty tree.
     pub from: Option<String>,
-    /// The commit after; `None`: what is in the work tree.
+    /// The second commit; `None` for the work tree.
     pub to: Option<String>,
 }
 
 impl Difference {
-    /// Whether git has both commits in the repository of `root`.
+    /// Whether the repository of `root` has both commits.
     #[must_use]
     pub fn is_there(&self, root: &Path) -> bool {
         let is_there =
@@ -54,8 +54,8 @@ impl Difference {
     }
 }
 
-/// Shows a difference as the user's own git does, by its pager and in its colours where stdout is a terminal; with `stat` only
-/// how much each file has changed.
+/// Shows a difference like the user's own git, with its pager, and in colours if stdout is a terminal; with `stat`
+/// only the sizes of the changes.
 #[must_use]
 pub fn diff(root: &Path, difference: &Difference, stat: bool) -> Command {
     let mut git = Command::new("git");
@@ -64,7 +64,7 @@ pub fn diff(root: &Path, difference: &Difference, stat: bool) -> Command {
     git
 }
 
-/// The files of a work tree that git does not know and is not to ignore, which no difference shows; none where git cannot tell.
+/// The untracked, unignored files of a work tree, which a difference does not show; none if git fails.
 #[must_use]
 pub fn unknown_files(root: &Path) -> Vec<String> {
     let names = run(root, &["ls-files", "-z", "--others", "--exclude-standard"], LIMIT).unwrap_or_default();
@@ -72,19 +72,19 @@ pub fn unknown_files(root: &Path) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// Whether `commit` is `of` or one of those that it builds on.
+/// Whether `commit` is `of` or one of its ancestors.
 #[must_use]
 pub fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
     run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
 }
 
-/// The tree without a file, as git names it here: its name depends on how the repository names things.
+/// The id of the empty tree, which depends on the repository's hash function.
 pub(super) fn no_files(root: &Path) -> Option<String> {
     let name = run(root, &["hash-object", "-t", "tree", "/dev/null"], LIMIT).ok()?;
     Some(String::from_utf8(name).ok()?.trim().to_owned())
 }
 
-/// ` 2 files changed, 3 insertions(+), 1 deletion(-)`; what is 0 is left out there.
+/// Reads ` 2 files changed, 3 insertions(+), 1 deletion(-)`; git leaves out zeros.
 pub(super) fn of_stat(stat: &str) -> Amount {
     let number = |what: &str| {
         let part = stat.split(',').find(|part| part.contains(what));

@@ -1,4 +1,4 @@
-//! Names of branches and what they name.
+//! Names of branches and their commits.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::repository::head;
 /// The longest part of a branch's name between slashes: a file of this name plus `.lock` must be possible.
 const LONGEST_PART: usize = 250;
 
-/// The full id of the commit that a plan's `Base: NAME` means: a branch here, else one of the remote, else whatever
-/// git takes for a commit (a tag, an id, `origin/main`).
+/// The full id of the commit for a plan's `Base: NAME`: a local branch, else one of the remote, else whatever git
+/// accepts as a commit (a tag, an id, `origin/main`).
 #[must_use]
 pub fn base_commit(root: &Path, name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with('-') {
@@ -24,8 +24,8 @@ pub fn base_commit(root: &Path, name: &str) -> Option<String> {
         .or_else(|| parsed(root, name))
 }
 
-/// The name of the branch that a pull request for `Base: NAME` goes to: a branch here or on the remote, without the
-/// remote's name (`origin/main` is `main`); `None` where it is no branch.
+/// The target branch of a pull request for `Base: NAME`: a local or remote branch, without the remote's name
+/// (`origin/main` is `main`); `None` if it is not a branch.
 #[must_use]
 pub fn base_branch(root: &Path, name: &str) -> Option<String> {
     let name = name.strip_prefix("refs/heads/").unwrap_or(name);
@@ -42,8 +42,7 @@ pub fn base_branch(root: &Path, name: &str) -> Option<String> {
     [Some(name), short].into_iter().flatten().find(|name| on_remote(name)).map(str::to_owned)
 }
 
-/// The branch that branches start from where nobody decided: `master` where there is one, else what the remote's HEAD
-/// names, else the current branch.
+/// The default branch to start from: `master` if it exists, else the remote's HEAD, else the current branch.
 pub fn default_base(root: &Path) -> Result<String, GitError> {
     if let Some(master) = base_branch(root, "master") {
         return Ok(master);
@@ -53,7 +52,7 @@ pub fn default_base(root: &Path) -> Result<String, GitError> {
     }
     let way_out = "commit something on a branch first, or name the branch to start from: pr_base under [git] in \
                    ralph.toml, or 'Base:' in the plan";
-    // Not `--short`: where a tag has the branch's name, that says `heads/NAME`.
+    // Not `--short`: if a tag has the branch's name, that prints `heads/NAME`.
     let current = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
     let current = current.and_then(|output| String::from_utf8(output).ok());
     match current.and_then(|name| Some(name.trim().strip_prefix("refs/heads/")?.to_owned())) {
@@ -65,7 +64,7 @@ pub fn default_base(root: &Path) -> Result<String, GitError> {
     }
 }
 
-/// The short name of the branch that the remote's HEAD names, if that branch was fetched.
+/// The short name of the branch of the remote's HEAD, if that branch was fetched.
 fn remote_head(root: &Path, remote: &str) -> Option<String> {
     let folder = format!("refs/remotes/{remote}/");
     let output = run(root, &["symbolic-ref", "--quiet", &format!("{folder}HEAD")], LIMIT).ok()?;
@@ -74,7 +73,7 @@ fn remote_head(root: &Path, remote: &str) -> Option<String> {
     target.trim().strip_prefix(&folder).map(str::to_owned)
 }
 
-/// Whether git takes `name` for a branch, and `.worktrees/NAME` can be a folder.
+/// Whether git accepts `name` as a branch, and `.worktrees/NAME` can be a folder.
 #[must_use]
 pub fn is_valid_branch(name: &str) -> bool {
     let is_valid_part = |part: &str| {
@@ -86,7 +85,7 @@ pub fn is_valid_branch(name: &str) -> bool {
     let is_forbidden = |byte: u8| {
         byte.is_ascii_control() || matches!(byte, b' ' | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')
     };
-    // What git takes `@` for depends on the command.
+    // The meaning of `@` depends on the command.
     !matches!(name, "HEAD" | "@")
         && !name.starts_with('-')
         && !name.ends_with('.')
@@ -96,24 +95,24 @@ pub fn is_valid_branch(name: &str) -> bool {
         && name.split('/').all(is_valid_part)
 }
 
-/// The commit that the branch names; `None` when there is no such branch.
+/// The commit of the branch; `None` if there is no such branch.
 #[must_use]
 pub fn branch_commit(root: &Path, branch: &str) -> Option<String> {
     commit_of(root, &format!("refs/heads/{branch}"))
 }
 
-/// The branch that a branch follows.
+/// The upstream of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     /// Its remote.
     pub remote: String,
     /// Its name there.
     pub branch: String,
-    /// Neither has a commit that the other has not, as far as is known here.
+    /// Whether neither has a commit that the other lacks, as far as is known here.
     pub is_level: bool,
 }
 
-/// What a branch follows on a remote; `None` where that is nothing.
+/// The upstream of a branch on a remote; `None` if it has none.
 #[must_use]
 pub fn upstream(root: &Path, branch: &str) -> Option<Upstream> {
     let format = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream:track)";
@@ -125,7 +124,7 @@ pub fn upstream(root: &Path, branch: &str) -> Option<Upstream> {
     (!remote.is_empty()).then(|| Upstream { remote: remote.to_owned(), branch, is_level: track.is_empty() })
 }
 
-/// How many commits `of` has that `base` has not; `None` when git cannot tell.
+/// How many commits `of` has and `base` has not; `None` if git fails.
 #[must_use]
 pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {
     let range = format!("{base}..{of}");
@@ -133,8 +132,8 @@ pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {
     std::str::from_utf8(&output).ok()?.trim().parse().ok()
 }
 
-/// The branches that have commits which the current one has not; `None` when git cannot tell. Where the current one is one of
-/// `own`, somebody only looks at it, and that says nothing: all that are there.
+/// The branches with commits that the current branch lacks; `None` if git fails. If the current branch is one of
+/// `own`, which the user has checked out only to read it, all branches.
 #[must_use]
 pub fn unmerged(root: &Path, own: &[&str]) -> Option<BTreeSet<String>> {
     let current = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
@@ -149,7 +148,7 @@ pub fn unmerged(root: &Path, own: &[&str]) -> Option<BTreeSet<String>> {
     Some(text.lines().filter_map(|name| name.strip_prefix("refs/heads/")).map(str::to_owned).collect())
 }
 
-/// The commit that a reference with its full name names.
+/// The commit of a reference with its full name.
 pub(super) fn commit_of(root: &Path, reference: &str) -> Option<String> {
     if !is_valid_branch(reference) {
         return None;
@@ -161,12 +160,12 @@ pub(super) fn commit_of(root: &Path, reference: &str) -> Option<String> {
     }
 }
 
-/// The id of the commit that an expression of git's language names.
+/// The id of the commit that a git expression names.
 fn parsed(root: &Path, expression: &str) -> Option<String> {
     let commit = format!("{expression}^{{commit}}");
     let output = run(root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], LIMIT).ok()?;
     let id = String::from_utf8(output).ok()?.trim().to_owned();
-    // `^main` is answered as `^ID`.
+    // For `^main`, git prints `^ID`.
     (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
 }
 
@@ -185,7 +184,7 @@ mod tests {
         git(root, &["rev-parse", "HEAD"]).trim().to_owned()
     }
 
-    /// A repository on the branch `trunk` with two commits, cloned.
+    /// A clone of a repository on the branch `trunk` with two commits.
     fn cloned() -> (tempfile::TempDir, PathBuf, [String; 2]) {
         let (guard, root) = repository();
         git(&root, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
@@ -201,7 +200,7 @@ mod tests {
         git(&guard.path().join("project"), &["branch", "feature/y", &first]);
         git(&root, &["fetch", "--quiet"]);
         git(&root, &["tag", "v1", &first]);
-        // A tag of a branch's name is not meant.
+        // A tag with the branch's name is not used.
         git(&root, &["tag", "trunk", &first]);
         let base = |name: &str| base_commit(&root, name);
         assert_eq!(base("trunk"), Some(second.clone()));

@@ -1,4 +1,4 @@
-//! The other repository: where branches are pushed to.
+//! The remote to which branches are pushed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -9,24 +9,25 @@ use super::identity::CommitIdentity;
 use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
 
-/// What ssh is told beyond the user's own words, which win: to ask nothing, and to notice that nobody answers.
+/// Options for ssh, which the user's own override: ask nothing, and detect a dead connection.
 const SSH_OPTIONS: &str =
     " -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4";
-/// Of a shell command with one of these, the end is not the end of ssh's arguments.
+/// In a shell command with one of these characters, options cannot be appended to ssh's arguments.
 const SHELL_SYNTAX: &[u8] = b";|&#<>()`\n";
-/// How much of a reason is told.
+/// The longest reason that is shown.
 const LONGEST_REASON: usize = 300;
 
-/// Where branches are pushed to.
+/// The remote to which branches are pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     /// The remote's name.
     pub name: String,
-    /// Its URLs that are relative paths, with the folders that they mean: in another work tree they would mean others.
+    /// Its URLs that are relative paths, with their absolute paths: relative to another work tree they would be
+    /// wrong.
     relative: Vec<(OsString, PathBuf)>,
 }
 
-/// The remote that branches are pushed to: `remote.pushDefault`, else `origin`, else the only one.
+/// The remote for pushes: `remote.pushDefault`, else `origin`, else the only one.
 #[must_use]
 pub fn remote(root: &Path) -> Option<Remote> {
     let name = name(root)?;
@@ -36,7 +37,7 @@ pub fn remote(root: &Path) -> Option<Remote> {
     Some(Remote { name, relative })
 }
 
-/// Whether git takes it for a path, and for one that depends on where it is started.
+/// Whether git treats it as a path that depends on the working directory.
 fn is_relative(url: &[u8]) -> bool {
     let before_slash = url.split(|&byte| byte == b'/').next().unwrap_or_default();
     !url.is_empty() && !url.starts_with(b"/") && !before_slash.contains(&b':')
@@ -52,7 +53,7 @@ pub(super) fn name(root: &Path) -> Option<String> {
         let Some(key) = key.strip_prefix("remote.") else { continue };
         match key.rsplit_once('.') {
             Some((name, _)) => names.push(name),
-            // The last one counts, as everywhere in git's configuration.
+            // The last value wins, as everywhere in git's configuration.
             None => default = Some(value).filter(|value| !value.is_empty()),
         }
     }
@@ -63,14 +64,14 @@ pub(super) fn name(root: &Path) -> Option<String> {
 }
 
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
-/// without making it follow that one, which would be written into the configuration that all work trees share.
+/// without setting an upstream, which would be written into the configuration that all work trees share.
 #[must_use]
 pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     for (at, (url, folder)) in remote.relative.iter().enumerate() {
-        // By the environment: with `-c` a setting ends at the first `=`, and a folder may have one in its name.
+        // In the environment: with `-c` a setting ends at the first `=`, which a folder's name may contain.
         let variable = format!("RALPH_PUSH_URL_{at}");
         let mut setting = OsString::from("--config-env=url.");
         setting.push(folder);
@@ -87,8 +88,8 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
     give("GCM_INTERACTIVE", "never".as_ref());
     give("SSH_ASKPASS_REQUIRE", "never".as_ref());
     if set("GIT_ASKPASS").is_none() {
-        // Set and empty, it also keeps git from core.askPass and SSH_ASKPASS, which open windows. One that the user
-        // set for git answers by itself as a rule.
+        // An empty value also disables core.askPass and SSH_ASKPASS, which open windows. A value set by the user for
+        // git usually answers by itself.
         give("GIT_ASKPASS", "".as_ref());
     }
     if let Some(command) = ssh_in_force(tree, identity, &set).as_deref().and_then(silent) {
@@ -104,8 +105,8 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
     }
 }
 
-/// The shell command by which git would reach an ssh server; `None` where it is said to be another program than
-/// OpenSSH's. The identity's key wins, then the order is git's.
+/// The shell command by which git would reach an ssh server; `None` if it is configured as another program than
+/// OpenSSH's. The identity's key comes first, then git's own order.
 fn ssh_in_force(
     tree: &Path,
     identity: &CommitIdentity,
@@ -113,7 +114,7 @@ fn ssh_in_force(
 ) -> Option<OsString> {
     let configured = |key: &str| {
         let mut value = run(tree, &["config", "--get", key], LIMIT).ok()?;
-        value.pop(); // the end of the line
+        value.pop(); // the newline
         (!value.is_empty()).then(|| OsString::from_vec(value))
     };
     if let Some(command) = identity.ssh_command() {
@@ -131,7 +132,7 @@ fn ssh_in_force(
         .or_else(|| Some("ssh".into()))
 }
 
-/// The command with [`SSH_OPTIONS`]; `None` where it is not surely a call of OpenSSH's ssh.
+/// The command with [`SSH_OPTIONS`]; `None` if it may not be a call of OpenSSH's ssh.
 fn silent(command: &OsStr) -> Option<OsString> {
     let bytes = command.as_bytes();
     let words = shlex::bytes::split(bytes)?;
@@ -140,7 +141,7 @@ fn silent(command: &OsStr) -> Option<OsString> {
     (program == b"ssh" && is_plain).then(|| OsString::from_vec([bytes, SSH_OPTIONS.as_bytes()].concat()))
 }
 
-/// In one line, why a push failed, from what it printed.
+/// Why a push failed, in one line, from its output.
 #[must_use]
 pub fn why_refused(stdout: &str, stderr: &str) -> String {
     let said = |start: &'static str| {
@@ -149,7 +150,7 @@ pub fn why_refused(stdout: &str, stderr: &str) -> String {
             .filter_map(move |line| Some(line.trim().strip_prefix(start)?.trim()))
             .filter(|line| !line.is_empty())
     };
-    // `!`, what was pushed where, why not.
+    // `!`, the refs, the reason.
     let refusal = stdout.lines().find(|line| line.starts_with('!')).and_then(|line| line.rsplit('\t').next());
     let reason = match refusal {
         Some(reason) if reason.starts_with("[rejected]") => {
@@ -164,7 +165,7 @@ pub fn why_refused(stdout: &str, stderr: &str) -> String {
     one_line_within(&reason, LONGEST_REASON)
 }
 
-/// The line that tells most.
+/// The most informative line.
 fn complaint(stderr: &str) -> &str {
     let general = [
         "hint:",

@@ -1,4 +1,4 @@
-//! Removing a linked work tree: first what only it knows is saved, then git removes it.
+//! Removes a linked work tree: first what only it has is saved, then git removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,9 +18,9 @@ use super::uncommitted::Uncommitted;
 use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
-/// Removes `tree` from the repository of `root`; its branch stays. `name` is what it is called in the refs that keep
-/// commits only it knows; they are added to `saved`, also when it is not removed after all. With `with_changes`, what
-/// is not committed is saved as well and goes.
+/// Removes `tree` from the repository of `root`; its branch stays. `name` is its name in the refs that keep commits
+/// that only it has; they are added to `saved`, even if the tree is not removed after all. With `with_changes`,
+/// uncommitted changes are saved and removed as well.
 pub fn remove(
     root: &Path,
     tree: &Tree,
@@ -49,7 +49,7 @@ pub fn remove(
     if !save::own_commits(root, &git_dir)?.is_empty() {
         return Err(RemoveError::Changed);
     }
-    // Without --force git looks at the tree once more, and is to look at everything.
+    // Without --force git checks the tree once more, including untracked files.
     let mut arguments =
         ["-c", "status.showUntrackedFiles=all", "worktree", "remove"].map(OsStr::new).to_vec();
     if with_changes {
@@ -63,7 +63,7 @@ pub fn remove(
     })
 }
 
-/// A place below this folder where another file system, or another folder, is mounted. Source: `proc_pid_mountinfo(5)`.
+/// A path below this folder where a file system or folder is mounted. Source: `proc_pid_mountinfo(5)`.
 fn mount_below(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
@@ -73,7 +73,7 @@ fn mount_below(folder: &Path) -> Option<PathBuf> {
     mounts.split(|byte| *byte == b'\n').filter_map(place).find(|place| place.starts_with(&folder))
 }
 
-/// What the kernel writes as a backslash and three octal digits: blanks, line ends, backslashes.
+/// Decodes the kernel's octal escapes of blanks, newlines and backslashes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -86,7 +86,8 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Saves the commits that only git's notes about `tree` lead to, whose folder is gone: `git worktree prune` drops them.
+/// Saves the commits that only git's entry for `tree` leads to, whose folder is missing: `git worktree prune` drops
+/// them.
 pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
     match notes(root, tree)? {
         Some(git_dir) => save_commits(root, &git_dir, name, saved),
@@ -94,7 +95,7 @@ pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) 
     }
 }
 
-/// The folder of git's notes about a tree, found without the tree's own folder.
+/// The folder of git's entry for a tree, found without the tree's own folder.
 fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
     let folders = fs::read_dir(common_dir(root)?.join("worktrees")).into_iter().flatten().flatten();
     let is_meant = |folder: &PathBuf| {
@@ -112,12 +113,12 @@ fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>)
     Ok(())
 }
 
-/// The copy of the plan is not in the way where git has not been told so yet.
+/// Hides changes of the plan's copy from git, if they are not hidden yet.
 fn hide_plan(tree: &Path) -> Result<(), RemoveError> {
     let status = run(tree, &["status", "--porcelain=v1", "-z", "--", PLAN], LIMIT)?;
     match status.get(..2) {
         Some(code @ (b"??" | b" M" | b" D" | b" T")) => Ok(keep_plan_out(tree, PLAN, code != b"??")?),
-        // It is hidden already, or somebody staged it.
+        // It is hidden already, or staged.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The installed git, and what is asked about a whole repository.
+//! The installed git, and properties of a whole repository.
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub fn git_version() -> Result<String, GitError> {
     Ok(text.trim().trim_start_matches("git version ").to_owned())
 }
 
-/// The commit that HEAD names in the work tree `root`; `None` before the first commit or when git fails.
+/// The commit of HEAD in the work tree `root`; `None` before the first commit or if git fails.
 #[must_use]
 pub fn head(root: &Path) -> Option<String> {
     match head_file::head(root) {
@@ -33,7 +33,7 @@ pub fn common_dir(root: &Path) -> Result<PathBuf, GitError> {
     if output.last() == Some(&b'\n') {
         output.pop();
     }
-    // Relative to the folder that git was started in, except in linked work trees.
+    // Relative to git's working directory, except in linked work trees.
     Ok(root.join(std::ffi::OsString::from_vec(output)))
 }
 

@@ -1,4 +1,4 @@
-//! Undoing commits by revert commits, so that nothing is ever lost: not what was undone, not uncommitted work.
+//! Undoes commits by revert commits, so that neither the commits nor uncommitted work are lost.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -25,21 +25,21 @@ const SHOWN: usize = 3;
 pub struct Commit {
     /// Its full id.
     pub id: String,
-    /// It joined two histories.
+    /// Whether it is a merge.
     pub is_merge: bool,
     /// The first line of its message.
     pub subject: String,
 }
 
-/// Why commits are not undone. Nothing has changed then.
+/// Why commits were not undone. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum RevertError {
-    /// git is in the middle of something.
+    /// A git operation is in progress.
     #[error("a {what} is in progress in {path}: finish it, or end it with '{end}'", path = .path.display())]
     Busy {
         /// `merge`, `rebase` …
         what: &'static str,
-        /// The command that gives it up.
+        /// The command that aborts it.
         end: &'static str,
         /// The work tree.
         path: std::path::PathBuf,
@@ -50,7 +50,7 @@ pub enum RevertError {
         /// Some of the paths.
         paths: String,
     },
-    /// Uncommitted work lies where files would be reverted.
+    /// Files to be reverted have uncommitted changes.
     #[error(
         "uncommitted changes would be touched ({paths}): commit them, or move them away with 'git stash -u'"
     )]
@@ -58,7 +58,7 @@ pub enum RevertError {
         /// Some of the paths.
         paths: String,
     },
-    /// HEAD does not contain what should be undone.
+    /// HEAD does not contain the commit to be undone.
     #[error(
         "commit {commit:.10} is not part of what HEAD names: check out the branch that the loop worked on"
     )]
@@ -66,7 +66,7 @@ pub enum RevertError {
         /// The commit.
         commit: String,
     },
-    /// An iteration changed history rather than adding to it.
+    /// An iteration rewrote history instead of adding to it.
     #[error(
         "history was rewritten between {before:.10} and {after:.10}, so it is not known which commits are the loop's: \
          undo them by hand"
@@ -77,28 +77,28 @@ pub enum RevertError {
         /// HEAD after it.
         after: String,
     },
-    /// Reverting met a conflict, or another refusal of git; everything is as it was.
+    /// A revert failed, with a conflict or another refusal of git; everything was restored.
     #[error("{commit} cannot be reverted ({reason}): nothing was changed; revert it by hand")]
     Conflict {
-        /// The commit, as far as git said it.
+        /// The commit, as far as git named it.
         commit: String,
-        /// What git said.
+        /// git's message.
         reason: String,
     },
-    /// Reverting failed, and so did going back.
+    /// A revert failed, and so did restoring.
     #[error("reverting failed ({reason}) and could not be undone: look at 'git status' in {path}", path = .path.display())]
     Stuck {
-        /// What git said.
+        /// git's message.
         reason: String,
         /// The work tree.
         path: std::path::PathBuf,
     },
-    /// git could not be asked.
+    /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
-/// Fails when git is in the middle of something in the work tree `root`.
+/// Fails if a git operation is in progress in the work tree `root`.
 pub fn check_idle(root: &Path) -> Result<(), RevertError> {
     match in_progress(root)? {
         Some(Operation { what, end }) => Err(RevertError::Busy { what, end, path: root.to_owned() }),
@@ -106,10 +106,10 @@ pub fn check_idle(root: &Path) -> Result<(), RevertError> {
     }
 }
 
-/// The commits of the main line from `before` (without it; `None` for the beginning) to `after`, newest first.
+/// The commits of the main line after `before` (`None` for the beginning) up to `after`, newest first.
 ///
 /// # Errors
-/// When HEAD does not contain them, or `after` does not follow from `before`.
+/// If HEAD does not contain them, or `after` is not a descendant of `before`.
 pub fn commits_between(root: &Path, before: Option<&str>, after: &str) -> Result<Vec<Commit>, RevertError> {
     if !is_ancestor(root, after, "HEAD") {
         return Err(RevertError::NotHere { commit: after.to_owned() });
@@ -133,15 +133,14 @@ fn commit(line: &str) -> Option<Commit> {
     Some(Commit { id: id.to_owned(), is_merge: parents.contains(' '), subject: subject.to_owned() })
 }
 
-/// Where each commit stands in HEAD's history: no parent before its child, and of others the newer one first.
+/// The position of each commit in HEAD's history: children before parents, otherwise the newer one first.
 pub fn places(root: &Path) -> Result<HashMap<String, usize>, RevertError> {
     let output = run(root, &["rev-list", "--date-order", "HEAD", "--"], LIMIT)?;
     let ids = String::from_utf8_lossy(&output);
     Ok(ids.lines().enumerate().map(|(place, id)| (id.to_owned(), place)).collect())
 }
 
-/// The commits that HEAD contains and that another commit in it reverts; a revert that was itself reverted does not
-/// count.
+/// The commits in HEAD that another commit in it reverts, unless that revert was itself reverted.
 pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
     const MARK: &str = "This reverts commit ";
     let filter = ["--fixed-strings", "--grep", MARK];
@@ -149,7 +148,7 @@ pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
     let output = run(root, &arguments, LIMIT)?;
     let text = String::from_utf8_lossy(&output);
     let mut undone = HashSet::new();
-    // Newest first, so that it is known of each revert whether it still holds.
+    // Newest first, so that it is known for each revert whether it was reverted.
     for message in text.split('\u{1}').skip(1) {
         let (id, body) = message.split_once('\n').unwrap_or((message, ""));
         if undone.contains(id) {
@@ -162,7 +161,7 @@ pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
     Ok(undone)
 }
 
-/// Reverts the commits in this order, one revert commit for each; all of them or none.
+/// Reverts the commits in this order, one revert commit each; all of them or none.
 pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     check_idle(root)?;
     let staged = names(root, &["diff", "--cached", "--name-only", "-z", "--no-renames"])?;
@@ -170,12 +169,12 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         return Err(RevertError::Staged { paths: shown(staged.iter()) });
     }
     let dirty = uncommitted(root)?;
-    // git would overwrite these, too: it has been told that they never change.
+    // git would overwrite these, too, because they are marked as never changing.
     let hidden = hidden(root)?;
     let touched = touched(root, commits)?;
     let is_touched = |path: &&PathBuf| touched.iter().any(|other| overlaps(path, other));
     let mut overlap: BTreeSet<PathBuf> = dirty.union(&hidden).filter(is_touched).cloned().collect();
-    // git would overwrite what is ignored without a word.
+    // git would overwrite ignored files without a warning.
     let tracked: HashSet<PathBuf> = names(root, &["ls-files", "-z"])?.into_iter().collect();
     overlap.extend(touched.iter().filter_map(|path| in_the_way(root, path, &tracked)));
     if !overlap.is_empty() {
@@ -186,7 +185,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     let before = head(root);
     let mut arguments = vec!["revert", "--no-edit"];
     if commits.iter().any(|commit| commit.is_merge) {
-        // Of a merge, what it brought into the main line.
+        // A merge is reverted relative to its first parent.
         arguments.extend(["-m", "1"]);
     }
     arguments.extend(commits.iter().map(|commit| commit.id.as_str()));
@@ -210,8 +209,8 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     Err(RevertError::Conflict { commit, reason })
 }
 
-/// Some of the paths that differ from HEAD or are untracked and not ignored, all but the file `but`; `None` where there is
-/// none, or git cannot tell.
+/// Some of the paths that differ from HEAD or are untracked and not ignored, without the file `but`; `None` if there
+/// is none, or if git fails.
 #[must_use]
 pub fn uncommitted_paths(root: &Path, but: &str) -> Option<String> {
     let mut paths = uncommitted(root).ok()?;
@@ -238,7 +237,7 @@ fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, GitErro
     Ok(touched)
 }
 
-/// What would be lost when a file is written at `path`: something there, below it or above it that is not tracked.
+/// An untracked file that would be lost if a file is written at `path`: there, below it or above it.
 fn in_the_way(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Option<PathBuf> {
     let is_dir = |path: &Path| root.join(path).symlink_metadata().ok().map(|found| found.is_dir());
     let above = path.ancestors().take_while(|above| !above.as_os_str().is_empty());
@@ -246,7 +245,7 @@ fn in_the_way(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Option<Pa
     in_place.map(Path::to_owned).or_else(|| untracked_below(root, path, tracked))
 }
 
-/// A file below the folder `path` that is not tracked.
+/// An untracked file below the folder `path`.
 fn untracked_below(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Option<PathBuf> {
     if !root.join(path).symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return None;
@@ -262,7 +261,7 @@ fn untracked_below(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Opti
     })
 }
 
-/// What a git command lists, each name ended by a zero byte.
+/// The NUL-terminated names that a git command lists.
 fn names(root: &Path, arguments: &[&str]) -> Result<Vec<PathBuf>, GitError> {
     let output = run(root, arguments, LIMIT)?;
     let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
@@ -271,7 +270,7 @@ fn names(root: &Path, arguments: &[&str]) -> Result<Vec<PathBuf>, GitError> {
     Ok(names.map(name).collect())
 }
 
-/// The same path, or one below the other.
+/// Whether the paths are equal, or one is below the other.
 fn overlaps(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }

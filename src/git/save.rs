@@ -1,4 +1,4 @@
-//! Saving what only one work tree knows under `refs/ralph/keep/`, before it is removed.
+//! Saves what only one work tree has under `refs/ralph/keep/`, before the tree is removed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,9 +15,9 @@ use super::error::{GitError, RemoveError};
 use crate::files::theirs;
 use crate::text::timestamp;
 
-/// How many commits are asked about at once: all of them have to fit on a command line.
+/// How many commits are passed to git at once: a command line has a length limit.
 const AT_ONCE: usize = 1000;
-/// An identity that is not the user's, and nothing that changes what a path on git's command line means.
+/// A fixed identity, and no variable that changes how git reads paths on its command line.
 const ENVIRONMENT: [(&str, &str); 10] = [
     ("GIT_AUTHOR_NAME", "ralph"),
     ("GIT_AUTHOR_EMAIL", "ralph@localhost"),
@@ -30,7 +30,7 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("GIT_NOGLOB_PATHSPECS", "0"),
     ("GIT_ICASE_PATHSPECS", "0"),
 ];
-/// No hook has a say here, and what is saved is on disk before anything is removed.
+/// No hooks, and everything is synced to disk before anything is removed.
 const CONFIG: [&str; 12] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -51,11 +51,11 @@ const CONFIG: [&str; 12] = [
 pub struct Saved {
     /// The ref that keeps it.
     pub reference: String,
-    /// What it is.
+    /// Its kind.
     pub what: What,
 }
 
-/// What was saved.
+/// The kind of a saved commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A commit that nothing else leads to.
@@ -65,22 +65,23 @@ pub enum What {
         /// The first line of its message.
         subject: String,
     },
-    /// What was not committed, as a commit on top of HEAD.
+    /// Uncommitted changes, as a commit on top of HEAD.
     Files {
-        /// What was staged differs from the files: it is the commit's second parent.
+        /// The staged content differs from the files: it is the commit's second parent.
         is_staged_apart: bool,
-        /// git changes a file when it writes it out: by a filter, or its line ends.
+        /// git changes a file when it is checked out, by a filter or its line ends.
         is_raw: bool,
     },
 }
 
-/// The newest of the commits that only the work tree with the git folder `git_dir` knows: its HEAD, the HEADs it had,
-/// and what else git notes there. Whatever a ref or a reflog of the rest of the repository leads to is not among them.
+/// The newest commits that only the work tree with the git folder `git_dir` has: its HEAD, earlier HEADs, and
+/// whatever else is in its folder. Commits that a ref or a reflog of the rest of the repository leads to are left
+/// out.
 pub(super) fn own_commits(root: &Path, git_dir: &Path) -> Result<Vec<String>, RemoveError> {
     let mut ids = BTreeSet::new();
     collect_ids(git_dir, &mut ids).map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
     if git_dir.join("reftable").exists() {
-        // No plain files then. Refs that stay do no harm here.
+        // The refs are not plain files then. Extra refs do no harm here.
         let git_dir = format!("--git-dir={}", git_dir.display());
         let refs = ["for-each-ref", "--include-root-refs", "--format=%(objectname)"];
         let log = ["log", "--walk-reflogs", "--format=%H", "HEAD"];
@@ -92,7 +93,8 @@ pub(super) fn own_commits(root: &Path, git_dir: &Path) -> Result<Vec<String>, Re
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let (mut found, mut parents) = (BTreeSet::new(), BTreeSet::new());
     for some in ids.chunks(AT_ONCE) {
-        // What is no commit, or not there any more, is passed over. Other work trees may be next to go.
+        // Missing objects, and objects other than commits, are skipped. Other work trees do not count, as they may be
+        // removed next.
         let begin = ["rev-list", "--parents", "--ignore-missing", "--single-worktree"];
         let arguments = [&begin, some, &["--not", "--all", "--reflog"]].concat();
         let output = run(root, &arguments, CHANGE_LIMIT)?;
@@ -105,12 +107,12 @@ pub(super) fn own_commits(root: &Path, git_dir: &Path) -> Result<Vec<String>, Re
     Ok(found.difference(&parents).cloned().collect())
 }
 
-/// Every word in git's files below `folder` that may be the id of an object.
+/// Every word in git's files below `folder` that may be an object id.
 fn collect_ids(folder: &Path, ids: &mut BTreeSet<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let (entry, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
         let name = name.to_string_lossy();
-        // What was fetched is not this tree's work. Submodules have repositories of their own.
+        // Fetched commits are not this tree's work. Submodules have repositories of their own.
         if name.starts_with("index") || ["FETCH_HEAD", "modules", "reftable"].contains(&name.as_ref()) {
             continue;
         }
@@ -126,7 +128,7 @@ fn collect_ids(folder: &Path, ids: &mut BTreeSet<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a ref that keeps the commit `id`; `name` says whose it was.
+/// Creates a ref that keeps the commit `id`; `name` is its owner.
 pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Saved, GitError> {
     let folder = format!("refs/ralph/keep/{}", ref_name(name));
     let stamp = format!("{folder}/{}", timestamp::for_names(Local::now()));
@@ -137,12 +139,12 @@ pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Save
         number += 1;
     }
     let reference = timestamp::numbered(&stamp, number);
-    // The last word: it must not exist.
+    // An empty old value: the ref must not exist.
     write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, b"")?;
     Ok(Saved { reference, what })
 }
 
-/// A name that can stand in a ref. A branch's can; a folder's may not.
+/// A name that can be part of a ref. A branch's can; a folder's may not.
 fn ref_name(name: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "/_-".contains(character);
     let is_fit =
@@ -159,7 +161,7 @@ pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
     Ok(text(&run(root, &["log", "-1", "--format=%s", id], LIMIT)?))
 }
 
-/// Makes a commit of a tree; answers its id.
+/// Creates a commit of a tree; returns its id.
 pub(super) fn commit_tree(
     root: &Path,
     tree: &str,
@@ -172,12 +174,12 @@ pub(super) fn commit_tree(
     Ok(text(&write(root, &arguments, None, b"")?))
 }
 
-/// One word of git's, without the line end.
+/// One word of git's output, without the newline.
 pub(super) fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end().to_owned()
 }
 
-/// Runs a git command that adds to the repository, with another index where one is given; answers what it printed.
+/// Runs a git command that adds to the repository, with another index if given; returns its output.
 pub(super) fn write<S: AsRef<OsStr>>(
     path: &Path,
     arguments: &[S],

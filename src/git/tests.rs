@@ -8,7 +8,7 @@ use super::head_file::{self, Head};
 use super::*;
 use crate::process::REPOSITORY_VARIABLES;
 
-/// A scratch repository, made by a git that knows no configuration but what is given here.
+/// A scratch repository with a fixed git configuration.
 pub(super) fn repository() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap().join("project");
@@ -106,7 +106,7 @@ fn branches_that_others_build_are_not_guarded() {
 fn what_there_is_no_room_for_is_left_out_however_much_it_is() {
     let (_guard, root) = repository();
     commit(&root);
-    // Their names are more than a command line takes.
+    // Together, their names are longer than a command line can be.
     let folder = root.join("x".repeat(240));
     fs::create_dir(&folder).unwrap();
     let files: Vec<PathBuf> = (0..9000).map(|count| folder.join(count.to_string())).collect();

@@ -1,4 +1,4 @@
-//! The work trees of a repository as git has them registered, and what the HEAD of one is on.
+//! The registered work trees of a repository, and what their HEADs are on.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,18 +10,18 @@ use super::error::GitError;
 use super::head_file;
 use crate::files::{atomic, if_there, theirs};
 
-/// A work tree of a repository, as git has it registered.
+/// A registered work tree of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Its folder; absolute. May be gone.
+    /// Its absolute path; may not exist.
     pub path: PathBuf,
-    /// The commit that its HEAD names; `None` before the first commit.
+    /// The commit of its HEAD; `None` before the first commit.
     pub head: Option<String>,
     /// The branch it is on, without `refs/heads/`; `None` for a detached HEAD.
     pub branch: Option<String>,
-    /// Why it is locked (`git worktree lock`); empty where nobody gave a reason.
+    /// Why it is locked (`git worktree lock`); empty without a reason.
     pub locked: Option<String>,
-    /// Its folder is gone, git says.
+    /// Whether git says that its folder is missing.
     pub is_gone: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
         }
         let Some(tree) = trees.last_mut() else { continue };
         match name {
-            // Before the first commit it is all zeros.
+            // All zeros before the first commit.
             b"HEAD" => tree.head = Some(text()).filter(|head| head.bytes().any(|byte| byte != b'0')),
             b"branch" => tree.branch = text().strip_prefix("refs/heads/").map(str::to_owned),
             b"locked" => tree.locked = Some(text()),
@@ -52,7 +52,7 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     Ok(trees)
 }
 
-/// Fails where git would wait for a file of a work tree's entry: it reads those of all trees.
+/// Fails if git would block on a file of a work tree's entry: it reads the entries of all trees.
 fn require_files(root: &Path) -> Result<(), GitError> {
     let Some(common) = head_file::common_dir(root) else { return Ok(()) };
     for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
@@ -69,23 +69,23 @@ fn require_files(root: &Path) -> Result<(), GitError> {
 pub enum CheckedOut {
     /// This branch.
     Branch(String),
-    /// No branch, as in the middle of a rebase.
+    /// No branch, as during a rebase.
     Detached,
-    /// The folder is no work tree, or none any more.
+    /// The folder is not a work tree.
     NoTree,
 }
 
 /// What the HEAD of the work tree `root` is on.
 ///
 /// # Errors
-/// Where nobody can tell: the machine has no room to look, or git was cut off.
+/// If that cannot be read: the system lacks resources, or git was ended.
 pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
     let folder = head_file::git_dir(root).map_err(GitError::unreadable(root))?;
     let head = folder.map(|folder| if_there(theirs::text(&folder.join("HEAD"))));
     let head = head.transpose().map_err(GitError::unreadable(root))?.flatten();
     let name = match head.as_deref().map(str::trim_end) {
         None => return Ok(CheckedOut::NoTree),
-        // Where branches are not files, only git knows.
+        // With another ref format, only git can tell.
         Some("ref: refs/heads/.invalid") => match run(root, &["symbolic-ref", "HEAD"], LIMIT) {
             Ok(name) => String::from_utf8_lossy(&name).trim_end().to_owned(),
             Err(GitError::Refused { .. }) => String::new(),
@@ -97,15 +97,15 @@ pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
     Ok(branch.map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned())))
 }
 
-/// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
+/// The lock of the work tree's index, if there is one: a git runs there, or was killed.
 #[must_use]
 pub fn index_lock(root: &Path) -> Option<PathBuf> {
     let folder = head_file::git_dir(root).ok().flatten();
     folder.map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
-/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD, the branch, and what a
-/// commit removes at last.
+/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD, the branch,
+/// and the file that a commit removes last.
 #[must_use]
 pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
     let folder = head_file::git_dir(root).ok().flatten();
@@ -116,8 +116,8 @@ pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
     index_lock(root).into_iter().chain(others).collect()
 }
 
-/// Gives back to entries what a power cut took from them and what is the same in each: with an empty `commondir` in one,
-/// git refuses to list any. Says whether one was fixed.
+/// Restores files of git's entries that a power cut emptied and that are equal in every entry: with an empty
+/// `commondir` in one, git lists none. Returns whether any was fixed.
 fn fix_entries(root: &Path) -> bool {
     let Some(common) = head_file::common_dir(root) else { return false };
     let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
@@ -127,7 +127,7 @@ fn fix_entries(root: &Path) -> bool {
     torn.filter(|file| atomic::write_theirs(file, b"../..\n").is_ok()).count() > 0
 }
 
-/// The path as git lists it, without symbolic links; also of what is not there yet.
+/// The path without symbolic links, as git lists it; it need not exist.
 pub(super) fn without_links(path: &Path) -> PathBuf {
     match (fs::canonicalize(path), path.parent(), path.file_name()) {
         (Ok(real), ..) => real,

@@ -1,4 +1,4 @@
-//! What is not committed in a work tree, as objects of git.
+//! Saves the uncommitted changes of a work tree as git objects.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,17 +19,17 @@ use crate::files::temporary::Folder;
 use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
-/// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
-/// tree's changes.
+/// The uncommitted changes of a work tree as git objects, made through an index of our own, so that the tree does not
+/// change.
 pub(super) struct Uncommitted<'a> {
     path: &'a Path,
     git_dir: &'a Path,
-    /// Our indexes; in the repository, so that no other file system gets in the way.
+    /// Our indexes, inside the repository, so that both are on one file system.
     folder: Folder,
     trees: Trees,
 }
 
-/// What a path is that git calls changed or untracked.
+/// The kind of a changed or untracked path.
 enum Kind {
     Gone,
     Link,
@@ -37,19 +37,19 @@ enum Kind {
     File(&'static str),
 }
 
-/// The ids of three trees, and of the commit they belong to.
+/// The ids of three trees, and of their commit.
 #[derive(Debug, PartialEq, Eq)]
 struct Trees {
     head: Option<String>,
     committed: String,
     staged: String,
     files: String,
-    /// git would have made something else of a file, and will when it writes that file out.
+    /// Whether git would store another content for a file, and would check out that.
     is_raw: bool,
 }
 
 impl<'a> Uncommitted<'a> {
-    /// Reads everything that git would see but the plan's copy, also files that it was told not to look at.
+    /// Reads everything that git would see except the plan's copy, including files whose changes git ignores.
     pub(super) fn read(path: &'a Path, git_dir: &'a Path) -> Result<Self, RemoveError> {
         let folder = Folder::make_in(git_dir)
             .map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
@@ -60,7 +60,7 @@ impl<'a> Uncommitted<'a> {
         Ok(uncommitted)
     }
 
-    /// Whether it is what it was when it was read.
+    /// Whether nothing has changed since it was read.
     pub(super) fn is_still_so(&self) -> Result<bool, RemoveError> {
         Ok(self.look(false)? == self.trees)
     }
@@ -76,7 +76,7 @@ impl<'a> Uncommitted<'a> {
         };
         if is_first {
             git(&["read-tree", &staged], b"")?;
-            // Files that a sparse checkout leaves out are not deleted, and the plan's copy is not work.
+            // Files outside of a sparse checkout are not deleted, and the plan's copy is not work.
             let stays = |(tag, name): &(u8, Vec<u8>)| {
                 let is_there = self.path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
                 name == PLAN.as_bytes() || tag.eq_ignore_ascii_case(&b'S') && !is_there
@@ -92,11 +92,11 @@ impl<'a> Uncommitted<'a> {
         Ok(Trees { head, committed, staged, files, is_raw })
     }
 
-    /// Brings the index to what is in the folder, byte for byte: what `git add` makes of a file (its line ends, what a
-    /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
+    /// Brings the index to the folder's content, byte for byte: `git add` may lose something of a file (line ends,
+    /// clean filters). Returns whether it would have stored another content.
     fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
         let mut found = self.differing(git, trees)?;
-        // git sees no change in these: it cleans a file before it compares.
+        // git sees no change in these, because it cleans a file before it compares.
         for (name, mode) in Checkout::of(self.git_dir, trees.0)?.lost_with(self.path)? {
             if name != PLAN.as_bytes() {
                 found.entry(name).or_insert(Kind::File(mode));
@@ -106,10 +106,10 @@ impl<'a> Uncommitted<'a> {
         let is_file = |(_, kind): &(&Vec<u8>, &Kind)| matches!(kind, Kind::File(_));
         let files: Vec<&[u8]> = found.iter().filter(is_file).map(|(name, _)| &name[..]).collect();
         let raw = hashed(git, &["-w", "--no-filters"], &files)?;
-        // A filter may fail; then it would have made nothing of it.
+        // If a filter fails, it would have stored nothing.
         let cleaned = hashed(git, &[], &files).unwrap_or_default();
         let mut ids = raw.iter();
-        // What is gone comes first: a folder may be in the place of a file.
+        // Removals come first: a folder may have replaced a file.
         let (mut input, mut rest) = (Vec::new(), Vec::new());
         for (name, kind) in &found {
             let line = |to: &mut Vec<u8>, mode: &str, id: &str| {
@@ -133,7 +133,7 @@ impl<'a> Uncommitted<'a> {
         Ok(raw != cleaned)
     }
 
-    /// What git calls changed, staged or untracked.
+    /// The changed, staged and untracked paths.
     fn differing(
         &self,
         git: &Git<'_>,
@@ -145,7 +145,7 @@ impl<'a> Uncommitted<'a> {
             names.map(<[u8]>::to_owned).collect::<Vec<_>>()
         };
         let mut found = BTreeMap::new();
-        // What git stored when it was staged may lack something of the file, too.
+        // The staged content may also lack something of the file.
         let diff = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", committed, staged];
         let others = ["ls-files", "-z", "--others", "--exclude-standard"];
         for name in [names(git(&diff, b"")?), names(git(&others, b"")?)].concat() {
@@ -161,7 +161,7 @@ impl<'a> Uncommitted<'a> {
         let changed = git(&["diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all"], b"")?;
         let mut fields = changed.split(|&byte| byte == 0);
         while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
-            // `:100644 100755 …`: the mode that it had, and the one that it has.
+            // `:100644 100755 …`: the old and the new mode.
             let kind = match about.get(8..14) {
                 Some(b"100644") => Kind::File("100644"),
                 Some(b"100755") => Kind::File("100755"),
@@ -173,7 +173,7 @@ impl<'a> Uncommitted<'a> {
         Ok(found)
     }
 
-    /// The tree of the index. Of a file with a conflict, all versions are in it under names of their own.
+    /// The tree of the index. A file with a conflict is stored in all its versions, under different names.
     fn staged(&self) -> Result<String, RemoveError> {
         let index = self.folder.path().join("index-staged");
         let theirs = self.git_dir.join("index");
@@ -193,7 +193,7 @@ impl<'a> Uncommitted<'a> {
         Ok(text(&git(&["write-tree"], b"")?))
     }
 
-    /// Makes the commit; `None` where everything is committed.
+    /// Makes the commit; `None` if everything is committed.
     pub(super) fn commit(&self) -> Result<Option<(String, What)>, GitError> {
         let Trees { head, committed, staged, files, is_raw } = &self.trees;
         if files == committed && staged == committed {
@@ -214,8 +214,8 @@ impl<'a> Uncommitted<'a> {
     }
 }
 
-/// Input for `update-index --index-info` that resolves every conflict of `ls-files --unmerged -z`: each version gets a
-/// name of its own, and the file is our version, so that git knows it as tracked.
+/// Input for `update-index --index-info` that resolves every conflict of `ls-files --unmerged -z`: each version gets
+/// its own name, and the file gets our version, so that it stays tracked.
 fn resolved(unmerged: &[u8]) -> Vec<u8> {
     let mut input = Vec::new();
     let mut previous: &[u8] = b"";

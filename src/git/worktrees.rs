@@ -1,4 +1,4 @@
-//! Linked work trees.
+//! Adds linked work trees.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,27 +15,26 @@ use super::{half_made, head_file};
 use crate::text::duration;
 use crate::text::line::{one_line, shell_word};
 
-/// The longest that making a work tree may take: all files of the project are written, and its hook runs.
+/// The time limit for a new work tree: all files of the project are written, and its hook runs.
 const ADD_LIMIT: Duration = Duration::from_hours(1);
 
-/// What [`add`] did.
+/// The result of [`add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// A work tree on a new branch.
     New,
-    /// A work tree on a branch that was there.
+    /// A work tree on an existing branch.
     Branch,
-    /// Nothing: it was there already.
+    /// An existing work tree.
     Reused,
 }
 
-/// Makes a work tree at `path` on the branch: the one of this name, else a new one at the commit `start`. One that is
-/// there already is used again. `known` are the trees as [`list`] gave them before, so that many can be added after one
-/// look; `None` looks.
+/// Adds a work tree at `path` on the branch: the existing one of this name, else a new one at the commit `start`. An
+/// existing work tree is reused. `known` are the trees from an earlier [`list`], so that many can be added after one
+/// call; `None` lists them.
 ///
 /// # Errors
-/// When something is in the way. Nothing that anybody wrote has been touched then, and what was begun is finished by
-/// the next call.
+/// If something is in the way. No user's file has changed then, and the next call finishes what was begun.
 pub fn add(
     root: &Path,
     path: &Path,
@@ -59,8 +58,8 @@ pub fn add(
     new.add(&real, trees)
 }
 
-/// Refuses a place below a link that is committed: who wrote the repository would choose where files are written. A link that
-/// its user has made is followed.
+/// Refuses a path below a committed link: the repository's authors would choose where files are written. A link made
+/// by the user is followed.
 fn refuse_committed_link(root: &Path, path: &Path) -> Result<(), GitError> {
     let below = path.ancestors().take_while(|above| *above != root && above.starts_with(root));
     for link in below.filter(|above| above.is_symlink()) {
@@ -76,7 +75,7 @@ fn refuse_committed_link(root: &Path, path: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// A work tree to be.
+/// A work tree to be added.
 struct New<'a> {
     root: &'a Path,
     path: &'a Path,
@@ -118,7 +117,7 @@ impl New<'_> {
         }
     }
 
-    /// git's entry for a tree that belongs to another repository: ours is a copy of that one.
+    /// git's entry for a tree that belongs to another repository, of which ours is a copy.
     fn copied_from(&self, other: &Tree) -> Result<Option<PathBuf>, GitError> {
         let theirs = head_file::git_dir(&other.path).map_err(GitError::unreadable(&other.path))?;
         let Some(theirs) = theirs else { return Ok(None) };
@@ -127,8 +126,8 @@ impl New<'_> {
         Ok(half_made::entry_for(&entries, &other.path.join(".git"))?.filter(|_| !is_ours))
     }
 
-    /// How git is told where the trees are now that came along when the whole project was moved; `None` where the tree of
-    /// this branch did not. To forget them would throw away what is staged or on no branch.
+    /// The command that repairs git's paths to the trees after the whole project was moved; `None` if the tree of
+    /// this branch was not moved. Pruning them would lose what is staged or on no branch.
     fn moved(&self, trees: &[Tree]) -> Result<Option<String>, GitError> {
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
         let folder = self.path.ancestors().nth(self.branch.split('/').count()).unwrap_or(self.path);
@@ -136,7 +135,7 @@ impl New<'_> {
         for tree in trees.iter().filter(|tree| !is_there(&tree.path)) {
             let Some(place) = tree.branch.as_ref().map(|branch| folder.join(branch)) else { continue };
             let entry = half_made::entry_for(&entries, &tree.path.join(".git"))?;
-            // It leads to where the repository was, or is.
+            // It leads to the repository's old or current path.
             let leads_to = head_file::git_dir(&place).map_err(GitError::unreadable(&place))?;
             let name = |folder: &PathBuf| folder.file_name().map(OsStr::to_owned);
             if entry.is_some() && entry.as_ref().and_then(name) == leads_to.as_ref().and_then(name) {
@@ -154,8 +153,8 @@ impl New<'_> {
         )))
     }
 
-    /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's
-    /// tree to the copy.
+    /// The commands that give the tree in a copy of a project its own entry. 'git worktree repair' would link the
+    /// original's tree to the copy.
     fn link_of_copy(&self, entry: &Path, real: &Path) -> String {
         let git_file = real.join(".git");
         let leads_to = head_file::git_dir(real).ok().flatten();
@@ -185,7 +184,7 @@ impl New<'_> {
         Err(GitError::in_the_way(what, self.path.display(), way_out))
     }
 
-    /// Its folder was deleted, git still has it registered.
+    /// Its folder was deleted, and git still has it registered.
     fn add_again(&self, tree: &Tree) -> Result<Added, GitError> {
         if let Some(reason) = &tree.locked {
             let reason = if reason.is_empty() { "without a reason" } else { reason };
@@ -194,7 +193,7 @@ impl New<'_> {
             return Err(GitError::in_the_way(what, self.path.display(), way_out));
         }
         if tree.branch.as_deref() != Some(self.branch) {
-            // git would forget what its HEAD names: maybe the only name of those commits.
+            // git would drop its HEAD, which may be the only name of those commits.
             let head = tree.branch.as_ref().or(tree.head.as_ref()).map_or("nothing", String::as_str);
             let what =
                 format!("the folder of a work tree is gone, and it was on {head}, not on {}", self.branch);
@@ -205,7 +204,7 @@ impl New<'_> {
         self.make(true)
     }
 
-    /// git makes its entry for the tree anew, and drops what only that knows.
+    /// Fails if git's entry for the tree holds anything that only it has: git will replace the entry.
     fn require_nothing_precious(&self, tree: &Path) -> Result<(), GitError> {
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
         let Some(entry) = half_made::entry_for(&entries, &tree.join(".git"))? else { return Ok(()) };
@@ -228,12 +227,12 @@ impl New<'_> {
         let mut arguments: Vec<&OsStr> = ["worktree", "add", "--quiet"].map(OsStr::new).to_vec();
         if is_registered {
             arguments.push("--force".as_ref());
-            // Where that is gone too, git does not recognise the path and registers it twice. If it cannot be made,
-            // git says why.
+            // If the parent is missing too, git does not recognise the path and registers it twice. If it cannot be
+            // created, git reports why.
             let _ = self.path.parent().map(fs::create_dir_all);
         }
         let what: [&OsStr; 2] = if added == Added::New {
-            // What a branch follows would be written into the configuration that all work trees share.
+            // An upstream would be written into the configuration that all work trees share.
             arguments.extend(["--no-track", "-b", self.branch].map(OsStr::new));
             [self.path.as_ref(), self.start.as_ref()]
         } else {
@@ -249,7 +248,7 @@ impl New<'_> {
         result.map(|_| added).map_err(|error| self.failed(error))
     }
 
-    /// git ends with the exit code of the hook, and leaves the work tree then.
+    /// git exits with the code of the hook, and keeps the work tree.
     fn failed(&self, error: ChangeError) -> GitError {
         let real = without_links(self.path);
         let trees = list(self.root).unwrap_or_default();
@@ -265,7 +264,7 @@ impl New<'_> {
                 ChangeError::CutOff(CutOff::TimedOut(limit)) => {
                     (format!("{hook} did not end within {}", duration::format(limit)), "fix the hook, or ")
                 }
-                // Nobody knows how far the hook was.
+                // It is unknown how far the hook got.
                 ChangeError::CutOff(end) => (end.to_string(), ""),
                 other => return other.of("worktree add", self.path),
             };
@@ -280,7 +279,7 @@ fn is_there(tree: &Path) -> bool {
     tree.join(".git").symlink_metadata().is_ok()
 }
 
-/// Whether something other than an empty folder is at `path`.
+/// Whether anything but an empty folder is at `path`.
 fn is_taken(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph or its store, each in one line.
+//! Errors of the graph and its store.
 
 use std::path::{Path, PathBuf};
 
@@ -10,47 +10,47 @@ pub enum GraphError {
     /// There is no such task.
     #[error("no task '{id}'{hint}: 'ralph task list --all' shows all", hint = meant(.nearest.as_deref()))]
     UnknownTask {
-        /// What was given.
+        /// The id as given.
         id: String,
-        /// What may have been meant.
+        /// The nearest existing id.
         nearest: Option<String>,
     },
-    /// Several tasks begin so.
+    /// More than one task has an id with this prefix.
     #[error("several tasks begin with '{prefix}': {some}: give more of the id")]
     AmbiguousTask {
-        /// What was given.
+        /// The prefix as given.
         prefix: String,
-        /// Some of them.
+        /// Some of the matching ids.
         some: String,
     },
     /// There is no such feature.
     #[error("no feature '{name}'{hint}: add it with 'ralph feature add'", hint = meant(.nearest.as_deref()))]
     UnknownFeature {
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// What may have been meant.
+        /// The nearest existing name.
         nearest: Option<String>,
     },
-    /// A step that is not legal.
+    /// A state change that is not legal.
     #[error("{id} is {from} and cannot become {to}: {advice}", from = .from.word(), to = .to.word())]
     Illegal {
         /// The task.
         id: String,
-        /// Where it stands.
+        /// Its state.
         from: Status,
-        /// Where it was to go.
+        /// The state it was to get.
         to: Status,
-        /// What to do.
+        /// What the user can do.
         advice: &'static str,
     },
-    /// A task with parts is what they make it.
+    /// The state of a task with parts follows from its parts.
     #[error("{id} is {from} and cannot become {to}: it has parts, and is what they make it: see 'ralph task tree {id}'", from = .from.word(), to = .to.word())]
     HasParts {
         /// The task.
         id: String,
-        /// Where it stands.
+        /// Its state.
         from: Status,
-        /// Where it was to go.
+        /// The state it was to get.
         to: Status,
     },
     /// The task is claimed.
@@ -63,20 +63,20 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
-    /// The claim is somebody else's by now.
+    /// Another run holds the claim now.
     #[error("the claim on {id} is lost: it was taken back, and nothing is booked")]
     ClaimLost {
         /// The task.
         id: String,
     },
-    /// The dependency would close a circle.
+    /// The dependency would close a cycle.
     #[error("{blocked} cannot wait for {blocker}: that is a cycle, {path}: leave one of these out")]
     Cycle {
         /// The task that was to wait.
         blocked: String,
         /// The task it was to wait for.
         blocker: String,
-        /// The ids on the way around.
+        /// The ids along the cycle.
         path: String,
     },
     /// A task cannot wait for itself.
@@ -111,15 +111,15 @@ pub enum GraphError {
         /// The other task.
         blocker: String,
     },
-    /// Others wait for a task that is to be deleted.
+    /// Other tasks wait for a task that is to be deleted.
     #[error("{id} blocks {some}: remove that with 'ralph task deps rm' first")]
     Blocks {
         /// The task.
         id: String,
-        /// Some of those that wait.
+        /// Some of the waiting tasks.
         some: String,
     },
-    /// A task with parts is only deleted with them.
+    /// A task with parts can only be deleted together with them.
     #[error("{id} has parts, {some}: delete them with it by --recursive")]
     Parts {
         /// The task.
@@ -130,7 +130,7 @@ pub enum GraphError {
     /// A value that a task cannot have.
     #[error("{0}")]
     BadValue(String),
-    /// What is at the store's path is not its own.
+    /// The file at the store's path belongs to another program.
     #[error("{path} {what}: it is left as it is: {advice}", path = .path.display())]
     Foreign {
         /// The file.
@@ -163,7 +163,7 @@ pub enum GraphError {
     Storage {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: String,
         /// What to do.
         advice: &'static str,
@@ -171,7 +171,7 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// Whether there is no graph to go on with at the store's place: it is lost, damaged, or of another program.
+    /// Whether the graph at the store's path is unusable: lost, damaged, or of another program.
     #[must_use]
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Lost { .. } | Self::Damaged { .. })
@@ -180,7 +180,7 @@ impl GraphError {
     /// What another program has done to the store at `path`.
     pub(super) fn damaged(path: &Path, what: &str) -> Self {
         let advice =
-            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks anew";
+            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks again";
         Self::Damaged { path: path.to_owned(), what: what.to_owned(), advice }
     }
 }

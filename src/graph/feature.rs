@@ -3,17 +3,17 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-/// Where a feature stands; it follows from its plan and its tasks.
+/// The state of a feature; it follows from its plan and its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeatureStatus {
-    /// There is neither a plan nor a task.
+    /// It has neither a plan nor a task.
     Draft,
-    /// There is a plan, and no task.
+    /// It has a plan and no task.
     Planned,
     /// It has tasks that are not done.
     Ready,
-    /// Somebody is at work on one of its tasks.
+    /// One of its tasks is claimed.
     Running,
     /// All its tasks are done.
     Done,
@@ -22,7 +22,7 @@ pub enum FeatureStatus {
 }
 
 impl FeatureStatus {
-    /// The word for it.
+    /// The state as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -36,21 +36,21 @@ impl FeatureStatus {
     }
 }
 
-/// How many tasks a feature has, by what became of them.
+/// How many tasks a feature has, by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// All.
+    /// All tasks.
     pub total: u64,
-    /// Those that are done.
+    /// Done tasks.
     pub done: u64,
-    /// Those that have failed.
+    /// Failed tasks.
     pub failed: u64,
-    /// Those that somebody is at work on.
+    /// Claimed tasks.
     pub in_progress: u64,
 }
 
 impl Counts {
-    /// Where a feature with these tasks stands.
+    /// The state of a feature with these tasks.
     #[must_use]
     pub fn status(self, has_plan: bool) -> FeatureStatus {
         match self {
@@ -69,19 +69,19 @@ impl Counts {
 pub struct Feature {
     /// `f-` and hexadecimal digits.
     pub id: String,
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// Its spec, below the ralph dir.
     pub spec_path: Option<String>,
     /// Its plan, below the ralph dir.
     pub plan_path: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub status: FeatureStatus,
     /// Its tasks.
     pub tasks: Counts,
     /// When it was added.
     pub created_at: DateTime<Utc>,
-    /// When it was changed last.
+    /// When it was last changed.
     pub updated_at: DateTime<Utc>,
 }
 

@@ -1,4 +1,4 @@
-//! Who is at work on a task.
+//! The holder of a claim on a task.
 
 use std::fs;
 use std::io;
@@ -25,8 +25,8 @@ impl Holder {
         Ok(Self { run: run.to_owned(), process: ProcessIdentity::of_self()?, machine: machine() })
     }
 
-    /// Whether the claim still holds. On this machine and in our pid namespace it lives as long as its process, whatever
-    /// the lease says: a machine may have slept. Of others only the lease is known.
+    /// Whether the claim still holds. A claim of this machine and pid namespace holds as long as its process lives,
+    /// whatever its lease says: the machine may have slept. Any other claim holds as long as its lease.
     #[must_use]
     pub fn holds(&self, lease_until: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         if self.machine == machine() && self.process.is_of_our_namespace() {

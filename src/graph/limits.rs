@@ -1,4 +1,4 @@
-//! What a task can be called, and how much can be said about it.
+//! Limits of tasks: titles, names, texts, levels, priorities.
 
 use std::path::{Component, Path};
 
@@ -11,17 +11,17 @@ pub(super) const TITLE: usize = 500;
 pub(super) const NAME: usize = 100;
 /// The longest text, in bytes.
 pub(super) const TEXT: usize = 1 << 20;
-/// How many tasks may stand below each other: each is listed for all that it is a part of.
+/// How deep tasks can be nested: each task is listed for every task above it.
 pub(super) const LEVELS: usize = 100;
-/// The largest priority, and without its sign the smallest.
+/// The largest absolute value of a priority.
 const PRIORITY: i64 = 1_000_000;
 
-/// Characters that take no room.
+/// Characters of no width.
 fn is_unseen(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// Characters that end a line or turn the text that follows around, so that it reads as another one.
+/// Characters that end a line or change the direction of text, so that it reads differently.
 fn turns_text(char: char) -> bool {
     matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -61,17 +61,17 @@ pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// The control characters that a text may have.
+/// Control characters that a text may have.
 pub(super) fn is_of_text(char: char) -> bool {
     matches!(char, '\n' | '\t' | '\r')
 }
 
-/// Whether the name of a feature may have it.
+/// Whether a feature's name may have this character.
 pub(super) fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ')
 }
 
-/// A feature has a folder of its name.
+/// Checks a feature's name: it is also the name of a folder.
 pub fn feature(name: &str) -> Result<(), GraphError> {
     if !name.chars().all(is_of_name) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
         let shown = escaped(name);
@@ -85,7 +85,7 @@ pub fn feature(name: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Where a spec or a plan lies below the ralph dir.
+/// Checks the path of a spec or a plan, relative to the ralph dir.
 pub(super) fn path(path: &str) -> Result<(), GraphError> {
     let mut parts = Path::new(path).components();
     if path.is_empty()
@@ -97,7 +97,7 @@ pub(super) fn path(path: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// What is a part of a part of a part is on level 4.
+/// Checks the level of a task; a root task is on level 1.
 pub(super) fn level(what: &str, level: usize) -> Result<(), GraphError> {
     if level <= LEVELS {
         return Ok(());

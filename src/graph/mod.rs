@@ -1,7 +1,7 @@
-//! The graph of tasks: what there is to do, what waits for what, who is at work on it.
+//! The graph of tasks: the tasks, their dependencies and their claims.
 //!
-//! [`transitions`] decides, purely, which states a task may have; a [`Store`] keeps tasks and makes every operation one
-//! transaction; [`sqlite`] is the store of one machine.
+//! [`transitions`] decides which states a task can have, without I/O; a [`Store`] keeps tasks and makes every
+//! operation one transaction; [`sqlite`] is the store of one machine.
 
 mod error;
 mod feature;
@@ -23,7 +23,7 @@ pub use holder::Holder;
 pub use limits::feature as check_feature_name;
 pub use seal::Key;
 pub use store::{
-    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
-    Store, Stuck, Unbooked, Words,
+    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
+    Stuck, TreePosition, Unbooked, Words,
 };
 pub use task::{Details, LogLine, Status, Task, Verification};

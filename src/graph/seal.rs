@@ -1,7 +1,8 @@
-//! The key with which this user's ralph seals what it writes into graphs: writing a database makes no seal.
+//! The user's key that seals what ralph writes into graphs. Write access to the database is not enough to make a
+//! seal.
 //!
-//! That is no wall: a program of the same user can read the [key], and one that cannot may still put a whole older database back,
-//! or take all seals off one, between two runs.
+//! This is no strong protection: a program of the same user can read the [key], and one that cannot can still restore
+//! a whole older database, or remove all seals, between two runs.
 
 use std::path::Path;
 
@@ -9,14 +10,15 @@ use crate::files::FileError;
 use crate::files::key::{self, LENGTH};
 use crate::text::digest::HmacKey;
 
-/// How many bytes name a key, and how many sign a thing.
+/// The length in bytes of a key's name and of a signature.
 const NAME: usize = 4;
 const SIGNATURE: usize = 16;
-/// A seal: the name of its key, the signature of what is sealed, and the signature of its state.
+/// The length of the part of a seal before the signature of the state: the key's name and the signature of the
+/// contents.
 const WHAT: usize = NAME + SIGNATURE;
 const SEAL: usize = WHAT + SIGNATURE;
 
-/// A key.
+/// A key for seals.
 #[derive(Clone)]
 pub struct Key {
     name: [u8; NAME],
@@ -30,10 +32,10 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key in the file at `path`, which is made at the first use.
+    /// The key in the file at `path`, which is created at first use.
     ///
     /// # Errors
-    /// When it can neither be read nor made.
+    /// If it can be neither read nor created.
     pub fn at(path: &Path) -> Result<Self, FileError> {
         key::at(path).map(Self::of)
     }
@@ -43,7 +45,7 @@ impl Key {
         Self { name: first(&hmac, b"name"), hmac }
     }
 
-    /// The seal of a thing, and of its state.
+    /// Seals contents and their state.
     #[must_use]
     pub(super) fn seal(&self, what: &[u8], state: &[u8]) -> [u8; SEAL] {
         let mut seal = [0; SEAL];
@@ -53,7 +55,7 @@ impl Key {
         seal
     }
 
-    /// A number for a thing, of 40 bits: millions of them can be added up.
+    /// A 40-bit number for the given bytes; a sum of millions does not overflow.
     #[must_use]
     pub(super) fn number(&self, what: &[u8]) -> i64 {
         let mut number = [0; 8];
@@ -75,7 +77,7 @@ fn first<const LENGTH: usize>(hmac: &HmacKey, bytes: &[u8]) -> [u8; LENGTH] {
     first
 }
 
-/// Whether two seals are of the same key and sign the same thing, in whatever state.
+/// Whether two seals have the same key and contents, in any state.
 #[must_use]
 pub(super) fn is_same_thing(one: &[u8], other: &[u8]) -> bool {
     one.len() == SEAL && other.len() == SEAL && one[..WHAT] == other[..WHAT]

@@ -1,19 +1,18 @@
-//! Whether tasks that an agent has made can be worked on by others.
+//! Checks whether tasks that an agent wrote are complete enough for other agents.
 
 use super::error::GraphError;
 use super::store::Store;
 use super::task::Task;
 
-/// So many faults are told.
+/// At most this many faults are reported.
 const MOST: usize = 20;
-/// What a line begins with that says how a task is proven.
+/// How the line above a task's criteria begins.
 const CRITERIA: &str = "acceptance criteria";
 
-/// What is wrong with the tasks of a graph, one line for each fault; none where all is well. That nothing waits for itself is
-/// seen to by every store.
+/// The faults of a graph's tasks, one line each. Every store already refuses cycles.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn faults(graph: &dyn Store) -> Result<Vec<String>, GraphError> {
     let mut tasks: Vec<(Task, usize)> = Vec::new();
     graph.tree(None, &mut |task, place| {
@@ -39,7 +38,7 @@ fn fault(task: &Task) -> Option<String> {
     })
 }
 
-/// Whether a text has a line or a heading that begins so, and something behind it.
+/// Whether a text has such a line or heading, and text after it.
 fn has_criteria(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let says_something = |text: &str| text.contains(char::is_alphanumeric);

@@ -1,4 +1,4 @@
-//! What every store has to do.
+//! Tests that every store has to pass.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{
     Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, HowDone, Imported, JournalQuery,
     NewTask, Retries, Scope, Selection, Status, Store, Unbooked, Words, import,
 };
-use crate::memory::journal::{Became, Entry};
+use crate::memory::journal::{Became, JournalEntry};
 
 type Test = fn(&mut dyn Store);
 
@@ -24,7 +24,7 @@ pub(super) const TESTS: [Test; 20] = [
     who_lost_a_claim_books_nothing,
     retries_are_counted_and_end,
     who_says_how_often_a_task_is_tried_again,
-    what_is_unverified_stays_so_until_somebody_looks,
+    an_unverified_task_stays_so_until_it_is_verified,
     a_scope_is_counted_and_says_what_holds_it_up,
     the_journal_is_found_by_words,
     steps_by_hand_are_legal_ones,
@@ -201,13 +201,13 @@ fn a_task_that_only_groups_parts_is_what_they_make_it(store: &mut dyn Store) {
     let [top, a, b] = ["top", "a", "b"].map(|title| id(store, title));
     assert_eq!(store.counts(&Scope::All).unwrap().total, 2);
     finish(store, &a);
-    // What a task gets later takes nothing from its own work.
+    // A part that is added later keeps the task's own work.
     let part = add_below(store, &b, "part of b");
     finish(store, &part);
     assert_eq!((status(store, &top), ready(store)), (Status::Pending, vec!["b".to_owned()]));
     finish(store, &b);
     assert_eq!(status(store, &top), Status::Done);
-    // One that has lost its parts is a task like any other.
+    // A task that has lost its parts is like any other.
     for id in [&part, &b, &a] {
         store.delete(id, true).unwrap_or_default();
     }
@@ -294,7 +294,7 @@ fn dependencies_that_cannot_be_are_refused(store: &mut dyn Store) {
         (&top, &below, "part of the other"),
         (&below, &top, "part of the other"),
         (&waits, &top, "that is a cycle"),
-        // Over a part: what is below has to end before top does, and waits waits for that.
+        // Via a part: `below` ends before `top` does, and `waits` waits for that.
         (&waits, &below, "that is a cycle"),
     ] {
         let said = refused(store.add_dependency(blocker, blocked));
@@ -334,7 +334,7 @@ fn what_is_too_deep_is_refused(store: &mut dyn Store) {
     };
     assert!(refused(import(&lines)).starts_with("a (line 3) would stand on level 101"));
     import(&lines[..2]).unwrap();
-    // A parent comes anew: what is below it goes deeper, too.
+    // A moved parent takes its parts to a deeper level, too.
     let moved = line(&ids[0], "t-cccccc");
     let above = "{\"id\":\"t-cccccc\",\"title\":\"above\"}".to_owned();
     assert!(refused(import(&[import::header(), above, moved])).contains("would stand on level 101"));
@@ -464,7 +464,7 @@ fn who_says_how_often_a_task_is_tried_again(store: &mut dyn Store) {
     }
 }
 
-fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
+fn an_unverified_task_stays_so_until_it_is_verified(store: &mut dyn Store) {
     let id = add(store, "task");
     let ours = claim(store).unwrap();
     assert!(!store.is_unverified(&id).unwrap());
@@ -482,7 +482,7 @@ fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
     store.mark_unverified(&ours, None).unwrap();
     store.retry(&ours, "not passed", Retries { of_run: None, usual: 3 }).unwrap();
     assert!(!store.is_unverified(&id).unwrap(), "a verdict has come");
-    // The claim of a process that is gone.
+    // The claim of a dead process.
     let mut dead = us("run-dead");
     dead.process.start_ticks += 1;
     let theirs = store.claim(&Scope::All, &dead, LEASE).unwrap().unwrap();
@@ -527,12 +527,12 @@ fn a_scope_is_counted_and_says_what_holds_it_up(store: &mut dyn Store) {
 
 fn the_journal_is_found_by_words(store: &mut dyn Store) {
     let note = |store: &mut dyn Store, run: &str, title: &str, notes: &str| {
-        let entry = Entry {
+        let entry = JournalEntry {
             run_id: run.into(),
             title: title.into(),
             notes: notes.into(),
             outcome: Became::Retried,
-            ..Entry::example()
+            ..JournalEntry::example()
         };
         store.note(&entry).unwrap();
         entry

@@ -3,28 +3,28 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing holds it back.
+    /// It waits for nothing.
     #[default]
     Pending,
-    /// Somebody is at work on it.
+    /// It is claimed.
     InProgress,
-    /// Finished.
+    /// It is finished.
     Done,
     /// It, or a task above it, waits for another one.
     Blocked,
-    /// Given up.
+    /// It was given up.
     Failed,
 }
 
 impl Status {
-    /// Every status, in the order of their numbers in a store.
+    /// Every state, in the order of their numbers in a store.
     pub const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Done, Self::Blocked, Self::Failed];
 
-    /// The word for it, in commands and in JSON.
+    /// The state as one word, in commands and in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -37,16 +37,16 @@ impl Status {
     }
 }
 
-/// What a verifying agent said of the task.
+/// The verdict of a verifying agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
-    /// Nothing yet.
+    /// None yet.
     #[default]
     Pending,
-    /// It is done indeed.
+    /// The task is done.
     Passed,
-    /// It is not.
+    /// The task is not done.
     Failed,
 }
 
@@ -66,41 +66,41 @@ pub struct Task {
     pub title: String,
     /// What is to be done; may be empty.
     pub description: String,
-    /// Where it stands.
+    /// Its state.
     pub status: Status,
     /// Lower numbers go first.
     pub priority: i64,
     /// When it was added.
     pub created_at: DateTime<Utc>,
-    /// When anything of it changed last.
+    /// When it was last changed.
     pub updated_at: DateTime<Utc>,
-    /// The run at work on it.
+    /// The run that has claimed it.
     pub claimed_by: Option<String>,
     /// The feature it belongs to: `f-` and hexadecimal digits.
     pub feature_id: Option<String>,
     /// `feature` or `standalone`.
     pub task_type: &'static str,
-    /// How often it was tried again.
+    /// How often it was retried.
     pub retry_count: u32,
-    /// How often it may be.
+    /// The limit of retries.
     pub max_retries: u32,
-    /// What a verifying agent said of it.
+    /// The verdict of a verifying agent.
     pub verification_status: Verification,
 }
 
 /// A line of a task's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// What happened.
+    /// The text.
     pub message: String,
-    /// A person or an agent has written it, and not ralph.
+    /// A user or an agent has written it, not ralph.
     #[serde(default)]
     pub said: bool,
     /// When.
     pub timestamp: DateTime<Utc>,
 }
 
-/// All there is to say about a task.
+/// A task with all that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Details {
     /// The task.
@@ -108,12 +108,12 @@ pub struct Details {
     pub task: Task,
     /// The name of its feature.
     pub feature: Option<String>,
-    /// The ids of the tasks that it waits for, finished ones included.
+    /// The ids of the tasks that it waits for, done ones included.
     pub blockers: Vec<String>,
     /// The ids of the tasks that wait for it.
     pub blocks: Vec<String>,
     /// The ids of its parts.
     pub children: Vec<String>,
-    /// What happened to it, oldest first.
+    /// Its log, the oldest line first.
     pub log: Vec<LogLine>,
 }

@@ -1,12 +1,12 @@
-//! Which states a task may have, and which steps lead from one to the next. Pure: no store, no clock.
+//! The states of a task, and the steps between them. Pure: no store, no clock.
 //!
-//! Two facts travel through the graph. *Held* goes down: whoever waits for a task that is not done holds its parts back,
-//! too. *Done* and *failed* go up: a task that only groups parts is what they make it, and a task with work of its own comes
+//! Two facts propagate through the graph. *Held* goes down: a task that waits for another one holds its parts back,
+//! too. *Done* and *failed* go up: a group's state follows from its parts, and a task with work of its own comes
 //! after its parts.
 
 use super::task::Status;
 
-/// What became of a task by itself, apart from its parts.
+/// The outcome of a task's own work, apart from its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Own {
     /// It is still to be done.
@@ -18,7 +18,7 @@ pub enum Own {
 }
 
 impl Own {
-    /// What a task in this state was by itself.
+    /// The outcome of the own work of a task in this state.
     #[must_use]
     pub fn of(status: Status) -> Self {
         match status {
@@ -32,13 +32,13 @@ impl Own {
 /// What a task's state follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Somebody is at work on it.
+    /// It is claimed.
     pub claimed: bool,
-    /// There is something to do besides its parts; else it only groups them.
+    /// It has work besides its parts; otherwise it only groups them.
     pub has_work: bool,
-    /// What became of that; as long as a part is not done, nothing has.
+    /// The outcome of its own work; open as long as a part is not done.
     pub own: Own,
-    /// It, or a task above it, waits for one that is not done.
+    /// It, or a task above it, waits for a task that is not done.
     pub held: bool,
     /// How many parts it has.
     pub children: i64,
@@ -56,7 +56,7 @@ impl Facts {
     }
 }
 
-/// What became of a task by itself: what it was before one of its parts was open does not count any more.
+/// The outcome of a task's own work: an open part makes an earlier outcome void.
 #[must_use]
 pub fn own(facts: &Facts) -> Own {
     if facts.open_parts() > 0 { Own::Open } else { facts.own }
@@ -81,27 +81,28 @@ pub fn status(facts: &Facts) -> Status {
     }
 }
 
-/// Whether a task is held back: by tasks that it waits for itself, or with the task above it.
+/// Whether a task is held back: by its own blockers, or with the task above it.
 #[must_use]
 pub fn is_held(open_blockers: i64, parent_held: bool) -> bool {
     open_blockers > 0 || parent_held
 }
 
-/// Whether a task can be claimed: nothing holds it back, none of its parts is open, and the task above it has not failed.
+/// Whether a task can be claimed: nothing holds it back, none of its parts is open, and the task above it has not
+/// failed.
 #[must_use]
 pub fn is_ready(status: Status, open_parts: i64, parent: Option<Status>) -> bool {
     status == Status::Pending && open_parts == 0 && parent != Some(Status::Failed)
 }
 
-/// Whether a task is kept among those that can be claimed: also while it is claimed, so that a claim changes no list. There
-/// are as few of these as there are agents at work.
+/// Whether a task is in the lists of ready tasks. It stays there while it is claimed, so that a claim changes no
+/// list: there are only as many claimed tasks as agents.
 #[must_use]
 pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
     is_ready(status(&Facts { claimed: false, ..*facts }), facts.open_parts(), parent)
 }
 
-/// Whether a task without open parts may go from one state to the other in a single step. `done` is left by a reset alone. What a
-/// store shows of each change is held to this; [`steps`] are made of it.
+/// Whether a task without open parts may go from one state to the other in one step. Only a reset leaves `done`.
+/// Every change that a store shows is one of these steps; [`steps`] are made of them.
 #[cfg(test)]
 pub(super) fn is_legal(from: Status, to: Status) -> bool {
     use Status::{Blocked, Done, Failed, InProgress, Pending};
@@ -113,7 +114,7 @@ pub(super) fn is_legal(from: Status, to: Status) -> bool {
     )
 }
 
-/// The steps by which a person brings a task to `done`, to `failed`, or back to `pending`; `None` where there is no way.
+/// The steps by which a user brings a task to `done`, `failed` or `pending`; `None` if there is no way.
 #[must_use]
 pub fn steps(from: Status, to: Status) -> Option<&'static [Status]> {
     use Status::{Blocked, Done, Failed, InProgress, Pending};

@@ -1,270 +1,143 @@
 //! From settings to an agent that can run: the preset or command line, and what overrides it.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
 use super::workspace::{find_program, search_path};
-use crate::agent::command::{ACP, program as program_of, resolve};
-use crate::agent::factory::Factory;
-use crate::agent::pipe::PipeAgent;
-use crate::agent::preset::{self, Compiled, Preset, Protocol, Unable, Wishes};
-use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
+use crate::agent::spec::{ACP, AgentSpec, program as program_of};
+use crate::agent::{DisplayRoute, ReaderPlan, Reading, Timeouts};
 use crate::engine::agent::CommandLine;
-use crate::process::OWN_EXECUTABLE;
+use crate::presets::{self, Preset, Protocol, Unable, Wishes};
 use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::reply::filter::JqProgram;
 use crate::settings::{Origin, Settings};
-use crate::text::line::shell_words;
 
 /// The settings of [`Wishes`].
 const MODEL: &str = "agent.model";
 const EFFORT: &str = "agent.effort";
 
-/// A preset and the command line that its agent is started with.
-#[derive(Clone)]
-pub(crate) struct Choice {
-    /// What to call it.
-    name: String,
-    preset: &'static Preset,
-    /// `None`: our own executable, which holds the scripted agent.
-    program: Option<String>,
-    args: Vec<OsString>,
-    /// The setting that chose the program.
-    chosen_by: &'static str,
-}
-
-/// Filters that are known to compile.
-#[derive(Clone)]
-pub(crate) struct CheckedFilters {
-    readers: ReaderPlan,
-    display: DisplayRoute,
-}
-
-impl Choice {
-    /// Reads the settings about the agent's command line.
-    pub(crate) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
-        let mut choice = match preset::preset(&settings.agent_type) {
-            Some(preset) => Self::of_type(preset, settings, project)?,
-            None => Self::of_command_line(settings)?,
-        };
-        if let Some(args) = &settings.agent_extra_args {
-            choice.args = choice.preset.with(choice.args, &split("AGENT_EXTRA_ARGS", args)?);
-        }
-        choice.args = with_wishes(choice.preset, choice.args, &choice.name, &wishes(settings), settings)?;
-        Ok(choice)
+/// The agent that the settings choose, with what they say of its command line.
+pub(crate) fn of_settings(settings: &Settings, project: &Project) -> anyhow::Result<AgentSpec> {
+    let mut spec = match presets::preset(&settings.agent_type) {
+        Some(preset) => of_type(preset, settings, project)?,
+        None => AgentSpec::of_command(&command_line(settings)?),
+    };
+    if let Some(args) = &settings.agent_extra_args {
+        spec = spec.with(&split("AGENT_EXTRA_ARGS", args)?);
     }
+    let wishes = Wishes { model: settings.agent_model.clone(), effort: settings.agent_effort.clone() };
+    with_wishes(spec, &wishes, settings)
+}
 
-    /// A type of agent, and what overrides it.
-    fn of_type(preset: &'static Preset, settings: &Settings, project: &Project) -> anyhow::Result<Self> {
+/// The agent that a RALPH.md names, with what the call wants of it.
+///
+/// # Errors
+/// When it has no way for that.
+pub(crate) fn of_call(command: &CommandLine, settings: &Settings) -> anyhow::Result<AgentSpec> {
+    with_wishes(AgentSpec::of_command(command), &wishes_of_call(settings), settings)
+}
+
+/// A type of agent, and what overrides it.
+fn of_type(preset: &'static Preset, settings: &Settings, project: &Project) -> anyhow::Result<AgentSpec> {
+    let cli = match &settings.agent_cli {
+        // A path with blanks in it is one program. Agents are started in the project root.
+        Some(cli) if cli.contains('/') && project.root().join(cli).is_file() => Some(vec![cli.clone()]),
+        Some(cli) => Some(split("AGENT_CLI", cli)?),
+        None => None,
+    };
+    let args = settings.agent_args.as_deref().map(|args| split("AGENT_ARGS", args)).transpose()?;
+    AgentSpec::of_preset(preset, cli, args).ok_or_else(|| {
         let name = preset.name;
-        let mut words = match &settings.agent_cli {
-            // A path with blanks in it is one program. Agents are started in the project root.
-            Some(cli) if cli.contains('/') && project.root().join(cli).is_file() => vec![cli.clone()],
-            Some(cli) => split("AGENT_CLI", cli)?,
-            None if preset.cli.is_empty() => Vec::new(),
-            None => vec![preset.cli.to_owned()],
-        };
-        if words.is_empty() && preset.args.is_empty() {
-            bail!("agent type '{name}' has no program of its own: set AGENT_CLI to the command to run");
-        }
-        let program = (!words.is_empty()).then(|| words.remove(0));
-        match &settings.agent_args {
-            Some(args) => words.extend(split("AGENT_ARGS", args)?),
-            None => words.extend(preset.args.iter().map(|&arg| arg.to_owned())),
-        }
-        words.extend(preset.prompt.argument().map(str::to_owned));
-        let args = words.into_iter().map(OsString::from).collect();
-        Ok(Self { name: name.to_owned(), preset, program, args, chosen_by: "AGENT_CLI" })
-    }
+        anyhow!("agent type '{name}' has no program of its own: set AGENT_CLI to the command to run")
+    })
+}
 
-    /// What is no type is a command line, as a RALPH.md has it.
-    fn of_command_line(settings: &Settings) -> anyhow::Result<Self> {
-        let line = &settings.agent_type;
-        let command = CommandLine::new(split("AGENT_TYPE", line)?);
-        let is_there =
-            |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
-        let Some(command) = command.filter(|command| is_there(program_of(command))) else {
-            match line.trim().strip_prefix(ACP).map(str::trim) {
-                None => {}
-                Some("") => bail!(
-                    "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such \
-                     as '{ACP}goose acp'"
-                ),
-                Some(_) if line.trim()[ACP.len()..].starts_with(char::is_whitespace) => {
-                    bail!("agent '{line}' has a blank behind '{ACP}': write the command directly there")
-                }
-                Some(words) => {
-                    let program = words.split_whitespace().next().unwrap_or(words);
-                    bail!("agent '{line}' cannot be started: {program} is not on PATH")
-                }
+/// What is no type is a command line, as a RALPH.md has it.
+fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
+    let line = &settings.agent_type;
+    let command = CommandLine::new(split("AGENT_TYPE", line)?);
+    let is_there =
+        |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
+    let Some(command) = command.filter(|command| is_there(program_of(command))) else {
+        match line.trim().strip_prefix(ACP).map(str::trim) {
+            None => {}
+            Some("") => bail!(
+                "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such \
+                 as '{ACP}goose acp'"
+            ),
+            Some(_) if line.trim()[ACP.len()..].starts_with(char::is_whitespace) => {
+                bail!("agent '{line}' has a blank behind '{ACP}': write the command directly there")
             }
-            let known: Vec<&str> = preset::known().collect();
-            bail!(
-                "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
-                 to one of {}, or to a command line",
-                known.join(", ")
-            );
-        };
-        let (preset, args) = resolve(&command);
-        Ok(Self {
-            name: command.name().to_owned(),
-            preset,
-            program: Some(program_of(&command).to_owned()),
-            args: args.into_iter().map(OsString::from).collect(),
-            chosen_by: "AGENT_TYPE",
-        })
-    }
-
-    /// What to call the agent.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What is known about agents of its kind.
-    pub(crate) fn preset(&self) -> &'static Preset {
-        self.preset
-    }
-
-    /// The arguments that it gets.
-    pub(crate) fn args(&self) -> &[OsString] {
-        &self.args
-    }
-
-    /// The words that it is started with, for people to read and for a shell.
-    pub(crate) fn command_line(&self) -> String {
-        let program = self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from);
-        shell_words([&program].into_iter().chain(&self.args))
-    }
-
-    /// The program to look for on PATH; `None` for our own.
-    pub(crate) fn program_name(&self) -> Option<String> {
-        self.program.clone()
-    }
-
-    /// The same program wherever the agent works: a path to it starts at `root`.
-    pub(crate) fn rooted_at(self, root: &Path) -> Self {
-        let program = self.program.map(|program| {
-            if program.contains('/') { root.join(program).to_string_lossy().into_owned() } else { program }
-        });
-        Self { program, ..self }
-    }
-
-    /// Whether the cost of an iteration can be known.
-    pub(crate) fn reports_cost(&self, settings: &Settings) -> bool {
-        let (command, parser) = self.balance(settings);
-        self.preset.reports_cost
-            || settings.agent_result_filter.is_some()
-            || !(command.is_empty() || parser.is_empty())
-    }
-
-    /// The usage command and its parser; either may be empty.
-    fn balance(&self, settings: &Settings) -> (String, String) {
-        let or_preset =
-            |setting: &Option<String>, preset: &str| setting.clone().unwrap_or_else(|| preset.to_owned());
-        (
-            or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd),
-            or_preset(&settings.agent_usage_parser, self.preset.usage_parser),
-        )
-    }
-
-    /// Refuses an agent that is not installed.
-    pub(crate) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
-        let Some(program) = &self.program else { return Ok(()) };
-        check_program(program, self.preset, self.chosen_by, settings, project)
-    }
-
-    /// Compiles every filter that is in force.
-    pub(crate) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<CheckedFilters> {
-        let preset = self.preset;
-        let compiled: Compiled = preset.compile().context("a built-in filter does not compile")?;
-        let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
-        let result = users_program("AGENT_RESULT_FILTER", settings.agent_result_filter.as_deref())?;
-        if preset.protocol == Protocol::Acp && (response.is_some() || result.is_some()) {
-            bail!(
-                "AGENT_RESPONSE_FILTER and AGENT_RESULT_FILTER read lines, and agent '{}' is talked to by a protocol: leave them \
-                 out, or choose another agent",
-                self.name
-            );
-        }
-        let display = match &settings.agent_display_filter {
-            Some(filter) => users_display(filter, settings, project)?,
-            None if preset.is_displayed() => DisplayRoute::Preset,
-            None if response.is_some() => DisplayRoute::Text,
-            None => DisplayRoute::Raw,
-        };
-        let readers = ReaderPlan {
-            tool_calls: preset.tool_calls,
-            preset: compiled,
-            preset_reads: preset.is_read(),
-            response,
-            result,
-            preset_displays: matches!(display, DisplayRoute::Preset),
-            has_final: preset.has_final,
-            asides: preset.asides,
-        };
-        Ok(CheckedFilters { readers, display })
-    }
-
-    /// The agent, ready to run. `env` is what it gets on top of our environment, `mark` the run mark.
-    pub(crate) fn agent(
-        self,
-        filters: CheckedFilters,
-        settings: &Settings,
-        project: &Project,
-        env: Vec<(OsString, OsString)>,
-        mark: &str,
-    ) -> Factory {
-        let reports_cost = self.reports_cost(settings);
-        let (command, parser) = self.balance(settings);
-        let launch = Launch {
-            program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
-            args: self.args,
-            cwd: project.root().to_owned(),
-            env,
-            mark: mark.to_owned(),
-            ladder: ladder(settings),
-            ..Launch::default()
-        };
-        let both = !command.is_empty() && !parser.is_empty();
-        let display = match filters.display {
-            DisplayRoute::Shell(shell) => {
-                let (env, mark) = (launch.env.clone(), mark.to_owned());
-                DisplayRoute::Shell(Launch { env, mark, ladder: launch.ladder, ..shell })
+            Some(words) => {
+                let program = words.split_whitespace().next().unwrap_or(words);
+                bail!("agent '{line}' cannot be started: {program} is not on PATH")
             }
-            other => other,
-        };
-        let agent = PipeAgent {
-            name: self.name,
-            preset: self.preset,
-            balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
-            launch,
-            wishes: wishes(settings),
-            read_only: false,
-            ours: ours(project),
-            readers: filters.readers,
-            display,
-            timeouts: timeouts(settings),
-            has_told_unread: false,
-        };
-        Factory::new(agent, reports_cost)
+        }
+        bail!(
+            "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
+             to one of {}, or to a command line",
+            presets::names().join(", ")
+        );
+    };
+    Ok(command)
+}
+
+/// The setting that chose the program of [`of_settings`].
+pub(crate) fn chosen_by(settings: &Settings) -> &'static str {
+    if presets::preset(&settings.agent_type).is_some() { "AGENT_CLI" } else { "AGENT_TYPE" }
+}
+
+/// Whether the cost of an iteration can be known.
+pub(crate) fn reports_cost(preset: &Preset, settings: &Settings) -> bool {
+    preset.reports_cost || settings.agent_result_filter.is_some() || balance(preset, settings).is_some()
+}
+
+/// The usage command and its parser.
+fn balance(preset: &Preset, settings: &Settings) -> Option<(String, String)> {
+    let or_preset =
+        |setting: &Option<String>, preset: &str| setting.clone().unwrap_or_else(|| preset.to_owned());
+    let command = or_preset(&settings.agent_usage_cmd, preset.usage_cmd);
+    let parser = or_preset(&settings.agent_usage_parser, preset.usage_parser);
+    (!command.is_empty() && !parser.is_empty()).then_some((command, parser))
+}
+
+/// Compiles every filter that is in force.
+pub(crate) fn reading(spec: &AgentSpec, settings: &Settings, project: &Project) -> anyhow::Result<Reading> {
+    let preset = spec.preset;
+    let own = ReaderPlan::of(preset).context("a built-in filter does not compile")?;
+    let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
+    let result = users_program("AGENT_RESULT_FILTER", settings.agent_result_filter.as_deref())?;
+    if preset.protocol == Protocol::Acp && (response.is_some() || result.is_some()) {
+        bail!(
+            "AGENT_RESPONSE_FILTER and AGENT_RESULT_FILTER read lines, and agent '{}' is talked to by a protocol: leave them \
+             out, or choose another agent",
+            spec.name
+        );
     }
+    let display = match &settings.agent_display_filter {
+        Some(filter) => users_display(filter, settings, project)?,
+        None if own.preset_displays => DisplayRoute::Preset,
+        None if response.is_some() => DisplayRoute::Text,
+        None => DisplayRoute::Raw,
+    };
+    let preset_displays = matches!(display, DisplayRoute::Preset);
+    Ok(Reading {
+        readers: ReaderPlan { response, result, preset_displays, ..own },
+        display,
+        balance: balance(preset, settings),
+        reports_cost: reports_cost(preset, settings),
+    })
 }
 
 /// The files and folders that are no business of agents'; one that ends with `*` is how some begin.
 pub(crate) fn ours(project: &Project) -> Vec<OsString> {
     let path = |file: &str| project.run_dir().join(file.trim_end_matches('/')).into_os_string();
     project.run_files().into_iter().map(path).collect()
-}
-
-/// What the settings want of the agent they choose.
-pub(crate) fn wishes(settings: &Settings) -> Wishes {
-    Wishes { model: settings.agent_model.clone(), effort: settings.agent_effort.clone() }
 }
 
 /// What is wanted of the agent that a RALPH.md names. Config files speak of the agent that they choose themselves.
@@ -277,18 +150,13 @@ pub(crate) fn wishes_of_call(settings: &Settings) -> Wishes {
     Wishes { model: of_call(MODEL), effort: of_call(EFFORT) }
 }
 
-/// `args` with the options for what is wanted, of an agent of this preset and name.
+/// The agent with the options for what is wanted of it.
 ///
 /// # Errors
 /// When it has no way for that: says which setting asks for it.
-pub(crate) fn with_wishes(
-    preset: &Preset,
-    args: Vec<OsString>,
-    name: &str,
-    wishes: &Wishes,
-    settings: &Settings,
-) -> anyhow::Result<Vec<OsString>> {
-    preset.with_wishes(args, wishes).map_err(|unable| {
+fn with_wishes(spec: AgentSpec, wishes: &Wishes, settings: &Settings) -> anyhow::Result<AgentSpec> {
+    let name = spec.name.clone();
+    spec.with_wishes(wishes).map_err(|unable| {
         let row = settings.row(if unable == Unable::MODEL { MODEL } else { EFFORT });
         let place = row.map_or_else(String::new, |row| row.origin.to_string());
         anyhow!("agent '{name}' cannot be {unable} ({place}): leave it out, or choose another agent")
@@ -317,14 +185,14 @@ pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
     }
 }
 
-/// Refuses a program that is not there; `fix` names what chose it.
-pub(crate) fn check_program(
-    program: &str,
-    preset: &Preset,
+/// Refuses an agent that is not installed; `fix` names what chose its program.
+pub(crate) fn check_installed(
+    spec: &AgentSpec,
     fix: &str,
     settings: &Settings,
     project: &Project,
 ) -> anyhow::Result<()> {
+    let Some(program) = &spec.program else { return Ok(()) };
     if program.contains('/') {
         let path = project.root().join(program);
         if !path.is_file() {
@@ -334,7 +202,7 @@ pub(crate) fn check_program(
             bail!("agent {} is not executable: run 'chmod +x' on it, or fix {fix}", path.display());
         }
     } else if find_program(program, &search_path(settings)).is_none() {
-        let install = preset.install;
+        let install = spec.preset.install;
         let install = if install.is_empty() { "install it" } else { install };
         bail!(
             "agent '{program}' not found on PATH: {install}, or fix {fix}; 'ralph doctor' checks everything"

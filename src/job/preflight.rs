@@ -5,18 +5,15 @@ use std::ffi::OsString;
 use anyhow::{anyhow, bail};
 use regex::Regex;
 
-use super::Refused;
-use super::agent_choice::{
-    CheckedFilters, Choice, check_program, ours, timeouts, wishes_of_call, with_wishes,
-};
+use super::agent_choice::{self, check_installed, ours, reports_cost, timeouts, wishes_of_call};
 use super::launch::launch;
 use super::ready::Ready;
 use super::variables::agent_env;
 use super::workspace::{Call, Workspace};
-use crate::agent::command::program;
-use crate::agent::command::resolve;
+use crate::agent::Reading;
 use crate::agent::factory::Factory;
-use crate::agent::preset::Preset;
+use crate::agent::pipe::{Ground, PipeAgent};
+use crate::agent::spec::AgentSpec;
 use crate::engine::agent::CommandLine;
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
@@ -32,15 +29,10 @@ pub(crate) struct Preflight<'a> {
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
     pub(crate) done_pattern: Option<Regex>,
-    agent: Chosen,
-}
-
-/// The agent of a loop, known to be there.
-enum Chosen {
-    /// As the settings have it.
-    Preset(Box<(Choice, CheckedFilters)>),
-    /// As a RALPH.md has it.
-    Command(CommandLine),
+    agent: AgentSpec,
+    reading: Reading,
+    /// The command line that `agent` was made of, where a RALPH.md names it.
+    command: Option<CommandLine>,
 }
 
 impl<'a> Preflight<'a> {
@@ -50,13 +42,13 @@ impl<'a> Preflight<'a> {
     /// When the agent is not there, a budget could not be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let choice = Choice::of(settings, project)?;
-        choice.check_installed(settings, project)?;
-        check_budget(settings, choice.name(), choice.reports_cost(settings))?;
+        let agent = agent_choice::of_settings(settings, project)?;
+        check_installed(&agent, agent_choice::chosen_by(settings), settings, project)?;
+        check_budget(settings, &agent.name, reports_cost(agent.preset, settings))?;
         let done_pattern = done_pattern(settings)?;
-        let filters = choice.compile(settings, project)?;
-        let agent = Chosen::Preset(Box::new((choice, filters)));
-        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
+        let reading = agent_choice::reading(&agent, settings, project)?;
+        let limits = limits(call.flags.resume_limit.or(limit), settings);
+        Ok(Self { call, limits, done_pattern, agent, reading, command: None })
     }
 
     /// For a loop whose agent is a command line.
@@ -69,20 +61,18 @@ impl<'a> Preflight<'a> {
         command: CommandLine,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let preset = command_of_call(&command, settings)?.0;
-        check_program(program(&command), preset, "the line 'agent:'", settings, project)?;
-        check_budget(settings, command.name(), preset.reports_cost)?;
+        let agent = agent_choice::of_call(&command, settings)?;
+        check_installed(&agent, "the line 'agent:'", settings, project)?;
+        check_budget(settings, &agent.name, agent.preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
-        let agent = Chosen::Command(command);
-        Ok(Self { call, limits: limits(call.flags.resume_limit.or(limit), settings), done_pattern, agent })
+        let reading = Reading::of(agent.preset)?;
+        let limits = limits(call.flags.resume_limit.or(limit), settings);
+        Ok(Self { call, limits, done_pattern, agent, reading, command: Some(command) })
     }
 
     /// The models of the agent to choose from for tasks, the smallest first; none where nobody has named any.
     pub(crate) fn ladder(&self) -> &'static [&'static str] {
-        match &self.agent {
-            Chosen::Preset(preset) => preset.0.preset().ladder,
-            Chosen::Command(_) => &[],
-        }
+        self.agent.preset.ladder
     }
 
     /// The same for a loop in which no attempt is tried again with the same prompt.
@@ -94,73 +84,48 @@ impl<'a> Preflight<'a> {
 
     /// Whether the agent can be told which model to use.
     pub(crate) fn can_choose_model(&self) -> bool {
-        match &self.agent {
-            Chosen::Preset(preset) => preset.0.preset().takes_model(),
-            Chosen::Command(_) => false,
-        }
+        self.agent.preset.takes_model()
     }
 
     /// Whether the agent can be kept from changing anything.
     pub(crate) fn can_look_only(&self) -> bool {
-        match &self.agent {
-            Chosen::Preset(preset) => preset.0.preset().read_only.is_some(),
-            Chosen::Command(_) => false,
-        }
+        self.agent.preset.read_only.is_some()
     }
 
     /// What to call the agent.
     pub(crate) fn agent_name(&self) -> &str {
-        match &self.agent {
-            Chosen::Preset(preset) => preset.0.name(),
-            Chosen::Command(command) => command.name(),
-        }
+        &self.agent.name
     }
 
     /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` what its agent gets besides the
     /// variables that all agents get.
-    ///
-    /// # Errors
-    /// When a filter of a preset does not compile.
     pub(crate) fn ready(
         &self,
         project: &'a Project,
         run: &str,
         env: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Ready<'a>, Refused> {
+    ) -> Ready<'a> {
         let Workspace { project: own, settings } = self.call.workspace;
         let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
-        let agent = match &self.agent {
-            Chosen::Preset(preset) => {
-                let (choice, filters) = (**preset).clone();
-                let elsewhere = project.root() != own.root();
-                let choice = if elsewhere { choice.rooted_at(own.root()) } else { choice };
-                choice.agent(filters, settings, project, env, run)
-            }
-            Chosen::Command(command) => {
-                let launch = launch(project, settings, env, run);
-                let wishes = wishes_of_call(settings);
-                Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?
-            }
+        let elsewhere = project.root() != own.root();
+        let spec = self.agent.clone();
+        let spec = if elsewhere { spec.rooted_at(own.root()) } else { spec };
+        let ground = Ground {
+            launch: launch(project, settings, env, run),
+            ours: ours(project),
+            timeouts: timeouts(settings),
         };
-        let (name, launch) = (agent.name().to_owned(), agent.launch().clone());
-        Ok(Ready {
+        let agent = PipeAgent::new(spec, self.reading.clone(), ground);
+        let agent = match &self.command {
+            Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), agent),
+            None => Factory::new(agent),
+        };
+        let (name, launch) = (agent.name().to_owned(), agent.launch());
+        Ready {
             done_pattern: self.done_pattern.clone(),
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent)
-        })
+        }
     }
-}
-
-/// The preset of an agent that a RALPH.md names, and the arguments that it gets.
-///
-/// # Errors
-/// When it has no way for what is wanted of it.
-pub(crate) fn command_of_call(
-    command: &CommandLine,
-    settings: &Settings,
-) -> anyhow::Result<(&'static Preset, Vec<OsString>)> {
-    let (preset, args) = resolve(command);
-    let args = args.into_iter().map(OsString::from).collect();
-    Ok((preset, with_wishes(preset, args, command.name(), &wishes_of_call(settings), settings)?))
 }
 
 /// What ends a loop. `limit` is the number on the command line.
@@ -180,7 +145,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         idle: unless_zero(settings.idle_threshold),
         budget: Budget::of(|limit| settings.amount(limit.row().key)),
         max_limit_wait: settings.max_limit_wait,
-        free_space_floor: settings.free_space_floor,
+        free_space_floor: settings.free_space_floor.unwrap_or_default(),
     }
 }
 

@@ -267,7 +267,7 @@ impl<'a> Ready<'a> {
             limits: self.limits,
             tally,
             recovered,
-            delay: settings.delay,
+            delay: settings.delay.unwrap_or_default(),
             done_pattern: self.done_pattern,
             source: Box::new(source),
             validator: self.validator,
@@ -313,7 +313,8 @@ fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder
 
 /// What is kept of earlier runs.
 pub(crate) fn kept(settings: &Settings) -> Kept {
-    Kept { runs: settings.keep_runs, bytes: settings.keep_size }
+    let unless_zero = |count: u64| (count > 0).then_some(count);
+    Kept { runs: unless_zero(settings.keep_runs), bytes: unless_zero(settings.keep_size) }
 }
 
 /// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without

@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, quoted, quoted_line};
 
-/// How many entries of its own run a prompt shows, and how many of earlier ones.
+/// How many entries of its own run a prompt shows, and how many of earlier runs.
 pub const SHOWN: usize = 5;
 /// How many files of an attempt are kept.
 pub const MOST_FILES: usize = 50;
-/// How much of a prompt the journal may take, in characters.
+/// The most characters of the journal in a prompt.
 const ROOM: usize = 3000 * CHARS_PER_TOKEN;
-/// How much of that one note may take.
+/// The most characters of one note.
 const NOTE: usize = 1500;
 const LINE: usize = 200;
 
-/// What became of a task in an attempt.
+/// The outcome of a task in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
     /// It is done.
     Done,
-    /// It has failed.
+    /// It failed.
     Failed,
-    /// It is to be tried again.
+    /// It will be retried.
     Retried,
-    /// It was left as it was: the agent said nothing of it, or came to no end.
+    /// It stayed as it was: no report, or no end.
     Blocked,
     /// The loop was asked to stop.
     Interrupted,
 }
 
 impl Became {
-    /// Each, in no order.
+    /// All values.
     pub const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Retried, Self::Blocked, Self::Interrupted];
 
-    /// The word for it.
+    /// The outcome as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Became {
 
 /// An attempt at a task. Its JSON is stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The id of the run.
     pub run_id: String,
     /// The number of the iteration, from 1.
@@ -64,31 +64,32 @@ pub struct Entry {
     pub title: String,
     /// The name of its feature.
     pub feature: Option<String>,
-    /// What became of it.
+    /// The outcome of the task in it.
     pub outcome: Became,
-    /// The model, as far as it is known.
+    /// The model, if it is known.
     pub model: Option<String>,
     /// How long the attempt took, in seconds.
     pub duration_secs: f64,
-    /// What it cost, in US dollars; `None` where the agent does not tell.
+    /// Its cost in US dollars; `None` if the agent does not report it.
     pub cost_usd: Option<f64>,
-    /// Tokens that went in.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output_tokens: u64,
     /// The files that it changed, from git, at most [`MOST_FILES`].
     pub files_modified: Vec<String>,
     /// The agent's own notes.
     pub notes: String,
-    /// Why it became what it became, in ralph's words or the verifying agent's; empty where all is said.
+    /// The reason of the outcome, from ralph or the verifying agent; may be empty.
     pub reason: String,
-    /// When it was over.
+    /// When it ended.
     pub created_at: DateTime<Utc>,
 }
 
-/// Entries as a section of a prompt; the first ones matter most, and what has no room is left out. Nothing for none.
+/// Entries as a section of a prompt, the most important first; what exceeds the limit is left out. Empty without
+/// entries.
 #[must_use]
-pub fn rendered(entries: &[Entry]) -> String {
+pub fn rendered(entries: &[JournalEntry]) -> String {
     let mut text = format!("## Run Journal\n\n{NOT_INSTRUCTIONS}\n");
     let mut room = ROOM;
     let mut any = false;
@@ -105,7 +106,7 @@ pub fn rendered(entries: &[Entry]) -> String {
     if any { text } else { String::new() }
 }
 
-fn block(entry: &Entry) -> String {
+fn block(entry: &JournalEntry) -> String {
     let mut text = format!("\n### Iteration {} [{}]\n\n", entry.iteration, entry.outcome.word());
     // Writing to a String cannot fail.
     let mut line = |name: &str, value: &str| {
@@ -132,7 +133,7 @@ fn block(entry: &Entry) -> String {
 mod tests {
     use super::*;
 
-    impl Entry {
+    impl JournalEntry {
         /// An entry for tests.
         pub(crate) fn example() -> Self {
             Self {
@@ -158,20 +159,20 @@ mod tests {
     #[test]
     fn an_entry_as_the_next_agent_reads_it() {
         assert_eq!(
-            rendered(&[Entry::example()]),
+            rendered(&[JournalEntry::example()]),
             format!(
                 "## Run Journal\n\n{NOT_INSTRUCTIONS}\n\n### Iteration 3 [done]\n\n\
                  - **Task**: t-1a2b3c Parse the header\n- **Model**: opus\n- **Duration**: 1.2s | **Cost**: $1.1155\n\
                  - **Files**: src/a.rs, src/b.rs\n- **Notes**: \n\n> It is\n> \\# done\n\n"
             )
         );
-        let bare = Entry {
+        let bare = JournalEntry {
             model: None,
             cost_usd: None,
             files_modified: Vec::new(),
             notes: String::new(),
             duration_secs: -1.0,
-            ..Entry::example()
+            ..JournalEntry::example()
         };
         assert!(rendered(&[bare]).ends_with("Parse the header\n- **Duration**: 0.0s\n"));
         assert_eq!(rendered(&[]), "");
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_left_out() {
-        let entry = Entry { notes: "长".repeat(100_000), ..Entry::example() };
+        let entry = JournalEntry { notes: "长".repeat(100_000), ..JournalEntry::example() };
         let text = rendered(&vec![entry; 50]);
         let blocks = text.matches("### Iteration").count();
         assert!((5..20).contains(&blocks), "{blocks}");

@@ -1,4 +1,4 @@
-//! What agents have found out about the project: one file each, with a title and tags, to be committed with the code.
+//! What agents have learned about the project: one file each, with a title and tags, to be committed with the code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::files::{FileError, own};
 use crate::prompt::front_matter;
 use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
 
-/// A larger file is no knowledge, in bytes.
+/// Larger files are not knowledge, in bytes.
 const LARGEST: u64 = 64 << 10;
-/// What an agent says at greater length is cut, in words.
+/// Longer texts of an agent are cut, in words.
 const MOST_WORDS: usize = 500;
-/// The same in characters, far below what a file may have.
+/// The limit in characters, far below that of a file.
 const LONGEST_BODY: usize = 8000;
 const MOST_TAGS: usize = 20;
-/// How much of a prompt knowledge may take, in characters.
+/// The most characters of knowledge in a prompt.
 const ROOM: usize = 2000 * CHARS_PER_TOKEN;
 const LINE: usize = 120;
 
@@ -31,24 +31,24 @@ pub struct Knowledge {
     pub slug: String,
     /// One line.
     pub title: String,
-    /// What it is about, in lower case.
+    /// Its tags in lower case.
     pub tags: Vec<String>,
     /// The feature that it was found in.
     pub feature: Option<String>,
-    /// When.
+    /// When it was added.
     pub created_at: DateTime<Utc>,
     /// Markdown.
     pub body: String,
 }
 
-/// What knowledge is looked for about.
+/// The subject of a search.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Topic<'a> {
-    /// What is to be done.
+    /// The task.
     pub text: &'a str,
     /// The name of the feature.
     pub feature: Option<&'a str>,
-    /// The files that were changed lately.
+    /// The recently changed files.
     pub files: &'a [String],
 }
 
@@ -64,7 +64,7 @@ struct Front {
 }
 
 impl Knowledge {
-    /// What an agent has said, made to fit. Its file name is given when it is kept. `None` without a title or without words.
+    /// An agent's finding within the limits. It gets its file name when it is kept. `None` without a title or text.
     #[must_use]
     pub fn new(
         title: &str,
@@ -126,7 +126,7 @@ impl Knowledge {
         )
     }
 
-    /// Whether the other one says something about the same.
+    /// Whether both are about the same subject.
     fn is_about_the_same(&self, other: &Self) -> bool {
         let (a, b) = (self.title.to_lowercase(), other.title.to_lowercase());
         let common = self.tags.iter().filter(|tag| other.tags.contains(tag)).count();
@@ -159,7 +159,7 @@ fn tags_of<'a>(tags: impl Iterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// The words of a text in lower case, also those that hyphens join.
+/// The words of a text in lower case, including the parts of hyphenated ones.
 fn words(text: &str) -> BTreeSet<String> {
     let text = text.to_lowercase();
     let joined = text.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'));
@@ -172,7 +172,7 @@ fn path_pieces(path: &str) -> Vec<String> {
     pieces.map(str::to_lowercase).collect()
 }
 
-/// All knowledge in a folder, by file name, and what could not be read there, in one line each.
+/// All knowledge in a folder, by file name, and one line for each unreadable file.
 #[must_use]
 pub fn read(folder: &Path) -> (Vec<Knowledge>, Vec<String>) {
     let passed_over = |path: &Path, reason: &dyn std::fmt::Display| {
@@ -197,7 +197,7 @@ pub fn read(folder: &Path) -> (Vec<Knowledge>, Vec<String>) {
     (all, notices)
 }
 
-/// What fits a topic, the best first.
+/// The knowledge that fits a topic, the best first.
 #[must_use]
 pub fn matching<'a>(all: &'a [Knowledge], topic: &Topic<'_>) -> Vec<&'a Knowledge> {
     let mut found: Vec<(usize, &Knowledge)> = all.iter().map(|one| (one.score(topic), one)).collect();
@@ -216,12 +216,12 @@ pub fn search<'a>(all: &'a [Knowledge], words: &[String]) -> Vec<&'a Knowledge> 
     all.iter().filter(|one| words.iter().all(|word| has(one, word))).collect()
 }
 
-/// Keeps what was found out, in place of what says the same already; its tags are merged. Answers the file.
+/// Writes a finding, replacing one about the same subject, whose tags are merged. Returns the file.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn keep(folder: &Path, new: Knowledge) -> Result<PathBuf, FileError> {
-    // Where a link leads is not ours.
+    // The target of a link is not ours.
     own::entries(folder).map_err(FileError::at(folder))?;
     fs::create_dir_all(folder).map_err(FileError::at(folder))?;
     let known = read(folder).0.into_iter().find(|known| known.is_about_the_same(&new));
@@ -236,9 +236,9 @@ pub fn keep(folder: &Path, new: Knowledge) -> Result<PathBuf, FileError> {
     Ok(path)
 }
 
-/// A file name for a title that nothing has yet, not even a link that leads nowhere.
+/// A free file name for a title; a dangling link also counts as taken.
 fn free_slug(folder: &Path, title: &str) -> io::Result<String> {
-    /// So long a file name is short for every file system, in bytes.
+    /// The longest file name that every file system accepts, in bytes.
     const LONGEST: usize = 80;
     let words: Vec<String> = title
         .split(|c: char| !c.is_alphanumeric())
@@ -259,7 +259,8 @@ fn free_slug(folder: &Path, title: &str) -> io::Result<String> {
     Err(io::Error::other(format!("too many files are called {slug}")))
 }
 
-/// Knowledge as a section of a prompt, the first ones matter most; what has no room is left out. Nothing for none.
+/// Knowledge as a section of a prompt, the most important first; what exceeds the limit is left out. Empty without
+/// knowledge.
 #[must_use]
 pub fn rendered(all: &[&Knowledge]) -> String {
     let mut text = format!("## Project Knowledge\n\n{NOT_INSTRUCTIONS}\n");

@@ -1,7 +1,7 @@
 //! What iterations leave for later ones: a journal of attempts, and knowledge about the project.
 //!
-//! It comes from agents, and from whoever has written to a branch that was pulled. Hence it stands in prompts as quoted data
-//! ([`quote`](crate::prompt::quote)) and steers nobody.
+//! It comes from agents, and from anyone who has written to a pulled branch. So prompts contain it as quoted data
+//! ([`quote`](crate::prompt::quote)), which is not followed as instructions.
 
 pub mod journal;
 pub mod knowledge;

@@ -1,37 +1,38 @@
-//! Which model the next attempt at a task gets. Pure: a function of the run's journal and of the last agent's hint.
+//! Chooses the model for the next attempt at a task. Pure: a function of the run's journal and of the last agent's
+//! hint.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::journal::{Became, Entry};
+use super::journal::{Became, JournalEntry};
 
-/// How many of the latest entries tell how it goes.
+/// How many of the latest entries count.
 const RECENT: usize = 3;
 
-/// Something went wrong.
+/// Words for a problem.
 const MODERATE: [&str; 4] = ["error", "failure", "failed", "bug"];
-/// Somebody cannot go on.
+/// Words for an agent that cannot continue.
 const SEVERE: [&str; 7] = ["stuck", "cannot", "unable", "panic", "crash", "broken", "regression"];
 
 /// How models are chosen from a ladder of them, the smallest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Always the one that the user named.
+    /// Always the model that the user named.
     Fixed,
-    /// The middle one; the largest after trouble, the smallest while all goes well.
+    /// The middle one; the largest after problems, the smallest while there are none.
     #[default]
     CostOptimized,
-    /// The smallest, and larger ones with the trouble, never smaller again by itself.
+    /// The smallest, then larger ones with the problems; smaller again only by a hint.
     Escalate,
     /// The largest for the first iteration, the middle one for all others.
     PlanThenExecute,
 }
 
 impl Strategy {
-    /// Each.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Fixed, Self::CostOptimized, Self::Escalate, Self::PlanThenExecute];
 
-    /// The word for it on command lines and in settings.
+    /// The strategy as one word, on command lines and in settings.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,25 +58,25 @@ impl FromStr for Strategy {
     }
 }
 
-/// What an attempt of this run has left for the choice of the next model.
+/// What an attempt of this run contributes to the choice of the next model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The task was done in it.
+    /// Whether it finished the task.
     done: bool,
-    /// How much trouble its words tell of.
+    /// How many problems its words mention.
     trouble: usize,
-    /// The model that its agent asked for, by its place on the ladder.
+    /// The model that its agent asked for, by its index on the ladder.
     hint: Option<usize>,
 }
 
 impl Trace {
-    /// What an entry of the journal tells. Its notes and its reason count, the word for its outcome does not. `hint`: what its
-    /// agent asked for, if that is on the ladder.
+    /// The trace of a journal entry. Its notes and its reason count, the word for its outcome does not. `hint`: the
+    /// model that its agent asked for, if that is on the ladder.
     #[must_use]
-    pub fn of(entry: &Entry, ladder: &[String], hint: Option<&str>) -> Self {
+    pub fn of(entry: &JournalEntry, ladder: &[String], hint: Option<&str>) -> Self {
         let text = [&entry.notes, "\n", &entry.reason].concat().to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
-        // `errors`, `crashed` and `failures` tell the same; `debug` tells nothing.
+        // `errors`, `crashed` and `failures` also match; `debug` does not.
         let is_sign = |word: &str, sign: &str| {
             word.strip_prefix(sign).is_some_and(|end| ["", "s", "ed", "es"].contains(&end))
         };
@@ -86,17 +87,17 @@ impl Trace {
     }
 }
 
-/// A model that was chosen.
+/// A chosen model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice<'a> {
     /// Its name.
     pub model: &'a str,
-    /// The last agent asked for it, and the strategy would have taken this one.
+    /// Set if the last agent asked for it: the strategy's own choice.
     pub instead_of: Option<&'a str>,
 }
 
-/// The model for the next attempt, after those that have left `traces`, the oldest first. `None` without a ladder; what is
-/// fixed does not come here.
+/// The model for the next attempt after those that have left `traces`, the oldest first. `None` without a ladder, or
+/// for the fixed strategy.
 #[must_use]
 pub fn choose<'a>(strategy: Strategy, ladder: &'a [String], traces: &[Trace]) -> Option<Choice<'a>> {
     let (largest, middle) = (ladder.len().checked_sub(1)?, ladder.len() / 2);
@@ -112,7 +113,7 @@ pub fn choose<'a>(strategy: Strategy, ladder: &'a [String], traces: &[Trace]) ->
                 middle
             }
         }
-        // A hint leads down, too; what comes after it leads up again.
+        // A hint may also choose a smaller model; later problems choose larger ones again.
         Strategy::Escalate => traces.iter().fold(0, |level, trace| {
             let asked = level.max(trace.trouble.min(largest));
             trace.hint.unwrap_or(asked)
@@ -134,14 +135,14 @@ mod tests {
         ["haiku", "sonnet", "opus"].map(str::to_owned).to_vec()
     }
 
-    /// `done` and other words: notes of an attempt; `+` before them: it was done; `=model` behind them: a hint.
+    /// Notes of attempts: `+` before them means done, `=model` after them is a hint.
     fn chosen(strategy: Strategy, attempts: &[&str]) -> (String, Option<String>) {
         let ladder = ladder();
         let trace = |attempt: &&str| {
             let (notes, hint) =
                 attempt.split_once('=').map_or((*attempt, None), |(notes, hint)| (notes, Some(hint)));
             let outcome = if notes.starts_with('+') { Became::Done } else { Became::Failed };
-            let entry = Entry { outcome, notes: notes.to_owned(), ..Entry::example() };
+            let entry = JournalEntry { outcome, notes: notes.to_owned(), ..JournalEntry::example() };
             Trace::of(&entry, &ladder, hint)
         };
         let traces: Vec<Trace> = attempts.iter().map(trace).collect();

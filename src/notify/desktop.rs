@@ -1,4 +1,4 @@
-//! A notification on the desktop, shown by the platform's own command.
+//! Desktop notifications, through the platform's own command.
 
 use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
@@ -9,20 +9,20 @@ use super::program;
 use crate::process::launch::Launch;
 use crate::settings::notify::Moment;
 
-/// How long the command may take.
+/// The time limit of the command.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
 
-/// The command that shows notifications here.
+/// The command that shows notifications on this platform.
 pub(crate) const PROGRAM: &str = if cfg!(target_os = "macos") { "osascript" } else { "notify-send" };
 
-/// Shows a message, with a command that runs where `launch` says.
+/// Shows a message; `launch` says where and how the command runs.
 pub(super) fn show(launch: &Launch, message: &Message, cancelled: &AtomicBool) -> Result<(), String> {
     let args = if cfg!(target_os = "macos") { for_osascript(message) } else { for_notify_send(message) };
     let launch = Launch { program: PROGRAM.into(), args, ..launch.clone() };
     program::run(&launch, "", LIMIT, cancelled).map(drop).map_err(|failed| failed.why)
 }
 
-/// Behind `--` a text cannot be an option.
+/// After `--`, a text cannot be an option.
 fn for_notify_send(message: &Message) -> Vec<OsString> {
     let urgency = match message.moment {
         Moment::Failure | Moment::Attention => "critical",
@@ -32,13 +32,13 @@ fn for_notify_send(message: &Message) -> Vec<OsString> {
     ["--app-name=ralph", &urgency, "--", &message.title, &escaped(&message.text)].map(Into::into).into()
 }
 
-/// The texts are arguments of the script and no part of it.
+/// The texts are arguments of the script, not part of it.
 fn for_osascript(message: &Message) -> Vec<OsString> {
     let script = "on run texts\ndisplay notification (item 2 of texts) with title (item 1 of texts)\nend run";
     ["-e", script, &message.title, &message.text].map(Into::into).into()
 }
 
-/// Many desktops read the text as markup, and `notify-send` reads backslashes as C does.
+/// Many desktops parse the text as markup, and `notify-send` interprets backslashes like C.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\\', r"\\")
 }

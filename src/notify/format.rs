@@ -1,4 +1,4 @@
-//! What is posted to a webhook: the event itself, or a short text in the form that its receiver wants.
+//! The body of a webhook request: the event itself, or a short text in the receiver's format.
 
 use serde_json::json;
 
@@ -6,23 +6,23 @@ use super::message::Message;
 use crate::settings::notify::{Format, Moment};
 use crate::text::line::one_line_within;
 
-/// Longer ones are refused by Discord, in characters.
+/// Discord refuses longer texts, in characters.
 const LONGEST: usize = 1900;
 
-/// The body of a request, and what belongs to its head.
+/// The body of a request, with its headers.
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) content_type: &'static str,
     pub(super) headers: Vec<(&'static str, String)>,
 }
 
-/// A message in this form.
+/// A message in this format.
 pub(super) fn body(format: Format, message: &Message) -> Body {
     let of_json = |text: String| Body { text, content_type: "application/json", headers: Vec::new() };
     match format {
         Format::Json => of_json(message.line.trim_end().to_owned()),
         Format::Slack => of_json(json!({ "text": for_slack(&chat(message)) }).to_string()),
-        // Nobody is called by what an agent has said.
+        // An agent's text must not mention anyone.
         Format::Discord => {
             of_json(json!({ "content": chat(message), "allowed_mentions": { "parse": [] } }).to_string())
         }
@@ -43,7 +43,7 @@ pub(super) fn body(format: Format, message: &Message) -> Body {
     }
 }
 
-/// Title and text in one.
+/// Title and text together.
 fn chat(message: &Message) -> String {
     let text = format!("{} · {}", message.title, message.text);
     match text.char_indices().nth(LONGEST) {
@@ -52,7 +52,7 @@ fn chat(message: &Message) -> String {
     }
 }
 
-/// In Slack these would be links and mentions.
+/// Slack would read these characters as links and mentions.
 fn for_slack(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_called_by_a_message() {
+    fn a_message_mentions_no_user() {
         let message = Message { text: "<!channel> & @everyone".into(), ..Message::test("p") };
         assert!(body(Format::Slack, &message).text.contains("&lt;!channel&gt; &amp; @everyone"));
         let discord: serde_json::Value = serde_json::from_str(&body(Format::Discord, &message).text).unwrap();

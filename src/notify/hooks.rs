@@ -1,4 +1,4 @@
-//! Commands of the user's beside one loop: one at a time, in order, with the event on stdin.
+//! The user's hooks of one loop: one at a time, in order, with the event on stdin.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,15 +16,15 @@ use crate::record::event_line::line_of;
 use crate::settings::notify::HookSettings;
 use crate::threads;
 
-/// So many may wait.
+/// The most hooks that may wait.
 const ROOM: usize = 64;
-/// How often it is looked whether the last one has ended.
+/// How often the end of the last one is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The hooks of one loop.
 pub(crate) struct Hooks {
     settings: HookSettings,
-    /// `None` where there is none.
+    /// `None` without hooks.
     queue: Option<SyncSender<Job>>,
     shared: Arc<Shared>,
 }
@@ -43,7 +43,7 @@ impl Shared {
     }
 }
 
-/// A command to run.
+/// A hook to run.
 struct Job {
     hook: &'static str,
     command: String,
@@ -51,7 +51,7 @@ struct Job {
 }
 
 impl Hooks {
-    /// Starts their thread, where there are any. `launch` is where and how they run.
+    /// Starts their thread, if there are any. `launch` says where and how they run.
     pub(crate) fn start(settings: &HookSettings, launch: Launch) -> Self {
         let shared = Arc::<Shared>::default();
         let HookSettings { on_loop_start, on_iteration, on_end, timeout } = settings;
@@ -90,16 +90,16 @@ impl Hooks {
         }
     }
 
-    /// The next thing that came of them.
+    /// The next result of a hook.
     pub(crate) fn news(&self) -> Option<News> {
         self.shared.news.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Waits until the last one has ended, at most for the time that one may take, and less once `hurry` says so; none is left
+    /// Waits until the last one has ended, at most for its time limit, and less once `hurry` says so; none is left
     /// running.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
         let is_busy = || self.shared.waiting.load(Ordering::Acquire) > 0;
-        // The one that runs and the last one, each within its limit.
+        // The running one and the last one, each within its limit.
         let deadline = Instant::now() + self.settings.timeout.saturating_mul(2);
         while is_busy() && Instant::now() < deadline && !hurry() {
             std::thread::sleep(LOOK);
@@ -113,7 +113,7 @@ impl Hooks {
 }
 
 fn work(jobs: &Receiver<Job>, launch: &Launch, limit: Duration, shared: &Shared) {
-    // What fails each time is said once.
+    // A hook that fails each time is reported once.
     let mut failing: Vec<&str> = Vec::new();
     for Job { hook, command, line } in jobs {
         if shared.cancelled.load(Ordering::Acquire) {

@@ -1,4 +1,4 @@
-//! The way to one target: a bounded queue, and a thread that tells.
+//! The lane to one target: a bounded queue, and a thread that sends.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::settings::notify::{Target, Webhook};
 use crate::text::count;
 use crate::threads;
 
-/// So many messages may wait for one target.
+/// The most messages that may wait for one target.
 const ROOM: usize = 256;
 
-/// The way to one target.
+/// The lane to one target.
 pub(super) struct Lane {
     target: Target,
     queue: SyncSender<Order>,
@@ -29,7 +29,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// To a command, which gets each message as a line on stdin.
+    /// A lane to a command, which gets each message as a line on stdin.
     pub(super) fn of_command(
         shared: &Arc<Shared>,
         command: String,
@@ -46,7 +46,7 @@ impl Lane {
         Self::start(Target::Command, shared, tell)
     }
 
-    /// To the desktop.
+    /// A lane to the desktop.
     pub(super) fn of_desktop(shared: &Arc<Shared>, launch: Launch) -> io::Result<Self> {
         let flag = Arc::clone(shared);
         let tell = move |message: &Message| {
@@ -61,7 +61,7 @@ impl Lane {
         Self::start(Target::Desktop, shared, tell)
     }
 
-    /// To a webhook, with what earlier processes have left for it.
+    /// A lane to a webhook, starting with the messages that earlier processes have left for it.
     pub(super) fn of_webhook(shared: &Arc<Shared>, webhook: Webhook, outbox: Outbox) -> io::Result<Self> {
         let (lane, orders) = Self::new(Target::Webhook, shared);
         let sender = Sender::new(Poster::new(webhook), outbox, Arc::clone(shared), Arc::clone(&lane.load));
@@ -69,7 +69,7 @@ impl Lane {
         Ok(lane)
     }
 
-    /// A lane whose thread tells one message after the other, and the first failure in a row.
+    /// A lane whose thread sends one message after the other, and reports the first failure in a row.
     fn start(
         target: Target,
         shared: &Arc<Shared>,
@@ -109,7 +109,7 @@ impl Lane {
         self.target
     }
 
-    /// Never waits: what does not fit is dropped, and said once.
+    /// Never blocks: a message that does not fit is dropped, which is reported once.
     pub(super) fn tell(&self, message: &Message) {
         self.load.add();
         if self.queue.try_send(Order::Tell(Box::new(message.clone()))).is_err() {
@@ -121,17 +121,17 @@ impl Lane {
         }
     }
 
-    /// Has the thread look at what is shared; one that has much to do looks anyway.
+    /// Wakes the thread to check the shared state.
     pub(super) fn wake(&self) {
         let _ = self.queue.try_send(Order::Wake);
     }
 
-    /// Whether nothing waits that could still be told.
+    /// Whether no message waits that could still be sent.
     pub(super) fn is_through(&self) -> bool {
         self.load.is_through.load(Ordering::Acquire) || self.load.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Says what was not told.
+    /// Reports unsent messages.
     pub(super) fn tell_what_is_left(&self) {
         let left = self.load.waiting.load(Ordering::Acquire);
         if left == 0 || self.load.is_known.load(Ordering::Acquire) {

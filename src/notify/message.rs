@@ -1,4 +1,4 @@
-//! What is told of a fact: which moment it is, the fact as a line for programs, and a short text for people.
+//! The message about a fact: its moment, the fact as a line for programs, and a short text for users.
 
 use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
@@ -16,46 +16,46 @@ use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::next_step::{Ending, next_step, shell_word};
 
-/// A text of others is cut to this, in characters.
+/// Foreign texts are cut to this, in characters.
 const LONGEST: usize = 300;
 
-/// A message as it goes to the targets, and as it waits in the outbox.
+/// A message for the targets and for the outbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Message {
-    /// Unique, so that who gets it twice can tell.
+    /// Unique, so that a receiver can detect duplicates.
     pub(super) id: String,
     /// When it happened.
     pub(super) at: DateTime<Utc>,
-    /// What it is about.
+    /// Its moment.
     pub(super) moment: Moment,
-    /// Which loop of which project.
+    /// The loop and its project.
     pub(super) title: String,
-    /// For people; a few lines.
+    /// A text for users of a few lines.
     pub(super) text: String,
-    /// For programs: the event line, with its newline.
+    /// The event line for programs, with its newline.
     pub(super) line: String,
-    /// The run that it is about.
+    /// The run.
     pub(super) run: String,
 }
 
-/// What many loops came to.
+/// The results of many loops.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counts {
-    /// Those that are done.
+    /// Done loops.
     pub(crate) done: usize,
-    /// Those that have failed.
+    /// Failed loops.
     pub(crate) failed: usize,
-    /// All.
+    /// All loops.
     pub(crate) total: usize,
-    /// Of the run as a whole.
+    /// The exit code of the whole run.
     pub(crate) exit_code: u8,
 }
 
-/// Which moment a fact is; `None` for most.
+/// The moment of a fact; `None` for most facts.
 pub(super) fn moment(stamped: &Stamped<'_>) -> Option<Moment> {
     match stamped.fact {
         Fact::LoopEnded(_) => match stamped.outcome()? {
-            // It works on by itself.
+            // Its agent continues by itself.
             Outcome::Detached => None,
             outcome if outcome.status() == Status::Failed => Some(Moment::Failure),
             _ => Some(Moment::End),
@@ -67,7 +67,7 @@ pub(super) fn moment(stamped: &Stamped<'_>) -> Option<Moment> {
 }
 
 impl Message {
-    /// What is told of a fact of a loop that a verb has started with a budget.
+    /// The message about a fact of a loop that a verb has started with a budget.
     pub(super) fn of(project: &str, started: (&str, Budget), moment: Moment, stamped: &Stamped<'_>) -> Self {
         let LoopIdentity { name, run, .. } = stamped.identity;
         Self {
@@ -81,7 +81,7 @@ impl Message {
         }
     }
 
-    /// What is told of the end of many loops.
+    /// The message about the end of many loops.
     pub(super) fn of_many(project: &str, identity: &LoopIdentity, line: &str, counts: Counts) -> Self {
         let Counts { done, failed, total, exit_code } = counts;
         let now = Local::now();
@@ -101,7 +101,7 @@ impl Message {
         }
     }
 
-    /// A message that says nothing.
+    /// A test message.
     pub(super) fn test(project: &str) -> Self {
         let now = Local::now();
         let word = |text: &str| text.to_owned();
@@ -165,7 +165,7 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
     }
 }
 
-/// Why a loop has ended, where that is not what everybody hopes for.
+/// Why a loop has ended, unless it succeeded.
 fn of_outcome(outcome: Outcome) -> Option<&'static str> {
     (outcome.ended() != Ended::Done).then(|| outcome.reason())
 }

@@ -1,6 +1,6 @@
-//! People and programs beside a loop that are told what becomes of it: notices to a command, a webhook, the desktop and the
-//! terminal's bell, and hooks. All are folds over the events, and none delays or fails a loop: each target has a bounded
-//! queue and a thread of its own, and what goes wrong is told once, in words that the loop asks for when it has time.
+//! Notices to a command, a webhook, the desktop and the terminal's bell, and hooks. All are folds over the events,
+//! and none delays or fails a loop: each target has a bounded queue and a thread of its own, and errors are reported
+//! once, as news that the loop asks for.
 
 mod desktop;
 mod format;
@@ -33,19 +33,19 @@ pub(crate) use desktop::PROGRAM as DESKTOP_PROGRAM;
 pub(crate) use hooks::Hooks;
 pub(crate) use message::Counts;
 
-/// How long the webhook has at the end of a run; what is left then is sent when a loop starts here next.
+/// How long the webhook has at the end of a run; what is left is sent when a loop next starts here.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
-/// How long a command may take.
+/// The time limit of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// How long what was told to end may take to be gone.
+/// How long cancelled commands may take to end.
 const GONE_WITHIN: Duration = Duration::from_secs(7);
 
-/// Tells whoever the settings name; one for each process.
+/// Sends notices to the targets of the settings; one for each process.
 pub(crate) struct Notifier {
     settings: NotifySettings,
-    /// What to call the project.
+    /// The name of the project.
     project: String,
-    /// What is said of what a target prints or answers is without them.
+    /// The secrets to remove from targets' output.
     secrets: Redactor,
     shared: Arc<Shared>,
     lanes: Vec<Lane>,
@@ -53,7 +53,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts the threads that tell. `launch` is where and how commands run.
+    /// Starts the threads. `launch` says where and how commands run.
     pub(crate) fn start(
         settings: &NotifySettings,
         secrets: &Redactor,
@@ -84,7 +84,7 @@ impl Notifier {
         Self { settings, project, secrets, shared, lanes, waits: Mutex::default() }
     }
 
-    /// Takes one fact of a loop that a verb has started with a budget, and answers whether the bell is to ring.
+    /// Takes one fact of a loop that a verb has started with a budget, and returns whether to ring the bell.
     pub(crate) fn take(&self, started: (&str, Budget), stamped: &Stamped<'_>) -> bool {
         let Some(moment) = message::moment(stamped) else { return false };
         if matches!(stamped.fact, Fact::Waiting { .. })
@@ -95,7 +95,7 @@ impl Notifier {
         self.tell(moment, || Message::of(&self.project, started, moment, stamped))
     }
 
-    /// Takes the end of a run of many loops: its line, and what it came to.
+    /// Takes the end of a run of many loops: its line and its results.
     pub(crate) fn take_end(&self, identity: &LoopIdentity, line: &str, counts: Counts) -> bool {
         let moment = if counts.exit_code == 0 { Moment::End } else { Moment::Failure };
         self.tell(moment, || Message::of_many(&self.project, identity, line, counts))
@@ -116,7 +116,7 @@ impl Notifier {
         self.shared.next_word().map(|word| self.secrets.text(&word).into_owned())
     }
 
-    /// Gives what waits a last, bounded time; less once `hurry` says so.
+    /// Gives waiting messages a last, bounded time; less once `hurry` says so.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
         if self.lanes.is_empty() {
             return;
@@ -137,25 +137,25 @@ impl Notifier {
         self.shared.cancel();
         let commands = || self.lanes.iter().filter(|lane| lane.target() != Target::Webhook);
         commands().for_each(Lane::wake);
-        // Nothing that we have started outlives us.
+        // No command that we have started outlives us.
         let told = Instant::now();
         self.shared.wait(&mut || false, || commands().all(Lane::is_through) || told.elapsed() >= GONE_WITHIN);
         self.lanes.iter().for_each(Lane::tell_what_is_left);
     }
 }
 
-/// What came of a test event at one target.
+/// The result of a test event at one target.
 pub(crate) struct Tested {
-    /// Which.
+    /// The target.
     pub(crate) target: Target,
-    /// What to call it.
+    /// Its name.
     pub(crate) name: String,
-    /// What went wrong.
+    /// The error, if it failed.
     pub(crate) result: Result<(), String>,
 }
 
-/// Sends a test event to every target, one after the other; the bell is for who has the terminal. What comes of it is told
-/// without secrets.
+/// Sends a test event to every target, one after the other; the caller rings the bell. The results contain no
+/// secrets.
 pub(crate) fn test(
     settings: &NotifySettings,
     secrets: &Redactor,

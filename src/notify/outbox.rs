@@ -1,5 +1,6 @@
-//! What a webhook has not taken yet, as files in the user's state folder: one for each message, removed when it is taken. A file
-//! is locked by the process that sends it, so that no two do, and whatever becomes of that process the next one finds it.
+//! Messages that a webhook has not taken yet, as files in the user's state folder: one per message, removed when it
+//! is taken. The sending process locks the file, so that no other one sends it, and the next process finds it if that
+//! one dies.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
@@ -13,37 +14,37 @@ use crate::files::{FileId, own};
 use crate::project::Project;
 use crate::text::digest::sha256;
 
-/// What is older is not sent any more.
+/// Older messages are not sent any more.
 const OLDEST: TimeDelta = TimeDelta::hours(24);
-/// A larger file is none of ours, in bytes.
+/// Larger files are not ours, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// The messages of one project that wait.
+/// The waiting messages of one project.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// `None` where the user has no home: what waits is lost with the process.
+    /// `None` if the user has no home: messages are lost with the process.
     folder: Option<PathBuf>,
 }
 
-/// A message that waits, and its file.
+/// A waiting message and its file.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedMessage {
     pub(super) message: Message,
-    /// Its path, and the lock on it.
+    /// The file's path, and the lock on it.
     file: Option<(PathBuf, File)>,
 }
 
-/// What was there.
+/// The messages that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The oldest first.
-    pub(super) entries: Vec<Entry>,
-    /// So many were too old, or could not be read.
+    /// The messages, oldest first.
+    pub(super) entries: Vec<QueuedMessage>,
+    /// How many were too old, or could not be read.
     pub(super) dropped: usize,
 }
 
 impl Outbox {
-    /// That of a project; its branches and workers share it.
+    /// The outbox of a project; its branches and workers share it.
     pub(super) fn of(project: &Project) -> Self {
         use std::os::unix::ffi::OsStrExt as _;
         let root = project.main_root().unwrap_or_else(|| project.root().to_owned());
@@ -51,22 +52,22 @@ impl Outbox {
         Self { folder: project.outboxes().map(|outboxes| outboxes.join(name)) }
     }
 
-    /// Keeps a message until it is taken. `None`: another process has taken it over.
-    pub(super) fn keep(&self, message: Message) -> (Option<Entry>, Option<String>) {
-        let Some(folder) = &self.folder else { return (Some(Entry { message, file: None }), None) };
+    /// Keeps a message until it is taken. `None` if another process has taken it over.
+    pub(super) fn keep(&self, message: Message) -> (Option<QueuedMessage>, Option<String>) {
+        let Some(folder) = &self.folder else { return (Some(QueuedMessage { message, file: None }), None) };
         let path = folder.join(format!("{}.json", message.id));
-        // Of text and times there is always JSON.
+        // Text and times can always be written as JSON.
         let text = serde_json::to_string(&message).unwrap_or_default();
         let written = own::make_folders(folder).map_err(|error| error.to_string()).and_then(|()| {
             atomic::write_own(&path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
         });
         match written {
-            Err(error) => (Some(Entry { message, file: None }), Some(error)),
-            Ok(_) => (lock(&path).map(|file| Entry { message, file: Some((path, file)) }), None),
+            Err(error) => (Some(QueuedMessage { message, file: None }), Some(error)),
+            Ok(_) => (lock(&path).map(|file| QueuedMessage { message, file: Some((path, file)) }), None),
         }
     }
 
-    /// Takes over what others have left.
+    /// Takes over the messages of other processes.
     pub(super) fn take_over(&self) -> Found {
         let mut found = Found::default();
         let Some(folder) = &self.folder else { return found };
@@ -78,7 +79,7 @@ impl Outbox {
             let message = own::read(&path, LARGEST).ok();
             let message = message.and_then(|bytes| serde_json::from_slice::<Message>(&bytes).ok());
             if let Some(message) = message.filter(|message| Utc::now() - message.at < OLDEST) {
-                found.entries.push(Entry { message, file: Some((path, file)) });
+                found.entries.push(QueuedMessage { message, file: Some((path, file)) });
             } else {
                 found.dropped += 1;
                 let _ = fs::remove_file(path);
@@ -88,8 +89,8 @@ impl Outbox {
     }
 }
 
-impl Entry {
-    /// It waits no more.
+impl QueuedMessage {
+    /// Removes the message's file.
     pub(super) fn remove(self) {
         if let Some((path, _lock)) = &self.file {
             let _ = fs::remove_file(path);
@@ -102,9 +103,9 @@ impl Entry {
     }
 }
 
-/// A child this process is just starting has inherited the lock, and would keep it until it is its own program: so it is
-/// given up by name, not by closing the file.
-impl Drop for Entry {
+/// Unlocks explicitly: a child that this process is just starting has inherited the lock, and would keep it until it
+/// executes its own program.
+impl Drop for QueuedMessage {
     fn drop(&mut self) {
         if let Some((_, lock)) = &self.file {
             let _ = flock(lock, FlockOperation::Unlock);
@@ -112,7 +113,7 @@ impl Drop for Entry {
     }
 }
 
-/// The file, ours alone; `None` while another process has it, or when it has sent it.
+/// Locks the file; `None` if another process has locked it, or has sent it.
 fn lock(path: &std::path::Path) -> Option<File> {
     let file = own::open(path, OpenOptions::new().read(true)).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;

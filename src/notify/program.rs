@@ -1,4 +1,4 @@
-//! A command beside a loop, mostly the user's, with an event on its stdin.
+//! A command beside a loop, usually the user's, with an event on its stdin.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use crate::process::launch::Launch;
 use crate::text::duration;
 use crate::text::line::last_lines;
 
-/// How many bytes of each of its two outputs are kept.
+/// How many bytes of each of its outputs are kept.
 const ROOM: usize = 16 * 1024;
 
-/// What went wrong with a command.
+/// The failure of a command.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// In one line.
+    /// The reason in one line.
     pub(super) why: String,
-    /// What it had printed.
+    /// Its output.
     pub(super) output: String,
 }
 
-/// Runs a command and returns what it has printed. Its whole process tree is gone then.
+/// Runs a command and returns its output. Its whole process tree has ended then.
 pub(super) fn run(
     launch: &Launch,
     line: &str,

@@ -1,12 +1,12 @@
-//! The thread that posts to a webhook: in order, again after growing pauses, and what is left when the process ends stays in
-//! the outbox.
+//! The thread that posts to a webhook: in order, with retries after growing pauses; unsent messages stay in the
+//! outbox.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::outbox::{Entry, Found, Outbox};
+use super::outbox::{Found, Outbox, QueuedMessage};
 use super::shared::{Load, Order, Shared};
 use super::webhook::{Answer, Poster};
 use crate::text::{count, jitter};
@@ -14,9 +14,9 @@ use crate::text::{count, jitter};
 /// The pause after a first failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// So often a receiver that fails is tried at the end of a run.
+/// How often a failing receiver is tried at the end of a run.
 const LAST_TRIES: u32 = 2;
-/// So many messages may wait, and keep a file open.
+/// The most messages that may wait, each with an open file.
 const ROOM: usize = 100;
 
 pub(super) struct Sender {
@@ -24,10 +24,10 @@ pub(super) struct Sender {
     outbox: Outbox,
     shared: Arc<Shared>,
     load: Arc<Load>,
-    waiting: VecDeque<Entry>,
-    /// Failures in a row.
+    waiting: VecDeque<QueuedMessage>,
+    /// The number of failures in a row.
     failures: u32,
-    /// Of them, those since the run is over.
+    /// How many of them happened after the end of the run.
     last_failures: u32,
     next_try: Instant,
     has_refused: bool,
@@ -50,7 +50,7 @@ impl Sender {
         }
     }
 
-    /// Sends until the notifier is gone.
+    /// Sends until the notifier is dropped.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         self.take_over();
         let mut was_finishing = false;
@@ -70,7 +70,7 @@ impl Sender {
                         Some(entry) => self.push(entry),
                         None => self.load.remove(),
                     }
-                    // All that is new is kept before anything is sent.
+                    // All new messages are stored before anything is sent.
                     continue;
                 }
                 Ok(Order::Wake) | Err(RecvTimeoutError::Timeout) => {}
@@ -90,7 +90,7 @@ impl Sender {
         self.shared.changed();
     }
 
-    /// What earlier processes have left.
+    /// Takes over the messages of earlier processes.
     fn take_over(&mut self) {
         let Found { entries, dropped } = self.outbox.take_over();
         if dropped > 0 {
@@ -105,7 +105,7 @@ impl Sender {
         }
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: QueuedMessage) {
         self.waiting.push_back(entry);
         if self.waiting.len() > ROOM
             && let Some(oldest) = self.waiting.pop_front()
@@ -160,7 +160,7 @@ impl Sender {
     }
 }
 
-/// The pause after so many failures in a row.
+/// The pause after this many failures in a row.
 fn pause_after(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
 }

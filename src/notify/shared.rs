@@ -1,4 +1,4 @@
-//! What the lanes of a process, their threads and whoever waits for them share.
+//! The state that a process's lanes, their threads and their waiting callers share.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::message::Message;
 
-/// How often somebody who waits for the end looks whether there is a hurry.
+/// How often a waiting caller checks whether there is a hurry.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What all lanes of a process share.
+/// The shared state of all lanes of a process.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     words: Mutex<VecDeque<String>>,
@@ -24,7 +24,7 @@ impl Shared {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something that the user should know.
+    /// Reports something to the user.
     pub(super) fn word(&self, text: String) {
         self.words().push_back(text);
     }
@@ -33,7 +33,7 @@ impl Shared {
         self.words().pop_front()
     }
 
-    /// From here on nothing new comes.
+    /// Announces that no more messages come.
     pub(super) fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
     }
@@ -42,17 +42,17 @@ impl Shared {
         self.finishing.load(Ordering::Acquire)
     }
 
-    /// What runs is to end.
+    /// Cancels running commands.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Something has changed for who waits.
+    /// Wakes waiting callers after a change.
     pub(super) fn changed(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits until `is_over`, or somebody is in a hurry.
+    /// Waits until `is_over`, or until there is a hurry.
     pub(super) fn wait(&self, hurry: &mut dyn FnMut() -> bool, is_over: impl Fn() -> bool) {
         let mut words = self.words();
         while !is_over() {
@@ -64,24 +64,24 @@ impl Shared {
     }
 }
 
-/// What comes in at a lane's thread.
+/// An order to a lane's thread.
 pub(super) enum Order {
-    /// To be told.
+    /// Send a message.
     Tell(Box<Message>),
-    /// Look at what is shared.
+    /// Check the shared state.
     Wake,
 }
 
-/// How much waits in a lane.
+/// The load of a lane.
 #[derive(Debug, Default)]
 pub(super) struct Load {
-    /// Messages that are not told yet.
+    /// The number of unsent messages.
     pub(super) waiting: AtomicUsize,
-    /// The thread does nothing more for what waits.
+    /// Whether the thread has given up the waiting messages.
     pub(super) is_through: AtomicBool,
-    /// A message was dropped.
+    /// Whether a message was dropped.
     pub(super) is_full: AtomicBool,
-    /// The user knows that what waits could not be told, and what becomes of it.
+    /// Whether the user knows that waiting messages could not be sent, and what happens to them.
     pub(super) is_known: AtomicBool,
 }
 
@@ -94,7 +94,7 @@ impl Load {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The user was told that the target cannot be, or that it can again.
+    /// Sets whether the user knows that the target fails.
     pub(super) fn known(&self, is_known: bool) {
         self.is_known.store(is_known, Ordering::Release);
     }

@@ -13,24 +13,24 @@ use super::message::Message;
 use crate::settings::notify::Webhook;
 use crate::text::digest::hmac_sha256;
 
-/// How long a request may take, from its first step to the head of the answer.
+/// The time limit of a request, from its start to the head of the response.
 const LIMIT: Duration = Duration::from_secs(10);
-/// A receiver that wants to be left alone for longer is asked again after this.
+/// The longest pause that a receiver can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// What came of a request. The texts name the host at most: the URL may hold a secret.
+/// The result of a request. The texts name at most the host: the URL may hold a secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The receiver has it.
+    /// The receiver has taken it.
     Taken,
-    /// It will never take it.
+    /// The receiver will never take it.
     Refused(String),
-    /// It may take it later; not before that time where it has said one.
+    /// The receiver may take it later, after the pause that it may have asked for.
     Later(String, Option<Duration>),
 }
 
 impl Answer {
-    /// What went wrong, as an error.
+    /// The error, if there is one.
     pub(super) fn into_result(self) -> Result<(), String> {
         match self {
             Self::Taken => Ok(()),
@@ -54,7 +54,7 @@ impl Poster {
             .build();
         let config = Agent::config_builder()
             .timeout_global(Some(LIMIT))
-            // What is signed for one receiver is not sent on to another.
+            // A signed message must not be redirected to another receiver.
             .max_redirects(0)
             .http_status_as_error(false)
             .user_agent(concat!("ralph/", env!("CARGO_PKG_VERSION")))
@@ -63,7 +63,7 @@ impl Poster {
         Self { webhook, agent: config.into() }
     }
 
-    /// Whom it posts to.
+    /// The host of the receiver.
     pub(super) fn host(&self) -> &str {
         self.webhook.host()
     }
@@ -98,7 +98,7 @@ impl Poster {
             Err(ureq::Error::BadUri(_) | ureq::Error::Http(_)) => {
                 Answer::Refused("its URL is not understood".to_owned())
             }
-            // What the library says may name the URL.
+            // The library's message may contain the URL.
             Err(error) => {
                 Answer::Later(in_words(error).replace(self.webhook.url.reveal(), self.webhook.host()), None)
             }
@@ -106,7 +106,7 @@ impl Poster {
     }
 }
 
-/// Why there was no answer.
+/// Why there was no response.
 fn in_words(error: ureq::Error) -> String {
     match error {
         ureq::Error::Timeout(_) => format!("no answer within {} s", LIMIT.as_secs()),
@@ -115,7 +115,7 @@ fn in_words(error: ureq::Error) -> String {
     }
 }
 
-/// What a status means.
+/// The meaning of a status.
 fn judge(status: StatusCode, pause: Option<&str>) -> Answer {
     let why = format!("it answers with status {}", status.as_u16());
     let pause = pause.and_then(|pause| pause.trim().parse().ok());

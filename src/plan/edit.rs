@@ -1,26 +1,26 @@
-//! Changes of one section; every other byte of the plan stays as it is.
+//! Edits of one section; every other byte of the plan stays unchanged.
 
 use std::ops::Range;
 
-use super::scan::{Block, Field, Label, Line, Outline, TaskLines};
+use super::scan::{Block, Field, Label, Outline, PlanLine, TaskLines};
 use super::{DONE, OPEN, PlanError, Task};
 use crate::text::line;
 
-/// Which of two boxes counts.
+/// Which ticks count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ticks {
-    /// A task is ticked when it is ticked in one of the plans.
+    /// A task is ticked if it is ticked in one of the plans.
     Either,
-    /// A task is ticked when it is ticked in the plan that ticks come from.
+    /// A task is ticked if it is ticked in the plan that ticks come from.
     From,
 }
 
-/// `into` with the ticks of the section `branch` of `from`, and with the tasks that only `from` has, behind its own
-/// last task; not those whose text is among the `known`, which somebody has taken out of `into`. Tasks are the same when
-/// their text is; several of the same text are matched in their order.
+/// `into` with the ticks of the section `branch` of `from`, and with the tasks that only `from` has, after its own
+/// last task; except tasks whose text is among the `known`, which were removed from `into`. Tasks are equal if their
+/// texts are; several tasks of the same text are matched in order.
 ///
 /// # Errors
-/// When one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn merge_tasks(
     from: &str,
     into: &str,
@@ -58,27 +58,27 @@ pub fn merge_tasks(
     Ok(apply(into, edits))
 }
 
-/// The tasks of the section `branch`, whatever may be wrong with the others.
+/// The tasks of the section `branch`, even if others have errors.
 ///
 /// # Errors
-/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If the plan does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn tasks(text: &str, branch: &str) -> Result<Vec<Task>, PlanError> {
     let outline = Outline::new(text);
     let block = find(&outline, branch)?;
     Ok(block.tasks.iter().map(TaskLines::task).collect())
 }
 
-/// Whether the plan has a section `branch`, whatever may be wrong with it.
+/// Whether the plan has a section `branch`, even if it has errors.
 #[must_use]
 pub fn has_section(text: &str, branch: &str) -> bool {
     Outline::new(text).sections.iter().any(|block| block.name == branch)
 }
 
-/// `text` with `Status: done` in the section `branch`, and `PR: URL` when there is one, behind its goal and base; lines
-/// that say something else about it are replaced.
+/// `text` with `Status: done` in the section `branch`, and `PR: URL` if there is one, after its goal and base;
+/// existing lines of these labels are replaced.
 ///
 /// # Errors
-/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+/// If the plan does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result<String, PlanError> {
     let outline = Outline::new(text);
     let block = find(&outline, branch)?;
@@ -113,20 +113,20 @@ pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result
     Ok(apply(text, edits))
 }
 
-/// A plan without what agents have written into it that is not theirs to say.
+/// A plan without changes that agents must not make.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// The text of the plan.
     pub text: String,
-    /// The branches whose sections claimed that something is done.
+    /// The branches whose sections claimed completed work.
     pub claimed: Vec<String>,
-    /// The branches whose sections had a line twice that may be there once.
+    /// The branches whose sections had a line twice that is allowed once.
     pub doubled: Vec<String>,
 }
 
-/// `text` without what it claims to be done and `before` does not, in those sections whose name `is_meant`: `Status: done` becomes the
-/// word for what is planned, and ticks are taken away. In a section that was done `before`, ticks mean nothing. In all sections,
-/// without the lines that make a label stand there more often than `before`.
+/// `text` without the completions that `before` does not have, in sections whose name `is_meant`: `Status: done`
+/// becomes planned, and ticks are removed. In a section that was done `before`, ticks are kept. In all sections,
+/// lines that repeat a label more often than `before` are removed.
 #[must_use]
 pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool) -> Cleared {
     let (outline, before) = (Outline::new(text), Outline::new(before));
@@ -159,8 +159,8 @@ pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool)
     Cleared { text: apply(text, edits), ..cleared }
 }
 
-/// The fields of a section by which a label stands there more often than it may and than it did in the `old` one. Those with what
-/// the old one said stay.
+/// The surplus fields of a section: labels that occur more often than allowed and than in the `old` section. Fields
+/// with the old values stay.
 fn surplus<'b>(block: &'b Block, old: Option<&Block>) -> Vec<&'b Field> {
     let mut surplus = Vec::new();
     for label in Label::ALL {
@@ -175,7 +175,7 @@ fn surplus<'b>(block: &'b Block, old: Option<&Block>) -> Vec<&'b Field> {
     surplus
 }
 
-/// The bytes of the lines of a field.
+/// The byte range of a field's lines.
 fn lines_of(field: &Field, text: &str) -> Range<usize> {
     let start = text[..field.bytes.start].rfind('\n').map_or(0, |before| before + 1);
     let end = text[field.bytes.end..].find('\n').map_or(text.len(), |end| field.bytes.end + end + 1);
@@ -191,7 +191,7 @@ fn says_done(field: &Field) -> bool {
     field.label == Label::Status && field.value.eq_ignore_ascii_case(DONE)
 }
 
-/// The one section of this name.
+/// The only section of this name.
 fn find<'o>(outline: &'o Outline, branch: &str) -> Result<&'o Block, PlanError> {
     if let Some(fault) = &outline.unclosed {
         return Err(fault.clone());
@@ -211,9 +211,9 @@ fn find<'o>(outline: &'o Outline, branch: &str) -> Result<&'o Block, PlanError> 
     }
 }
 
-/// The line before which new tasks go. Indented lines that belong to no task stay above them: behind a new task they
-/// would become part of it.
-fn place_for_tasks(lines: &[Line], block: &Block) -> usize {
+/// The line before which new tasks are inserted. Indented lines that belong to no task stay above them: after a new
+/// task they would become part of it.
+fn place_for_tasks(lines: &[PlanLine], block: &Block) -> usize {
     let fields = block.fields.iter().map(|field| field.end);
     let last = block.tasks.last().map(|task| task.end).or_else(|| fields.max()).unwrap_or(block.heading);
     let mut place = last + 1;
@@ -229,15 +229,15 @@ fn place_for_tasks(lines: &[Line], block: &Block) -> usize {
     place
 }
 
-/// `index`, or the first line after it that is not inside of a code fence or comment.
-fn beyond_hidden(lines: &[Line], index: usize) -> usize {
+/// `index`, or the first line after it that is not inside a code fence or comment.
+fn beyond_hidden(lines: &[PlanLine], index: usize) -> usize {
     (index..lines.len()).find(|index| !lines[*index].inside).unwrap_or(lines.len())
 }
 
 type Edit = (Range<usize>, String);
 
-/// New lines before the line `index`, which may be the end; with the line ends of the line above.
-fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
+/// Inserts lines before the line `index`, which may be the end; with the line ends of the line above.
+fn insertion(lines: &[PlanLine], index: usize, new: &[&str]) -> Edit {
     let above = &lines[..index];
     let end = if above.iter().rev().any(|line| line.raw.ends_with("\r\n")) { "\r\n" } else { "\n" };
     let at = above.last().map_or(0, |line| line.start + line.raw.len());
@@ -248,7 +248,7 @@ fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
 
 /// `text` with all `edits`, which do not overlap.
 fn apply(text: &str, mut edits: Vec<Edit>) -> String {
-    // What is put in before a replaced text comes before it.
+    // An insertion comes before a replacement at the same position.
     edits.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = text.to_owned();
     for (range, new) in edits.into_iter().rev() {

@@ -1,30 +1,30 @@
-//! The lines of a plan and what each of them is. Finds no fault but those that hide what follows.
+//! The lines of a plan and their kinds. The only errors found here are those that hide following lines.
 
 use super::{PlanError, Task};
 
 /// The whole file, line by line and section by section.
 pub(super) struct Outline<'t> {
-    pub(super) lines: Vec<Line<'t>>,
+    pub(super) lines: Vec<PlanLine<'t>>,
     pub(super) sections: Vec<Block>,
     /// A code fence or a comment that is never closed.
     pub(super) unclosed: Option<PlanError>,
-    /// Headings that look as if they were meant to begin a branch, and do not.
+    /// Headings that look like a branch's, and are not.
     pub(super) strays: Vec<PlanError>,
 }
 
 /// One line of the file.
-pub(super) struct Line<'t> {
-    /// As it stands there, with its line end.
+pub(super) struct PlanLine<'t> {
+    /// Its text with its line end.
     pub(super) raw: &'t str,
-    /// Where it begins, in bytes.
+    /// Its position in bytes.
     pub(super) start: usize,
-    /// Without its line end, blanks where comments are; every byte is where it is in `raw`.
+    /// Its text without its line end, with blanks for comments; every byte has its position in `raw`.
     visible: String,
     /// Columns of blanks before the text; a code fence counts as one piece.
     pub(super) indent: usize,
     /// Part of a code fence.
     fenced: bool,
-    /// Its first byte belongs to a code fence or comment that began on an earlier line.
+    /// Whether its first byte is in a code fence or comment that began on an earlier line.
     pub(super) inside: bool,
 }
 
@@ -75,7 +75,7 @@ impl Label {
 pub(super) struct TaskLines {
     pub(super) text: String,
     pub(super) ticked: bool,
-    /// The byte of the file that is the tick.
+    /// The position of the tick in the file.
     pub(super) tick: usize,
     pub(super) line: usize,
     /// Its last line.
@@ -88,7 +88,7 @@ impl TaskLines {
     }
 }
 
-impl Line<'_> {
+impl PlanLine<'_> {
     pub(super) fn is_heading(&self) -> bool {
         !self.fenced && heading(&self.visible).is_some()
     }
@@ -104,25 +104,25 @@ impl<'t> Outline<'t> {
 
     fn find_sections(&mut self) {
         let mut in_section = false;
-        let mut owner = Owner::Nobody;
+        let mut owner = Owner::None;
         for (index, line) in self.lines.iter().enumerate() {
             match heading(&line.visible).filter(|_| !line.fenced) {
                 Some(Heading::Branch(name)) => {
                     let (fields, tasks) = Default::default();
                     self.sections.push(Block { name, heading: index, fields, tasks });
-                    (in_section, owner) = (true, Owner::Nobody);
+                    (in_section, owner) = (true, Owner::None);
                     continue;
                 }
                 Some(Heading::Stray(name)) => {
                     let problem =
                         format!("this heading begins no branch: write '## Branch: {name}', exactly so");
                     self.strays.push(PlanError { line: index + 1, problem });
-                    (in_section, owner) = (false, Owner::Nobody);
+                    (in_section, owner) = (false, Owner::None);
                     continue;
                 }
                 Some(Heading::Other(level)) => {
                     in_section &= level > 2;
-                    owner = Owner::Nobody;
+                    owner = Owner::None;
                     continue;
                 }
                 None => {}
@@ -134,25 +134,25 @@ impl<'t> Outline<'t> {
     }
 }
 
-/// Whose continuation an indented line is, and the indent it has to exceed.
+/// The owner of an indented line, and the indent that the line has to exceed.
 #[derive(Clone, Copy)]
 enum Owner {
-    Nobody,
+    None,
     Goal(usize),
     Task(usize),
 }
 
 impl Block {
-    /// Books a line that is no heading, and answers who owns the next one if that is indented.
-    fn take(&mut self, index: usize, line: &Line, owner: Owner) -> Owner {
+    /// Adds a line that is no heading, and returns the owner of the next one if that is indented.
+    fn take(&mut self, index: usize, line: &PlanLine, owner: Owner) -> Owner {
         let text = line.visible.trim();
         match owner {
             Owner::Task(indent) if line.fenced && line.indent > indent => {
                 self.tasks.last_mut().into_iter().for_each(|task| task.end = index);
                 return owner;
             }
-            _ if line.fenced => return Owner::Nobody,
-            Owner::Goal(_) if text.is_empty() => return Owner::Nobody,
+            _ if line.fenced => return Owner::None,
+            Owner::Goal(_) if text.is_empty() => return Owner::None,
             _ if text.is_empty() => return owner,
             _ => {}
         }
@@ -181,9 +181,9 @@ impl Block {
                 (field.line, field.end) = (index, index);
                 let is_goal = field.label == Label::Goal;
                 self.fields.push(field);
-                if is_goal { Owner::Goal(line.indent) } else { Owner::Nobody }
+                if is_goal { Owner::Goal(line.indent) } else { Owner::None }
             }
-            _ => Owner::Nobody,
+            _ => Owner::None,
         }
     }
 }
@@ -195,14 +195,14 @@ fn join(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
-/// What hides the lines that follow.
+/// A region that hides lines.
 enum Hidden {
     Comment,
     Fence { mark: char, length: usize, indent: usize },
 }
 
-/// The lines, and what was opened and never closed.
-fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
+/// The lines, and the error for a region that is never closed.
+fn lines(text: &str) -> (Vec<PlanLine<'_>>, Option<PlanError>) {
     let mut lines = Vec::new();
     let mut hidden: Option<(Hidden, usize)> = None;
     let mut start = 0;
@@ -210,7 +210,7 @@ fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
         let content = raw.strip_suffix('\n').unwrap_or(raw);
         let mut visible = content.strip_suffix('\r').unwrap_or(content).to_owned();
         if index == 0 && visible.starts_with('\u{feff}') {
-            // Three bytes that nobody sees.
+            // A byte order mark, three invisible bytes.
             visible.replace_range(..3, "   ");
         }
         let mut indent = columns(&visible);
@@ -229,7 +229,7 @@ fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
                 let still_open = ended.is_none_or(|from| blank_comments(&mut visible, from));
                 let since = if ended.is_some() { index } else { since };
                 hidden = still_open.then_some((Hidden::Comment, since));
-                // What stands behind a comment of several lines is still part of it, as in Markdown.
+                // Text after a multi-line comment is still part of it, as in Markdown.
                 visible.clear();
             }
             None => {
@@ -241,7 +241,7 @@ fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
                 }
             }
         }
-        lines.push(Line { raw, start, visible, indent, fenced, inside });
+        lines.push(PlanLine { raw, start, visible, indent, fenced, inside });
         start += raw.len();
     }
     let unclosed = hidden.map(|(what, index)| {
@@ -256,10 +256,10 @@ fn lines(text: &str) -> (Vec<Line<'_>>, Option<PlanError>) {
     (lines, unclosed)
 }
 
-/// Puts blanks in the place of the comments from byte `from` on; true when the last one goes on below.
+/// Replaces comments from byte `from` on with blanks; returns whether the last one continues on the next line.
 fn blank_comments(line: &mut String, mut from: usize) -> bool {
     while let Some(start) = next_comment(line, from) {
-        // From the third byte, so that `<!-->` is a whole one.
+        // From the third byte, so that `<!-->` is complete.
         let end = line[start + 2..].find("-->").map(|at| start + 2 + at + 3);
         let range = start..end.unwrap_or(line.len());
         line.replace_range(range.clone(), &" ".repeat(range.len()));
@@ -271,7 +271,7 @@ fn blank_comments(line: &mut String, mut from: usize) -> bool {
     false
 }
 
-/// Where the next comment begins, at `from` or later; what stands in backticks is none.
+/// The next comment at `from` or later; text in backticks does not count.
 fn next_comment(line: &str, mut from: usize) -> Option<usize> {
     loop {
         let comment = from + line[from..].find("<!--")?;
@@ -279,7 +279,7 @@ fn next_comment(line: &str, mut from: usize) -> Option<usize> {
         let run = |at: usize| line[at..].bytes().take_while(|byte| *byte == b'`').count();
         let length = run(open);
         from = open + length;
-        // The next run of the same length closes.
+        // The next run of the same length closes it.
         let mut at = from;
         while let Some(next) = line[at..].find('`').map(|found| at + found) {
             at = next + run(next);
@@ -306,24 +306,24 @@ fn closes(line: &str, mark: char, length: usize) -> bool {
     text.len() >= length && text.chars().all(|char| char == mark)
 }
 
-/// How far the text stands from the left; a tab goes on to the next multiple of four.
+/// The column of the text; a tab advances to the next multiple of four.
 fn columns(line: &str) -> usize {
     let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
     blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
 }
 
-/// What follows the dash of a list and its blanks.
+/// The text after a list dash and its blanks.
 fn without_dash(text: &str) -> Option<&str> {
     let after = text.strip_prefix(['-', '*', '+'])?;
     after.starts_with([' ', '\t']).then(|| after.trim_start())
 }
 
 enum Heading {
-    /// With the branch's name.
+    /// A branch, with its name.
     Branch(String),
-    /// Meant as one, with the name.
+    /// Looks like a branch, with its name.
     Stray(String),
-    /// With its level.
+    /// Another heading, with its level.
     Other(usize),
 }
 
@@ -351,14 +351,14 @@ fn heading(line: &str) -> Option<Heading> {
     }
 }
 
-fn field(line: &Line) -> Option<Field> {
+fn field(line: &PlanLine) -> Option<Field> {
     let text = line.visible.trim_start();
     let text = without_dash(text).unwrap_or(text);
     let at = line.visible.len() - text.len();
     let (is_bold, rest) = text.strip_prefix("**").map_or((false, text), |rest| (true, rest));
     let (label, after) =
         Label::ALL.into_iter().find_map(|label| Some((label, rest.strip_prefix(label.word())?)))?;
-    // Bold may close before the colon, behind it, or behind the value.
+    // Bold may end before the colon, after it, or after the value.
     let value = if let Some(value) = after.strip_prefix("**:").filter(|_| is_bold) {
         value
     } else {
@@ -377,7 +377,7 @@ fn field(line: &Line) -> Option<Field> {
     })
 }
 
-fn task(line: &Line) -> Option<TaskLines> {
+fn task(line: &PlanLine) -> Option<TaskLines> {
     let text = line.visible.trim_start();
     let number = text.trim_start_matches(|char: char| char.is_ascii_digit());
     let numbered = number.strip_prefix(['.', ')']).filter(|_| number.len() < text.len());

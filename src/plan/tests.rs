@@ -312,7 +312,7 @@ fn labels_that_were_added_since_are_taken_out_and_those_of_before_stay() {
             "- Goal: x\r\n- Goal: g\r\n- Base: m\r\n- Base: n\r\n",
             "- Goal: g\r\n- Base: m\r\n",
         ),
-        // A person had that there, who is told of it when the plan is read.
+        // It was there before, and parsing reports it to the user.
         ("Goal: g\nGoal: h\n", "Goal: g\nGoal: h\n", "Goal: g\nGoal: h\n"),
     ] {
         let cleared = without_claims(&section(now), &section(before), &|_| true);
@@ -339,7 +339,7 @@ fn a_section_that_cannot_be_found_is_an_error() {
     }
 }
 
-/// Writes a plan down and sets its lines.
+/// Renders a plan and sets its line numbers.
 fn render(plan: &mut Plan, end: &str) -> String {
     let mut lines = vec!["# Plan".to_owned(), String::new()];
     for section in &mut plan.sections {
@@ -385,7 +385,7 @@ fn plans() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Text that is full of what the parser looks for.
+/// Text with many of the parser's special characters.
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => proptest::sample::select(vec![
@@ -402,7 +402,7 @@ fn section_of<'p>(plan: &'p Plan, name: &str) -> &'p Section {
     plan.sections.iter().find(|section| section.name == name).unwrap()
 }
 
-/// What matters of the sections, whatever lines they stand in.
+/// The sections without line numbers.
 fn without_lines(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for section in &mut plan.sections {

@@ -1,4 +1,4 @@
-//! Runs a command to its end and keeps what it printed, within bounds of time and memory.
+//! Runs a command to its end and keeps its output, within limits of time and memory.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Write as _};
@@ -15,17 +15,17 @@ use super::supervised::{StartError, Supervised};
 use crate::text::head_and_tail::around_gap;
 use crate::threads;
 
-/// How often a running command is checked for being cancelled.
+/// How often a running command is checked for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a supervisor that says nothing is told to go on: somebody may have stopped it.
+/// How often a silent supervisor gets SIGCONT, in case another process has stopped it.
 const GO_ON: Duration = Duration::from_secs(1);
 
-/// What a captured command left.
+/// The result of a captured command.
 #[derive(Debug)]
 pub struct Captured {
-    /// What it printed.
+    /// Its stdout.
     pub stdout: Kept,
-    /// What it complained about.
+    /// Its stderr.
     pub stderr: Kept,
     /// How it ended.
     pub end: Ended,
@@ -38,9 +38,9 @@ pub enum Ended {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Nobody knows: the process that supervises it was killed. What was left of it was ended.
+    /// Unknown: its supervisor was killed. What was left of it was ended.
     OutOfSight,
-    /// It took too long.
+    /// It exceeded the time limit.
     TimedOut,
     /// It was cancelled.
     Cancelled,
@@ -66,7 +66,7 @@ impl Kept {
     pub fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min((self.room / 2).saturating_sub(self.head.len())));
         self.head.extend_from_slice(head);
-        // Of one piece no more than fits can matter.
+        // Only this much of one piece can matter.
         let last = &rest[rest.len().saturating_sub(self.room / 2)..];
         self.dropped += rest.len() - last.len();
         self.tail.extend(last);
@@ -75,7 +75,7 @@ impl Kept {
         self.dropped += surplus;
     }
 
-    /// Adds what another one kept of a stream that follows, on a line of its own. Both have the same room.
+    /// Appends another part of the stream on a new line. Both have the same limit.
     pub fn append(&mut self, next: &Self) {
         let last = self.tail.back().or(self.head.last());
         if last.is_some_and(|byte| *byte != b'\n') && !next.head.is_empty() {
@@ -88,14 +88,14 @@ impl Kept {
         self.push(second);
     }
 
-    /// All that came; `None` where it did not fit.
+    /// All bytes; `None` if they did not fit.
     #[must_use]
     pub fn whole(&self) -> Option<Vec<u8>> {
         let (first, second) = self.tail.as_slices();
         (self.dropped == 0).then(|| [self.head.as_slice(), first, second].concat())
     }
 
-    /// What was kept as text; a line says how much is left out in the middle.
+    /// The kept bytes as text; a line says how much is left out in the middle.
     #[must_use]
     pub fn text(&self) -> String {
         let (first, second) = self.tail.as_slices();
@@ -108,11 +108,11 @@ impl Kept {
     }
 }
 
-/// Runs `launch` with this input for at most `limit`, or until `cancelled`; keeps up to `room` bytes of each of its two
-/// outputs. Its whole process tree is gone when this returns.
+/// Runs `launch` with this input for at most `limit`, or until `cancelled`; keeps up to `room` bytes of each output.
+/// Its whole process tree has ended when this returns.
 ///
 /// # Errors
-/// When it cannot be started, or there is no room for the threads that read it.
+/// If it cannot be started, or no threads can be started to read it.
 pub fn capture(
     launch: &Launch,
     input: Vec<u8>,
@@ -130,10 +130,11 @@ pub fn capture(
     if input.is_empty() {
         drop(stdin);
     } else {
-        // It may end without reading it all.
+        // It may end without reading everything.
         threads::start(move || drop(stdin.write_all(&input))).map_err(no_thread)?;
     }
-    // Without the socket pair we could only hang on a pipe that a stranger holds open; better no output then.
+    // Without the socket pair, a stranger that holds the pipe open could block us; it is better to have no output
+    // then.
     let (hold, stop) = UnixStream::pair().map_or((None, None), |(hold, stop)| (Some(hold), Some(stop)));
     let stdout = keep(pipes.stdout, stop.as_ref(), room).map_err(no_thread)?;
     let stderr = keep(pipes.stderr, stop.as_ref(), room).map_err(no_thread)?;
@@ -141,7 +142,7 @@ pub fn capture(
     let (mut end, mut told_to_go_on) = (None, Instant::now());
     let left = loop {
         match notes.recv_timeout(LOOK) {
-            // That it died of our own signal is not why it ended.
+            // A death by our own signal is not the reason why it ended.
             Ok(SupervisorNote::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
             Ok(SupervisorNote::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
             Ok(SupervisorNote::Gone(left)) => break Some(left),
@@ -171,7 +172,7 @@ pub fn capture(
     Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::OutOfSight) })
 }
 
-/// Reads one pipe in a thread of its own.
+/// Reads one pipe in its own thread.
 fn keep(pipe: PipeReader, stop: Option<&UnixStream>, room: usize) -> io::Result<JoinHandle<Kept>> {
     let stop = stop.and_then(|stop| stop.try_clone().ok());
     threads::start(move || {

@@ -1,8 +1,8 @@
-//! Process groups and their terminal: who is in front of it, and whether a shell can let us go on.
+//! Process groups and their terminal: which group is in the foreground, and whether a shell can continue us.
 //!
-//! Our own group or session may have no number: where it is led from outside of our pid namespace (a container,
-//! `unshare --pid`), or where the first process of the machine has never begun one. The kernel says 0 then, which no [`Pid`]
-//! can hold. So it is read from `/proc`, where 0 is a number.
+//! Our own group or session may have no number: if its leader is outside of our pid namespace (a container, `unshare
+//! --pid`), or if the first process of the machine has never begun one. The kernel says 0 then, which no [`Pid`] can
+//! hold, so it is read from `/proc`, where 0 is a number.
 
 use std::os::fd::AsFd;
 
@@ -12,7 +12,7 @@ use rustix::termios::tcgetpgrp;
 
 use super::stat::Stat;
 
-/// Whether the terminal behind `file` listens to our own group; `None` where that cannot be told: it is no terminal, or not
+/// Whether our own group is in the foreground of the terminal behind `file`; `None` if it is not a terminal, or not
 /// that of our session.
 pub fn is_in_front(file: impl AsFd) -> Option<bool> {
     let front = match tcgetpgrp(file) {
@@ -24,7 +24,7 @@ pub fn is_in_front(file: impl AsFd) -> Option<bool> {
     Some(Stat::read(std::process::id())?.group == front)
 }
 
-/// Whether a shell is there that has started us as a job, and would let us go on after a stop.
+/// Whether a shell has started us as a job, and would continue us after a stop.
 #[must_use]
 pub fn can_be_continued() -> bool {
     let parent = getppid().and_then(|parent| Stat::read(number(parent)));
@@ -32,7 +32,7 @@ pub fn can_be_continued() -> bool {
     matches!((parent, ours), (Some(parent), Some(ours)) if is_job_of(&ours, &parent))
 }
 
-/// A job is in the session of its shell, and in a group of its own.
+/// A job is in the session of its shell, and in its own group.
 fn is_job_of(ours: &Stat, parent: &Stat) -> bool {
     ours.session == parent.session && ours.group != parent.group
 }
@@ -59,7 +59,7 @@ mod tests {
             ((42, 42), (7, 7), false),
             // A script has no jobs.
             ((7, 7), (7, 7), false),
-            // The shell of a container, in a session of whoever has started it.
+            // The shell of a container, in the session of the process that has started it.
             ((42, 0), (0, 0), true),
             ((0, 0), (0, 0), false),
             ((42, 42), (0, 0), false),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_terminal_has_nobody_in_front() {
+    fn a_file_that_is_no_terminal_has_no_foreground() {
         assert_eq!(is_in_front(std::fs::File::open("/dev/null").unwrap()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! One process, held by a descriptor (pidfd): what is sent to it cannot reach another one that got its pid.
+//! A process held by a descriptor (pidfd): a signal cannot reach another process that got its pid.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::identity::ProcessIdentity;
 use super::ready::is_ready_by;
 
-/// A process that may have ended by now.
+/// A process, which may have ended by now.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pid: Pid,
@@ -21,7 +21,7 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandle {
-    /// A child of ours that has not been waited for.
+    /// A child of ours that has not been reaped.
     pub fn of_child(child: &Child) -> io::Result<Self> {
         Self::open(Pid::from_child(child))
     }
@@ -31,12 +31,12 @@ impl ProcessHandle {
         Self::open(rustix::net::sockopt::socket_peercred(socket)?.pid)
     }
 
-    /// This very process; `None` when it has ended, or cannot be seen from here.
+    /// This process; `None` if it has ended, or cannot be seen from here.
     pub fn of(process: &ProcessIdentity) -> io::Result<Option<Self>> {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
         let Some(pid) = pid.filter(|_| process.is_alive()) else { return Ok(None) };
         let handle = Self::open(pid)?;
-        // Its pid may have been given to another one before we had a hold of it.
+        // Its pid may have been reused before we opened it.
         Ok(process.is_alive().then_some(handle))
     }
 
@@ -58,17 +58,17 @@ impl ProcessHandle {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Sends it a signal; one that has ended does not mind.
+    /// Sends it a signal; does nothing if it has ended.
     pub fn send(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// Waits for its end until `deadline`, without reaping it. `false` when it lives on.
+    /// Waits for its end until `deadline`, without reaping it. `false` if it still runs.
     pub fn ends_by(&self, deadline: Instant) -> io::Result<bool> {
         is_ready_by(&self.descriptor, PollFlags::IN, deadline)
     }
 
-    /// Its end among other things that are waited for.
+    /// Its end as a descriptor to poll.
     pub(super) fn end(&self) -> PollFd<'_> {
         PollFd::new(&self.descriptor, PollFlags::IN)
     }

@@ -1,4 +1,5 @@
-//! Which process it is: a pid alone is reused, so it counts only together with its start time and the machine's boot.
+//! The identity of a process: pids are reused, so a pid counts only together with its start time and the machine's
+//! boot.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stat::Stat;
 
-/// One process of one boot of this machine, and no later one that happens to get the same pid.
+/// One process of one boot of this machine, distinct from later ones with the same pid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// The process id.
@@ -18,7 +19,7 @@ pub struct ProcessIdentity {
     pub start_ticks: u64,
     /// The kernel's random id of this boot.
     pub boot_id: String,
-    /// The pid namespace (a container) that the pid counts in, by its inode.
+    /// The inode of the pid namespace (a container) of the pid.
     pub pid_namespace: u64,
 }
 
@@ -28,7 +29,7 @@ impl ProcessIdentity {
         Self::of(std::process::id())
     }
 
-    /// The identity of a living process; an error when there is none with that pid.
+    /// The identity of a living process; an error if there is none with that pid.
     pub fn of(pid: u32) -> io::Result<Self> {
         match Stat::read(pid) {
             Some(stat) if !stat.is_dead() => Ok(Self {
@@ -41,8 +42,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether this very process still runs. A zombie, which only waits for its parent, does not. One of another pid
-    /// namespace is not seen.
+    /// Whether this process still runs. A zombie does not. A process of another pid namespace is not seen.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.is_of_our_namespace()
@@ -50,8 +50,8 @@ impl ProcessIdentity {
                 .is_ok_and(|now| now.start_ticks == self.start_ticks && now.boot_id == self.boot_id)
     }
 
-    /// What is at an absolute path for this very process, which may see other file systems than we do; the inner `None` for
-    /// nothing, the outer one where nobody can tell.
+    /// What is at an absolute path in the root of this process, which may see other file systems than ours; the inner
+    /// `None` if there is nothing, the outer one if it cannot be read.
     #[must_use]
     pub fn look_at(&self, path: &Path) -> Option<Option<Metadata>> {
         if !self.is_alive() {
@@ -66,7 +66,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether its pid counts in our pid namespace.
+    /// Whether its pid belongs to our pid namespace.
     #[must_use]
     pub fn is_of_our_namespace(&self) -> bool {
         pid_namespace().is_ok_and(|ours| ours == self.pid_namespace)
@@ -104,12 +104,12 @@ mod tests {
     }
 
     #[test]
-    fn a_child_lives_until_it_ends_even_if_nobody_reaps_it() {
+    fn a_child_lives_until_it_ends_even_if_it_is_not_reaped() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let identity = ProcessIdentity::of(child.id()).unwrap();
         assert!(identity.is_alive());
         drop(child.stdin.take());
-        // stdout ends when the process does; being a zombie follows within the same exit, so wait for it by id.
+        // stdout ends when the process does; it becomes a zombie within the same exit, so wait for it by id.
         io::copy(child.stdout.as_mut().unwrap(), &mut io::sink()).unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let no_reap = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;

@@ -1,4 +1,4 @@
-//! How a program is asked to leave, and how long it has each time.
+//! The kill ladder: how a program is asked to exit, and how long it has each time.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 /// The waits between INT, TERM and KILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ladder {
-    /// How long a program has after INT.
+    /// The time after INT.
     pub interrupt: Duration,
-    /// How long it has after TERM; what it leaves behind has as long.
+    /// The time after TERM, and the same again for what the program leaves behind.
     pub terminate: Duration,
 }
 
@@ -19,12 +19,12 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// How long after the first KILL the supervisor gives up on what cannot be killed (a process in uninterruptible
-    /// sleep) and says so.
+    /// How long after the first KILL the supervisor gives up on processes that cannot be killed (in uninterruptible
+    /// sleep) and reports them.
     pub(super) const AFTER_KILL: Duration = Duration::from_secs(4);
 
-    /// When nothing was heard of the supervisor for this long, it is given up itself: the whole ladder, the same
-    /// for what is left behind, and a second for the supervisor.
+    /// A supervisor that was silent for this long is given up: the whole ladder, the same for leftovers, and a second
+    /// for the supervisor itself.
     #[must_use]
     pub fn limit(self) -> Duration {
         self.interrupt + 2 * self.terminate + Self::AFTER_KILL + Duration::from_secs(1)

@@ -1,4 +1,4 @@
-//! What to start, and the message that tells a supervisor of it.
+//! What to start, and the message with it for a supervisor.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -17,35 +17,36 @@ use rustix::net::{
 use super::ladder::Ladder;
 use super::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 
-/// The shell for commands of the user, by its path: an agent can put another `sh` into a folder of `PATH`.
+/// The shell for the user's commands, by its path: an agent can put another `sh` into a folder of `PATH`.
 pub const SHELL: &str = "/bin/sh";
 
-/// What to start.
+/// What to start, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
     /// Program name (looked up on `PATH`) or path (relative to `cwd`).
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Words before the program, by which it is started in a sandbox; empty where there is none.
+    /// Words before the program that start it in a sandbox; empty without one.
     pub wrapper: Vec<OsString>,
-    /// Its working directory; ours where it is empty.
+    /// Its working directory; empty means ours.
     pub cwd: PathBuf,
-    /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
-    /// it is started in. In a [pane](super::pane) they are all that the program gets, with `TERM` and what else tells of the
-    /// terminal.
+    /// Variables set on top of our own environment, which is passed without those that point git at another
+    /// repository. In a [pane](super::pane) they are the whole environment, with `TERM` and the other variables of
+    /// the terminal.
     pub env: Vec<(OsString, OsString)>,
-    /// The run mark of the loop, or the mark of the pane, see [`super::sweep`]; without it nothing can be swept that hides from its supervisor.
+    /// The run mark of the loop, or the mark of the pane, see [`super::sweep`]; without it, processes that hide from
+    /// their supervisor cannot be swept.
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
-    /// Daemons that it starts, each in a session of its own, are not its but the user's (an agent of gpg or ssh): they are
-    /// let go when it is ended. Such a program has no mark, which they would inherit.
+    /// Daemons that it starts in sessions of their own are the user's (a gpg agent, an ssh master), and are not ended
+    /// with it. Such a program has no mark, which the daemons would inherit.
     pub spares_daemons: bool,
 }
 
 impl Launch {
-    /// A command for `sh`, with the same surroundings.
+    /// A launch of `sh -c` with this command, otherwise unchanged.
     #[must_use]
     pub fn shell(&self, command: impl Into<OsString>) -> Self {
         Self { program: SHELL.into(), args: vec!["-c".into(), command.into()], ..self.clone() }
@@ -58,7 +59,7 @@ impl Launch {
         own.or_else(|| std::env::var_os(name))
     }
 
-    /// Gives the program another value of a variable.
+    /// Sets a variable for the program.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.env.retain(|(known, _)| known != name);
         self.env.push((name.into(), value.into()));
@@ -69,8 +70,8 @@ impl Launch {
         self.wrapper.iter().chain([&self.program]).chain(&self.args)
     }
 
-    /// A length of eight bytes, then words that end with NUL: mark, waits of the ladder, folder, whether daemons are
-    /// spared, number of variables, these, and the command line.
+    /// The message: a length of eight bytes, then NUL-terminated words: mark, waits of the ladder, working directory,
+    /// whether daemons are spared, number of variables, the variables, and the command line.
     pub(super) fn to_message(&self) -> io::Result<Vec<u8>> {
         let mut message = vec![0; LENGTH];
         let mut push = |pieces: &[&OsStr]| {
@@ -86,7 +87,7 @@ impl Launch {
         for wait in self.ladder.to_words() {
             push(&[wait.as_ref()])?;
         }
-        // The supervisor has another one than we.
+        // The supervisor's working directory is another one.
         let cwd =
             if self.cwd.is_absolute() { self.cwd.clone() } else { std::env::current_dir()?.join(&self.cwd) };
         push(&[cwd.as_ref()])?;
@@ -113,26 +114,26 @@ pub(super) fn send(control: &UnixStream, message: &[u8], descriptors: &[Borrowed
     (&*control).write_all(&message[sent..])
 }
 
-/// What tmux tells the programs in its panes.
+/// The variables that tmux sets for programs in its panes.
 const OF_TERMINAL: [&str; 5] = ["TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE"];
-/// What others tell: the size of another terminal would be believed.
+/// Variables of other terminals: programs would believe their sizes.
 const OF_OTHER_TERMINALS: [&str; 3] = ["COLUMNS", "LINES", "WINDOWID"];
-/// The marks of a loop, or of another pane, in which the launch was made.
+/// The marks of a loop or a pane around us.
 const OF_RUNS: [&str; 3] = [RUN_MARK, SUPERVISOR_MARK, PANE_MARK];
 
-/// How many bytes the length of a message has.
+/// The size of a message's length in bytes.
 const LENGTH: usize = size_of::<u64>();
 
-/// A launch as it comes in at a supervisor.
+/// A launch as a supervisor receives it.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) launch: Launch,
-    /// The program's stdin, stdout and stderr; without them it gets the supervisor's own.
+    /// The program's stdin, stdout and stderr; `None` for the supervisor's own.
     descriptors: Option<[OwnedFd; 3]>,
 }
 
 impl Received {
-    /// Reads the next launch; `None` when the other end is closed.
+    /// Reads the next launch; `None` if the other end is closed.
     pub(super) fn from(control: &UnixStream) -> io::Result<Option<Self>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -158,7 +159,7 @@ impl Received {
         Ok(Some(Self { launch, descriptors }))
     }
 
-    /// The launch in a message that came whole, for a program on our own terminal.
+    /// The launch in a whole message, for a program on our own terminal.
     pub(super) fn from_message(message: &[u8]) -> io::Result<Self> {
         let whole = || {
             let (length, words) = message.split_first_chunk()?;
@@ -170,8 +171,8 @@ impl Received {
         Ok(Self { launch, descriptors: None })
     }
 
-    /// With the command that starts it on our terminal: in the environment of the launch and no other, as ours is that of
-    /// the tmux server; but what tells of the terminal is ours.
+    /// The command that starts it on our terminal: only in the environment of the launch, as ours is the tmux
+    /// server's, plus our variables of the terminal.
     pub(super) fn into_pane(self) -> (Launch, Command) {
         let is_of_another = |name: &OsStr| {
             OF_TERMINAL.iter().chain(&OF_OTHER_TERMINALS).chain(&OF_RUNS).any(|other| name == *other)
@@ -184,7 +185,7 @@ impl Received {
         (launch, command)
     }
 
-    /// With the command that starts it.
+    /// The command that starts it.
     pub(super) fn into_command(self) -> (Launch, Command) {
         let mut command = Command::new(&self.launch.program);
         let variables = self.launch.env.iter().map(|(name, value)| (name, value));
@@ -196,7 +197,7 @@ impl Received {
     }
 }
 
-/// Reads the words of a message back, with a wrapper as the program that it is.
+/// Reads the words of a message back; the wrapper becomes the program.
 fn parse(message: &[u8]) -> Option<Launch> {
     let words = message.strip_suffix(b"\0")?;
     let mut words = words.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));

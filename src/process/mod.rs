@@ -1,11 +1,11 @@
 //! Starts, supervises and ends programs.
 //!
-//! Every program of a loop runs under a small *supervisor*: our own executable, started with a hidden verb. It
-//! adopts whatever the program leaves behind, and ends all of it when told to, when the program is done, or when ralph
-//! dies. [`supervisor`] is that process, [`supervised`] is ralph's end of the line. As a rule ralph starts it, in a session
-//! of its own, with pipes, and has it run one program after the other ([`pool`]); where somebody else opens a terminal
-//! (tmux), it is started there for one program that outlives its monitor ([`pane`]). What programs print comes in by
-//! [`mod@pump`]. [`short`] runs the short commands of ralph itself.
+//! Every program of a loop runs under a small *supervisor*: our own executable, started with a hidden verb. It adopts
+//! what the program leaves behind, and ends all of it when it is asked to, when the program ends, or when ralph dies.
+//! [`supervisor`] is that process, [`supervised`] is ralph's end of the connection. Usually ralph starts it, in its
+//! own session, with pipes, and has it run one program after the other ([`pool`]); in a terminal opened by tmux, it
+//! is started there for one program that outlives its monitor ([`pane`]). The programs' output comes in through
+//! [`mod@pump`]. [`short`] runs ralph's own short commands.
 
 use std::path::PathBuf;
 
@@ -30,18 +30,18 @@ pub mod supervisor;
 pub mod sweep;
 pub mod tree;
 
-/// Our own program file, for what we start of ourselves. Unlike its path, this stays right when the file is replaced
-/// while a loop runs.
+/// Our own program file, for starting ourselves. Unlike its path, this stays right when the file is replaced while a
+/// loop runs.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
-/// The same for others (tmux) to start, as long as we live.
+/// The path of our own program file for other processes (tmux) to start, as long as we live.
 #[must_use]
 pub fn own_executable_for_others() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
 
-/// Variables that would make git work on another repository than the one it is started in. No program that we start
-/// gets them from our own environment.
+/// Variables that would make git use another repository than the one in the working directory. No program that we
+/// start inherits them.
 pub(crate) const REPOSITORY_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",

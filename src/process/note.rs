@@ -1,6 +1,6 @@
-//! What a supervisor tells ralph.
+//! The notes of a supervisor to ralph.
 
-/// What the supervisor reports, one per line.
+/// A report of the supervisor, one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorNote {
     /// The program runs with this pid.
@@ -13,18 +13,18 @@ pub enum SupervisorNote {
     Signaled(i32),
     /// Nothing of the program is left, except this many processes that could not be killed.
     Gone(u32),
-    /// Nothing of the program is left, except daemons, which are let go: the supervisor ends.
+    /// Nothing of the program is left, except daemons, which are spared: the supervisor ends.
     Spared,
 }
 
 impl SupervisorNote {
-    /// Whether nothing comes after it.
+    /// Whether no note follows.
     #[must_use]
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Gone(_) | Self::Spared)
     }
 
-    /// The line that is sent, with its end.
+    /// The note as a line with its newline.
     pub(super) fn to_line(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
@@ -36,7 +36,7 @@ impl SupervisorNote {
         }
     }
 
-    /// Reads one line back; `None` for anything that is not a note.
+    /// Reads one line; `None` for anything that is not a note.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (word, number) = line.trim_end().split_once(' ')?;

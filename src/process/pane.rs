@@ -1,9 +1,9 @@
-//! A monitor's end of a program in a pane: what [`supervised`](super::supervised) is for programs of ralph's own, for one
-//! that outlives its monitor.
+//! A monitor's end of a program in a pane: like [`supervised`](super::supervised), but the program outlives its
+//! monitor.
 //!
-//! The pane's first process is our *wrapper*, a [`supervisor`](super::supervisor) that was started by somebody else (tmux).
-//! It and its monitors meet in a folder. To start one: [`prepare`] the folder, have tmux start our executable with
-//! [`wrapper_args`], and [await](Pane::await_start) it. Whoever comes later [connects](Pane::connect), or reads how it
+//! The pane's first process is our *wrapper*, a [`supervisor`](super::supervisor) that tmux has started. The wrapper
+//! and its monitors meet in a folder. To start one: [`prepare`] the folder, make tmux start our executable with
+//! [`wrapper_args`], and [await](Pane::await_start) it. Later monitors [connect](Pane::connect), or read how it
 //! [ended](ended). Monitors may come and go, and several may listen; only an order ends the program.
 
 use std::collections::VecDeque;
@@ -27,19 +27,19 @@ use super::sweep::sweep_pane;
 use crate::files::FileError;
 use crate::text::digest::sha256;
 
-/// How long a wrapper may take to leave when it has said that it is through, or was told that nobody waits for it.
+/// How long a wrapper may take to exit after its last note, or after being told that no monitor waits.
 const LEAVE_LIMIT: Duration = Duration::from_secs(6);
 
-/// A program cannot be started in a pane, or nobody can tell what became of it.
+/// A program cannot be started in a pane, or its state is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum PaneError {
-    /// The folder of the pane has one already.
+    /// The folder of the pane already has a running program.
     #[error("a program still runs in the pane of {folder}: end it first", folder = .0.display())]
     Runs(PathBuf),
-    /// What is to be started cannot be written down.
+    /// The launch cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Words or variables that no program can be given.
+    /// Words or variables that cannot be passed to a program.
     #[error("cannot start '{program}': {source}")]
     Program {
         /// The program as configured.
@@ -47,15 +47,15 @@ pub enum PaneError {
         /// Why.
         source: io::Error,
     },
-    /// The wrapper did not come.
+    /// The wrapper did not start.
     #[error("nothing was started in the pane of {folder} within {seconds} s: see what the pane shows", folder = .folder.display())]
     NeverCame {
         /// The folder of the pane.
         folder: PathBuf,
-        /// How long it was waited for.
+        /// How long it was awaited.
         seconds: u64,
     },
-    /// The system refused something else.
+    /// Another system error.
     #[error("cannot reach the program in the pane of {folder}: {source}", folder = .folder.display())]
     System {
         /// The folder of the pane.
@@ -71,12 +71,12 @@ impl PaneError {
     }
 }
 
-/// Writes down what the wrapper in `folder` is to start, an absolute path to a folder that is there and ours alone. Of the
-/// launch, `env` is the program's whole environment, and `mark` has to be the pane's and the program's alone for all times: by
-/// it is found what the loss of the wrapper leaves. The file is gone as soon as the wrapper has read it.
+/// Writes the launch for the wrapper in `folder`, an absolute path to an existing folder that only we use. `env` of
+/// the launch is the program's whole environment, and `mark` must be unique to the pane and the program for ever: it
+/// identifies the processes that a lost wrapper leaves. The wrapper removes the file when it has read it.
 ///
 /// # Errors
-/// Also when a program runs there.
+/// Also if a program runs there.
 pub fn prepare(folder: &Path, launch: &Launch) -> Result<(), PaneError> {
     let failed = PaneError::at(folder);
     let message = launch.to_message().map_err(|source| {
@@ -90,42 +90,42 @@ pub fn prepare(folder: &Path, launch: &Launch) -> Result<(), PaneError> {
     Ok(opened.prepare(&message)?)
 }
 
-/// Removes what was written down for a wrapper that could not be started. It may hold secrets.
+/// Removes the launch of a wrapper that could not be started. It may hold secrets.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub fn discard(folder: &Path) -> Result<(), PaneError> {
     PaneFolder::open(folder).and_then(|folder| folder.take_back()).map_err(PaneError::at(folder))
 }
 
-/// The arguments with which our executable is the wrapper of this folder. The last one is [`wrapper_mark`].
+/// The arguments that make our executable the wrapper of this folder. The last one is [`wrapper_mark`].
 #[must_use]
 pub fn wrapper_args(folder: &Path) -> [OsString; 4] {
     [VERB.into(), PANE.into(), folder.into(), wrapper_mark(folder).into()]
 }
 
-/// A word that the wrappers of this folder have in their command line, and no others: tmux knows it of a pane from the moment that it
-/// makes it. It has only letters, digits and `-`.
+/// A word that only the wrappers of this folder have in their command line: tmux knows it of a pane from its creation
+/// on. It has only letters, digits and `-`.
 #[must_use]
 pub fn wrapper_mark(folder: &Path) -> String {
     format!("pane-{}", &sha256(folder.as_os_str().as_bytes())[..32])
 }
 
-/// What is known of the end of a program without its wrapper. Where that is gone and there is no last note, it was killed.
+/// The known end of a program without its wrapper. If the wrapper has died without a last note, it was killed.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn ended(folder: &Path) -> Result<Vec<SupervisorNote>, PaneError> {
     PaneFolder::open(folder).and_then(|folder| folder.kept()).map_err(PaneError::at(folder))
 }
 
-/// Ends what a wrapper has left that was killed, and nothing else: by the pane's mark. How many processes there were.
+/// Ends the processes that a killed wrapper has left, identified by the pane's mark. Returns how many there were.
 #[must_use]
 pub fn sweep(mark: &str) -> usize {
     sweep_pane(mark)
 }
 
-/// A program in a pane, whose wrapper lives. Dropping it leaves the program alone.
+/// A program in a pane whose wrapper lives. Dropping this leaves the program running.
 #[derive(Debug)]
 pub struct Pane {
     wrapper: ProcessHandle,
@@ -135,10 +135,10 @@ pub struct Pane {
 }
 
 impl Pane {
-    /// Connects to the wrapper of this folder; `None` when there is none. The notes begin with the first.
+    /// Connects to the wrapper of this folder; `None` if there is none. The notes begin with the first.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn connect(folder: &Path) -> Result<Option<(Self, PaneNotes)>, PaneError> {
         let opened = PaneFolder::open(folder).map_err(PaneError::at(folder))?;
         Self::try_connect(&opened, folder).map_err(PaneError::at(folder))
@@ -152,11 +152,11 @@ impl Pane {
         Ok(Some((Self { wrapper, control, killed: false }, notes)))
     }
 
-    /// Waits until the wrapper listens that was just started, as this process where that is known. One that has ended by then is
-    /// known by its notes alone; it has none when it was killed before it listened.
+    /// Waits until the newly started wrapper listens, which is this process if that is known. A wrapper that has
+    /// already ended is known by its notes alone; it has none if it was killed before it listened.
     ///
     /// # Errors
-    /// When it does not come within `limit`; what it was to start is taken back then.
+    /// If it does not come within `limit`; its launch is withdrawn then.
     pub fn await_start(
         folder: &Path,
         wrapper: Option<u32>,
@@ -172,7 +172,7 @@ impl Pane {
             Ok((!notes.kept.is_empty()).then_some((None, notes)))
         };
         let handle = wrapper.map_or(Ok(None), ProcessHandle::of_pid).map_err(&failed)?;
-        // It may have ended before it could be held.
+        // It may have ended before it could be opened.
         let limit = if wrapper.is_some() && handle.is_none() { Duration::ZERO } else { limit };
         let found = opened.wait_for(handle.as_ref(), Instant::now() + limit, look).map_err(&failed)?;
         if let Some(found) = found {
@@ -193,32 +193,32 @@ impl Pane {
         self.wrapper.pid()
     }
 
-    /// Asks for the ladder: INT, TERM, KILL, then all that is left. The notes tell when it is done.
+    /// Asks for the ladder: INT, TERM, KILL, then the same for leftovers. The notes report the end.
     pub fn stop(&mut self) {
         self.order(ORDER_STOP);
     }
 
     /// Asks for KILL at once, for the program and everything below it.
     pub fn kill(&mut self) {
-        // Once is enough; a wrapper that does not listen must not block us.
+        // Once is enough; a wrapper that does not read must not block us.
         if !std::mem::replace(&mut self.killed, true) {
             self.order(ORDER_KILL);
         }
     }
 
-    /// Continues a wrapper that somebody has stopped.
+    /// Continues a stopped wrapper.
     pub fn go_on(&self) {
         self.wrapper.send(Signal::CONT);
     }
 
     fn order(&mut self, order: u8) {
-        // A wrapper that is gone needs no order.
+        // A dead wrapper needs no order.
         let _ = self.control.write_all(&[order]);
         self.go_on();
     }
 
-    /// To be called when the program is to be over: its notes have come to an end, or do not come to one. A wrapper that does
-    /// not leave by itself is killed. `is_gone`: there was a last note; without it, what carries `mark` is swept.
+    /// Call this when the program should have ended: its notes have ended, or do not end. A wrapper that does not
+    /// exit by itself is killed. `is_gone`: there was a last note; otherwise processes with `mark` are swept.
     pub fn finish(mut self, is_gone: bool, mark: &str) {
         if !is_gone {
             self.kill();
@@ -232,15 +232,15 @@ impl Pane {
     }
 }
 
-/// The notes of a wrapper as they come, and those that it has kept where it is gone before they were heard. To be served by a
-/// thread of its own.
+/// The notes of a wrapper, including those that it has kept in the folder if it ended before they were received. Read
+/// them in their own thread.
 #[derive(Debug)]
 pub struct PaneNotes {
-    /// `None` once its end has come.
+    /// `None` after its end.
     heard: Option<Notes>,
-    /// How many of them have come.
+    /// How many were received.
     count: usize,
-    /// Those that were kept.
+    /// The kept ones.
     kept: VecDeque<SupervisorNote>,
     folder: PathBuf,
 }
@@ -254,7 +254,7 @@ impl PaneNotes {
 impl Iterator for PaneNotes {
     type Item = SupervisorNote;
 
-    /// Blocks for the next note; `None` after the last, or when the wrapper was killed.
+    /// Blocks for the next note; `None` after the last one, or if the wrapper was killed.
     fn next(&mut self) -> Option<SupervisorNote> {
         if let Some(notes) = &mut self.heard {
             if let Some(note) = notes.next() {

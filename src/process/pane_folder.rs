@@ -1,4 +1,4 @@
-//! The folder in which the wrapper of a pane and its monitors meet: what to start, a socket, and how it ended.
+//! The folder in which the wrapper of a pane and its monitors meet: the launch, a socket, and the notes of the end.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -16,19 +16,19 @@ use super::ready::is_any_ready_by;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 
-/// What is to be started, with an environment that may hold secrets: it goes as soon as it is read.
+/// The launch, with an environment that may hold secrets: it is removed as soon as it is read.
 const LAUNCH: &str = "launch";
-/// Where the wrapper listens.
+/// The wrapper's socket.
 const SOCKET: &str = "socket";
-/// Its name until it does.
+/// Its name until the wrapper listens.
 const SOCKET_TO_BE: &str = "socket.new";
 /// The notes of a program that has ended, as lines.
 const END: &str = "end";
-/// A launch is longer than the kernel lets a program's words and variables be.
+/// The limit is above the kernel's for a program's words and variables.
 const LAUNCH_LIMIT: u64 = 64 << 20;
 const END_LIMIT: u64 = 64 << 10;
 
-/// The folder of one pane. Only its user may look into it: whoever listens there is taken for the wrapper.
+/// The folder of one pane. Only its user can access it: a listener there is trusted to be the wrapper.
 #[derive(Debug)]
 pub(super) struct PaneFolder {
     path: PathBuf,
@@ -42,12 +42,12 @@ impl PaneFolder {
         Ok(Self { path: path.to_owned(), descriptor })
     }
 
-    /// A path to a socket in it that is short, as the kernel takes only 107 bytes.
+    /// A short path to a socket in it, as the kernel accepts only 107 bytes.
     fn short(&self, name: &str) -> PathBuf {
         format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()).into()
     }
 
-    /// Writes down what the wrapper is to start, in place of all that is left of the one before.
+    /// Writes the launch for the wrapper, replacing everything of an earlier one.
     pub(super) fn prepare(&self, launch: &[u8]) -> Result<(), FileError> {
         for name in [SOCKET, SOCKET_TO_BE, END, LAUNCH] {
             remove(&self.path.join(name)).map_err(FileError::at(&self.path.join(name)))?;
@@ -55,7 +55,7 @@ impl PaneFolder {
         atomic::write_own(&self.path.join(LAUNCH), launch, Durability::Atomic).map(drop)
     }
 
-    /// Reads what is to be started, and removes it.
+    /// Reads the launch, and removes it.
     pub(super) fn take_launch(&self) -> io::Result<Vec<u8>> {
         let path = self.path.join(LAUNCH);
         let launch = own::read(&path, LAUNCH_LIMIT);
@@ -63,12 +63,12 @@ impl PaneFolder {
         launch
     }
 
-    /// Removes it unread: no wrapper has come.
+    /// Removes the launch unread: no wrapper has come.
     pub(super) fn take_back(&self) -> io::Result<()> {
         remove(&self.path.join(LAUNCH))
     }
 
-    /// Listens for monitors. They see the socket only when somebody listens at it.
+    /// Listens for monitors. The socket gets its name only when it is ready.
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
         let listener = UnixListener::bind(self.short(SOCKET_TO_BE))?;
         listener.set_nonblocking(true)?;
@@ -76,7 +76,7 @@ impl PaneFolder {
         Ok(listener)
     }
 
-    /// A connection to the wrapper; `None` when there is none.
+    /// A connection to the wrapper; `None` if there is none.
     pub(super) fn connect(&self) -> io::Result<Option<UnixStream>> {
         match UnixStream::connect(self.short(SOCKET)) {
             Ok(socket) => Ok(Some(socket)),
@@ -89,7 +89,7 @@ impl PaneFolder {
         }
     }
 
-    /// Keeps the notes of a program that has ended. A folder that is gone is not made again.
+    /// Writes the notes of an ended program. A missing folder is not created again.
     pub(super) fn keep(&self, notes: &str) -> Result<(), FileError> {
         if self.path.is_dir() {
             atomic::write_own(&self.path.join(END), notes.as_bytes(), Durability::Atomic)?;
@@ -97,7 +97,7 @@ impl PaneFolder {
         Ok(())
     }
 
-    /// The notes that were kept; none while the program runs.
+    /// The kept notes; none while the program runs.
     pub(super) fn kept(&self) -> io::Result<Vec<SupervisorNote>> {
         match own::read(&self.path.join(END), END_LIMIT) {
             Ok(notes) => {
@@ -108,13 +108,13 @@ impl PaneFolder {
         }
     }
 
-    /// Nobody listens any more.
+    /// Removes the socket.
     pub(super) fn close(&self) {
         let _ = remove(&self.path.join(SOCKET));
     }
 
-    /// Waits until `look` finds something, looking whenever a name appears here; `None` when `deadline` or the end of `maker` came
-    /// first, the process that makes what is looked for.
+    /// Waits until `look` finds something, checking whenever a name appears here; `None` if `deadline` is reached
+    /// first, or the end of `maker`, the process that creates it.
     pub(super) fn wait_for<T>(
         &self,
         maker: Option<&ProcessHandle>,
@@ -124,7 +124,7 @@ impl PaneFolder {
         let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&watch, &self.path, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
         loop {
-            // Before the look: what it has left is there by then.
+            // Checked first: what the process has left is there by then.
             let has_ended = maker.map_or(Ok(false), |maker| maker.ends_by(Instant::now()))?;
             let found = look()?;
             if found.is_some() || has_ended {
@@ -135,7 +135,7 @@ impl PaneFolder {
             if !is_any_ready_by(&mut awaited, deadline)? {
                 return Ok(None);
             }
-            // That something came is all that counts.
+            // The content of the events does not matter.
             while rustix::io::read(&watch, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
         }
     }

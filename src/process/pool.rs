@@ -1,4 +1,4 @@
-//! Our supervisor processes: those that wait for their next program, and how one is started.
+//! Our supervisor processes: the idle ones, and how to start one.
 
 use std::io;
 use std::net::Shutdown;
@@ -17,16 +17,16 @@ use super::supervisor::VERB;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
-/// What makes a supervisor of our executable.
+/// The arguments that make our executable a supervisor.
 #[cfg(not(test))]
 const ARGS: [&str; 1] = [VERB];
-/// The one of unit tests has no verbs: one of its tests takes that part.
+/// In unit tests, which have no verbs, a test acts as the supervisor.
 #[cfg(test)]
 const ARGS: [&str; 4] = ["--exact", "--nocapture", "process::pool::tests::supervise", VERB];
-/// How long an idle supervisor may take to leave.
+/// How long an idle supervisor may take to exit.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Supervisors without a program. Never more than programs have run at one time.
+/// Idle supervisors. Never more than the programs that have run at the same time.
 static IDLE: Mutex<Vec<Supervisor>> = Mutex::new(Vec::new());
 
 /// A supervisor process and our end of its control socket.
@@ -39,11 +39,11 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// One that is idle, or else a new one.
+    /// An idle one, or a new one.
     pub(super) fn idle_or_new() -> io::Result<Self> {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(Self::new, |idle| {
-            // Somebody may have stopped it.
+            // Another process may have stopped it.
             idle.handle.send(Signal::CONT);
             Ok(idle)
         })
@@ -52,7 +52,7 @@ impl Supervisor {
     /// Starts one.
     pub(super) fn new() -> io::Result<Self> {
         if std::env::args_os().nth(1).is_some_and(|verb| verb == VERB) {
-            // It would start itself again and again.
+            // It would start itself recursively.
             return Err(io::Error::other("this executable does not know how to supervise"));
         }
         let (control, theirs) = UnixStream::pair()?;
@@ -63,17 +63,17 @@ impl Supervisor {
         command
             .arg0("ralph")
             .args(ARGS)
-            // It stays while folders come and go.
+            // Folders may be removed; `/` stays.
             .current_dir("/")
-            // Those of a loop around us, whose agent we are.
+            // The marks of a loop around us, whose agent we are.
             .env_remove(RUN_MARK)
             .env_remove(SUPERVISOR_MARK)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Where our group is outside of our pid namespace a supervisor could not join it for a moment.
+        // If our group is outside of our pid namespace, a supervisor could not join it for a moment.
         if Stat::read(std::process::id()).is_none_or(|ours| ours.group != 0) {
-            // Not in reach of a Ctrl+C at the terminal, from the first moment on.
+            // Out of reach of a Ctrl+C at the terminal from the start.
             command.process_group(0);
         }
         let mut child = command.spawn()?;
@@ -87,12 +87,12 @@ impl Supervisor {
         }
     }
 
-    /// It waits for its next program from here on.
+    /// Makes it idle until its next program.
     pub(super) fn rest(self) {
         IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// There is no more work for it. Reaps it when it has ended, by `deadline` at the latest: it may have been stopped.
+    /// Ends it, and reaps it by `deadline` at the latest: it may be stopped.
     pub(super) fn leave_by(&mut self, deadline: Instant) {
         let _ = self.control.shutdown(Shutdown::Write);
         if !self.handle.ends_by(deadline).unwrap_or(false) {
@@ -102,12 +102,12 @@ impl Supervisor {
     }
 }
 
-/// Ends the supervisors that wait for a program. To be called before ralph ends, so that they do not outlive it even for a
-/// moment; they would notice by themselves.
+/// Ends the idle supervisors. Call it before ralph exits, so that they do not outlive it even for a moment; they
+/// would notice by themselves.
 pub fn end_idle() {
     let mut idle = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
     for supervisor in &idle {
-        // All of them first, so that they leave at the same time.
+        // All of them first, so that they exit in parallel.
         let _ = supervisor.control.shutdown(Shutdown::Write);
         supervisor.handle.send(Signal::CONT);
     }
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The supervisor of the programs that unit tests start; beside them it does nothing.
+    /// The supervisor for programs that unit tests start; as a test it does nothing.
     #[test]
     fn supervise() {
         if std::env::args_os().any(|word| word == OsStr::new(VERB)) {

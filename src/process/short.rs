@@ -1,6 +1,7 @@
-//! A short command of ours: run to its end, with a limit.
+//! A short command of ours, run to its end with a time limit.
 //!
-//! It is no program of a loop: without a supervisor, it is ended with its process group, and what it says is kept whole.
+//! It is not a program of a loop: it has no supervisor, is ended with its process group, and its output is kept
+//! whole.
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt;
@@ -13,14 +14,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::handle::ProcessHandle;
 use crate::threads;
 
-/// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
-/// the error is [`io::ErrorKind::TimedOut`].
+/// Runs a program without input and collects its output. After `limit` it is killed with its process group, and the
+/// error is [`io::ErrorKind::TimedOut`].
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     command.stdin(Stdio::null());
     output(command, Vec::new(), limit)
 }
 
-/// The same with input, which it need not read.
+/// [`output_within`] with input, which the program need not read.
 pub fn output_with(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<Output> {
     command.stdin(Stdio::piped());
     output(command, input, limit)
@@ -31,7 +32,7 @@ fn output(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Of its own group: Ctrl+C on the terminal is for ralph to judge.
+        // In its own group: ralph decides what Ctrl+C at the terminal means.
         .process_group(0)
         .spawn()?;
     let stdin = child.stdin.take();
@@ -43,7 +44,8 @@ fn output(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<
         Ok((stdout, stderr)) if ended => receive(stdout, deadline).zip(receive(stderr, deadline)),
         _ => None,
     };
-    // What it has left in the background, a filter of the repository's, say. The group is ours: it is not reaped yet.
+    // Ends background processes, such as a filter of the repository. The group is ours, because the child is not
+    // reaped yet.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait()?;
     collecting?;
@@ -51,22 +53,22 @@ fn output(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<
     Ok(Output { status, stdout, stderr })
 }
 
-/// Writes a pipe full in a thread of its own; the thread ends with the pipe.
+/// Writes to a pipe in its own thread, which ends with the pipe.
 fn feed(pipe: Option<ChildStdin>, input: Vec<u8>) -> io::Result<()> {
     if let Some(mut pipe) = pipe {
-        // What it does not read is lost.
+        // Unread input is lost.
         threads::start(move || drop(pipe.write_all(&input)))?;
     }
     Ok(())
 }
 
-/// Reads a pipe to its end in a thread of its own; the thread ends with the pipe.
+/// Reads a pipe to its end in its own thread, which ends with the pipe.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     threads::start(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What came before an error is still worth having.
+            // The bytes before an error are still useful.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
@@ -127,7 +129,7 @@ mod tests {
         command.args(["-c", "sleep 600 > /dev/null 2>&1 & echo $!"]);
         let output = output_within(&mut command, Duration::from_secs(30)).unwrap();
         let pid: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-        // KILL is on its way.
+        // KILL was sent.
         while Stat::read(pid).is_some_and(|stat| !stat.is_dead()) {
             thread::yield_now();
         }

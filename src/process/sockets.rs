@@ -1,33 +1,33 @@
-//! Which TCP ports processes listen on, and whether anybody talks to them, as `/proc` shows it.
+//! The TCP ports on which processes listen, and whether they have connections, from `/proc`.
 
 use std::collections::HashSet;
 use std::fs;
 
-/// What is known about the sockets of some processes.
+/// The sockets of some processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sockets {
     /// The ports that they listen on, sorted.
     pub ports: Vec<u16>,
-    /// Somebody is connected to one of these.
+    /// Whether one of these has a connection.
     pub has_connection: bool,
 }
 
-/// The state of a listening socket in `/proc/net/tcp`, and of a connected one. Source: `include/net/tcp_states.h`.
+/// The states of a listening and a connected socket in `/proc/net/tcp`. Source: `include/net/tcp_states.h`.
 const LISTENS: &str = "0A";
 const CONNECTED: &str = "01";
 
-/// The sockets of these processes, which share a network namespace; empty where they are gone or not ours to see.
+/// The sockets of these processes, which share a network namespace; empty if they have ended, or cannot be read.
 #[must_use]
 pub fn of(pids: &[u32]) -> Sockets {
     let inodes: HashSet<u64> = pids.iter().flat_map(|pid| inodes(*pid)).collect();
     let Some(first) = pids.first().filter(|_| !inodes.is_empty()) else { return Sockets::default() };
     let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{first}/net/{table}")));
-    let lines = || tables.iter().flatten().flat_map(|table| table.lines()).filter_map(Line::parse);
-    let listens = |line: &Line<'_>| line.state == LISTENS && inodes.contains(&line.inode);
+    let lines = || tables.iter().flatten().flat_map(|table| table.lines()).filter_map(TcpSocket::parse);
+    let listens = |line: &TcpSocket<'_>| line.state == LISTENS && inodes.contains(&line.inode);
     let mut ports: Vec<u16> = lines().filter(listens).map(|line| line.port).collect();
     ports.sort_unstable();
     ports.dedup();
-    let is_connected = |line: Line<'_>| {
+    let is_connected = |line: TcpSocket<'_>| {
         line.state == CONNECTED && ports.contains(&line.port) && inodes.contains(&line.inode)
     };
     let has_connection = lines().any(is_connected);
@@ -44,13 +44,13 @@ fn inodes(pid: u32) -> Vec<u64> {
 }
 
 /// One line of `/proc/net/tcp`. Source: `proc_net_tcp.rst` of the kernel.
-struct Line<'a> {
+struct TcpSocket<'a> {
     port: u16,
     state: &'a str,
     inode: u64,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TcpSocket<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split_ascii_whitespace();
         let port = u16::from_str_radix(fields.nth(1)?.rsplit_once(':')?.1, 16).ok()?;

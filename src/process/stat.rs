@@ -1,15 +1,15 @@
-//! One process as `/proc` shows it.
+//! A process as `/proc` shows it.
 
-/// The fields of `/proc/PID/stat` that ralph looks at. Source: `proc_pid_stat(5)`.
+/// The fields of `/proc/PID/stat` that ralph uses. Source: `proc_pid_stat(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     /// Process id.
     pub pid: u32,
     /// Process id of the parent.
     pub ppid: u32,
-    /// Process id of its process group's leader; 0 where that has none here, see [`super::group`].
+    /// Process id of its process group's leader; 0 if that is outside of our namespace, see [`super::group`].
     pub group: u32,
-    /// Process id of its session's leader; 0 as well.
+    /// Process id of its session's leader; may be 0 like the group.
     pub session: u32,
     /// One letter: `R`, `S`, `D`, `T`, `Z` …
     pub state: u8,
@@ -17,11 +17,11 @@ pub struct Stat {
     pub own_ticks: u64,
     /// CPU time of its children that have been waited for, in clock ticks.
     pub reaped_ticks: u64,
-    /// Start time after boot, in clock ticks. With the pid it names one process for good.
+    /// Start time after boot, in clock ticks. Together with the pid it identifies one process.
     pub start_ticks: u64,
 }
 
-/// The clock by which processes are told to have started: clock ticks since the boot.
+/// The current time on the clock of process start times: clock ticks since the boot.
 #[must_use]
 pub fn ticks_now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -30,36 +30,37 @@ pub fn ticks_now() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or_default() * per_second + nanoseconds * per_second / 1_000_000_000
 }
 
-/// What a file of a process in `/proc` says, such as its `cmdline`, whose words end in NUL bytes; nothing when the process is gone.
+/// The content of a process's file in `/proc`, such as `cmdline`, whose words end in NUL bytes; empty if the process
+/// has ended.
 #[must_use]
 pub fn says(pid: u32, file: &str) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
 impl Stat {
-    /// Reads one process; `None` when it is gone (or not ours to see).
+    /// Reads one process; `None` if it has ended, or cannot be read.
     #[must_use]
     pub fn read(pid: u32) -> Option<Self> {
-        // A program's name may hold any bytes; only what follows it is of interest.
+        // A program's name may hold any bytes; only the fields after it are used.
         let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Every process on the machine, each read when it is asked for.
+    /// Every process on the machine, each read when the iterator reaches it.
     pub fn all() -> impl Iterator<Item = Self> {
         let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter_map(Self::read)
     }
 
-    /// Whether the process has ended and only waits to be reaped.
+    /// Whether the process has ended and was not reaped.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// The second field is the program's name in parentheses and may hold blanks and parentheses itself, so the
-    /// numbers are counted from the last `)`.
+    /// The second field is the program's name in parentheses and may hold blanks and parentheses itself, so fields
+    /// are counted from the last `)`.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (head, rest) = line.rsplit_once(')')?;
         let pid = head.split(' ').next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Ralph's end of a supervised program: start it, move its bytes, end it.
+//! Ralph's end of a supervised program: starts it, passes its bytes on, ends it.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,15 +16,16 @@ use super::ready::is_ready_by;
 use super::supervisor::{ORDER_KILL, ORDER_STOP};
 use super::sweep::sweep_program;
 
-/// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.
+/// The requested pipe capacity: fewer and larger reads of programs with much output.
 const PIPE_CAPACITY: usize = 1024 * 1024;
-/// How long the supervisor may take to say whether the program started.
+/// How long the supervisor may take to report whether the program started.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// How often a supervisor that has not said so is told to go on: the program may have stopped it by then.
+/// How often a supervisor that has not reported gets SIGCONT: the program may have stopped it by then.
 const START_LOOK: Duration = Duration::from_millis(100);
-/// How often a supervisor is started: a Ctrl+C at the terminal can end one that has not left our process group yet.
+/// How many times starting a supervisor is tried: a Ctrl+C at the terminal can end one that has not left our process
+/// group yet.
 const START_TRIES: u32 = 3;
-/// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
+/// How long the supervisor may take to end leftovers if there is no time for a ladder.
 const END_LIMIT: Duration = Duration::from_secs(6);
 
 /// A program could not be started.
@@ -38,7 +39,7 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
-    /// There is no room for the threads that serve it.
+    /// The threads that serve it cannot be started.
     #[error("cannot serve '{program}': {source}")]
     Thread {
         /// The program as configured.
@@ -61,7 +62,7 @@ impl StartError {
         Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
     }
 
-    /// What the system said.
+    /// The system error.
     #[must_use]
     pub fn into_source(self) -> io::Error {
         match self {
@@ -71,7 +72,7 @@ impl StartError {
         }
     }
 
-    /// There is no room for the threads that serve `launch`.
+    /// The error if the threads that serve `launch` cannot be started.
     #[must_use]
     pub fn thread(launch: &Launch, source: io::Error) -> Self {
         Self::Thread { program: launch.program.to_string_lossy().into_owned(), source }
@@ -81,7 +82,7 @@ impl StartError {
         Self::Program { program: launch.program.to_string_lossy().into_owned(), source }
     }
 
-    /// The system's error number does not tell what it was that was not found.
+    /// The system's error number does not say which path was not found.
     fn refused(launch: &Launch, errno: i32) -> Self {
         let source = io::Error::from_raw_os_error(errno);
         if launch.cwd.as_os_str().is_empty() || launch.cwd.is_dir() {
@@ -101,42 +102,42 @@ pub struct Supervised {
     mark: String,
     ladder: Ladder,
     program_pid: u32,
-    /// Something has been ordered.
+    /// Something was ordered.
     ordered: bool,
-    /// KILL has been ordered.
+    /// KILL was ordered.
     killed: bool,
 }
 
-/// The three pipes of a program and the notes of its supervisor, each to be served by a thread of its own.
+/// The three pipes of a program and the notes of its supervisor; each needs its own thread.
 #[derive(Debug)]
 pub struct Pipes {
-    /// Where the prompt goes.
+    /// For the prompt.
     pub stdin: PipeWriter,
-    /// What the program prints.
+    /// The program's stdout.
     pub stdout: PipeReader,
-    /// What it complains about.
+    /// The program's stderr.
     pub stderr: PipeReader,
-    /// What the supervisor says.
+    /// The supervisor's notes.
     pub notes: Notes,
 }
 
-/// The supervisor's notes as they come.
+/// The supervisor's notes, as an iterator.
 #[derive(Debug)]
 pub struct Notes {
     reader: BufReader<UnixStream>,
-    /// The last one has come.
+    /// Whether the last one was received.
     over: bool,
 }
 
 impl From<UnixStream> for Notes {
-    /// The notes that come by this socket.
+    /// The notes from this socket.
     fn from(socket: UnixStream) -> Self {
         Self { reader: BufReader::new(socket), over: false }
     }
 }
 
 impl Notes {
-    /// Whether the last one has come.
+    /// Whether the last one was received.
     pub(super) fn are_over(&self) -> bool {
         self.over
     }
@@ -145,7 +146,7 @@ impl Notes {
 impl Iterator for Notes {
     type Item = SupervisorNote;
 
-    /// Blocks for the next note; `None` after the last, [`SupervisorNote::Gone`], or when the supervisor is gone.
+    /// Blocks for the next note; `None` after the last one, [`SupervisorNote::Gone`], or if the supervisor has died.
     fn next(&mut self) -> Option<SupervisorNote> {
         if self.over {
             return None;
@@ -162,7 +163,7 @@ impl Supervised {
     /// Starts `launch` under a supervisor and returns when the program runs.
     ///
     /// # Errors
-    /// When the program or its supervisor cannot be started; nothing is left running then.
+    /// If the program or its supervisor cannot be started; nothing is left running then.
     pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
         let mut result = Self::try_start(launch, Supervisor::idle_or_new);
         for _ in 1..START_TRIES {
@@ -182,14 +183,14 @@ impl Supervised {
         let (their_stdin, stdin) = io::pipe().map_err(failed)?;
         let (stdout, their_stdout) = io::pipe().map_err(failed)?;
         let (stderr, their_stderr) = io::pipe().map_err(failed)?;
-        // The default capacity serves as well, only with more system calls.
+        // The default capacity also works, with more system calls.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
         let descriptors = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
         let (supervised, notes) = Self::begin(supervisor().map_err(failed)?, launch, &message, &descriptors)?;
         Ok((supervised, Pipes { stdin, stdout, stderr, notes }))
     }
 
-    /// Has a supervisor start the program, and waits until it has, or could not.
+    /// Starts the program through a supervisor, and waits for its report.
     fn begin(
         mut supervisor: Supervisor,
         launch: &Launch,
@@ -249,20 +250,20 @@ impl Supervised {
         self.ladder
     }
 
-    /// Asks for the ladder: INT, TERM, KILL, then all that is left. The notes tell when it is done.
+    /// Asks for the ladder: INT, TERM, KILL, then the same for leftovers. The notes report the end.
     pub fn stop(&mut self) {
         self.order(ORDER_STOP);
     }
 
     /// Asks for KILL at once, for the program and everything below it.
     pub fn kill(&mut self) {
-        // Once is enough; a supervisor that does not listen must not block us.
+        // Once is enough; a supervisor that does not read must not block us.
         if !std::mem::replace(&mut self.killed, true) {
             self.order(ORDER_KILL);
         }
     }
 
-    /// Continues a supervisor that somebody has stopped.
+    /// Continues a stopped supervisor.
     pub fn go_on(&self) {
         if let Some(supervisor) = &self.supervisor {
             supervisor.handle.send(Signal::CONT);
@@ -272,14 +273,14 @@ impl Supervised {
     fn order(&mut self, order: u8) {
         if let Some(supervisor) = &mut self.supervisor {
             self.ordered = true;
-            // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
+            // A dead supervisor needs no order; `finish` handles the program.
             let _ = supervisor.control.write_all(&[order]);
             // The program may have stopped it.
             supervisor.handle.send(Signal::CONT);
         }
     }
 
-    /// Ends everything without the supervisor's word that it is gone.
+    /// Ends everything without waiting for the supervisor's report.
     fn give_up(&mut self, at_once: bool) {
         self.kill();
         if let Some(mut supervisor) = self.supervisor.take() {
@@ -288,14 +289,14 @@ impl Supervised {
         }
     }
 
-    /// To be called with what [`SupervisorNote::Gone`] said (1 for [`SupervisorNote::Spared`]), or with `None` when the notes ended without it, or do not come
-    /// to an end: the supervisor waits for its next program, or is reaped; if it has not said that nothing is left, it is
-    /// given up, and the marked processes are swept instead.
+    /// Call it with the number in [`SupervisorNote::Gone`] (1 for [`SupervisorNote::Spared`]), or with `None` if the
+    /// notes ended without it, or do not end. The supervisor becomes idle, or is reaped; if it has not reported that
+    /// nothing is left, it is given up, and the marked processes are swept instead.
     pub fn finish(mut self, left: Option<u32>) {
         if left.is_none() {
             self.give_up(self.killed);
         } else if let Some(mut supervisor) = self.supervisor.take() {
-            // An order that came too late would be taken for the next launch.
+            // A late order would be read as the next launch.
             if left == Some(0) && !self.ordered {
                 supervisor.rest();
             } else {
@@ -311,7 +312,7 @@ impl Drop for Supervised {
     }
 }
 
-/// Waits for a supervisor's first words.
+/// Waits for a supervisor's first report.
 fn speaks(supervisor: &Supervisor) -> bool {
     let deadline = Instant::now() + START_LIMIT;
     while Instant::now() < deadline {

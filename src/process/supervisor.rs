@@ -1,24 +1,23 @@
 //! The supervisor process: `ralph __supervise [--pane FOLDER]`.
 //!
-//! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
-//! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
-//! behind, in whatever session, becomes a child of the supervisor and is ended and reaped here. The program gets
-//! the run's mark in its environment; the supervisor itself does not carry it, so that no sweep ends it before it
-//! has done its work.
+//! One small single-threaded process stands between ralph and each program it starts. It leads its own session (a
+//! Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves behind, in
+//! any session, becomes a child of the supervisor and is ended and reaped here. The program gets the run's mark in
+//! its environment; the supervisor itself does not carry it, so that no sweep ends it before its work is done.
 //!
-//! Its stdin is the control socket. A [`Launch`](super::launch::Launch) comes in on it with the program's stdin, stdout
-//! and stderr as passed descriptors, so that the program's bytes go straight to ralph; then one-byte orders; its end of
-//! file means that ralph is gone. Orders and replies are the constants and [`SupervisorNote`] below. The ladder is INT,
-//! TERM, KILL; after it, or when the program has ended by itself, everything still below the supervisor gets TERM and,
-//! after the same wait, KILL. When nothing is left it waits for the next launch: to start a process for each program
-//! would take longer than all the rest that ralph does for it.
+//! Its stdin is the control socket. A [`Launch`](super::launch::Launch) comes in on it with the program's stdin,
+//! stdout and stderr as passed descriptors, so that the program's bytes go straight to ralph; then one-byte orders;
+//! its end of file means that ralph has died. Orders and replies are the constants and [`SupervisorNote`] below. The
+//! ladder is INT, TERM, KILL; after it, or when the program has ended by itself, every process still below the
+//! supervisor gets TERM and, after the same wait, KILL. Then the supervisor waits for the next launch: a new process
+//! for each program would take longer than everything else that ralph does for it.
 //!
-//! With `--pane` somebody else (tmux) starts it, as the *wrapper* of one program, on a terminal, and FOLDER is where its
-//! [monitors](super::pane) find it. The launch lies there, and they connect to it there, one or several or none: that one
-//! goes is no order, as the program is to outlive its monitor. The terminal is the program's: it gets stdin, stdout and
-//! stderr as they are and is the foreground, so that a Ctrl+C typed there is for the program alone. The wrapper stays in the
-//! terminal's session, and keeps the descriptors open: where all of them are closed the pane is, with what still runs in
-//! it. A HUP (the pane was closed, or tmux was killed) is an order to stop.
+//! With `--pane` tmux starts it, as the *wrapper* of one program, on a terminal, and its [monitors](super::pane) find
+//! it through FOLDER. FOLDER has the launch, and any number of monitors connect there; a monitor that leaves is no
+//! order, because the program outlives its monitor. The program gets the terminal as stdin, stdout and stderr and is
+//! in its foreground, so that a Ctrl+C typed there reaches only the program. The wrapper stays in the terminal's
+//! session and keeps the descriptors open: tmux closes a pane, with what still runs in it, when all of them are
+//! closed. A HUP (the pane was closed, or tmux was killed) is an order to stop.
 
 mod audience;
 mod channel;
@@ -54,7 +53,7 @@ use order::Order;
 /// The hidden verb that starts a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// Before the folder of a pane.
+/// The option before the folder of a pane.
 pub(super) const PANE: &str = "--pane";
 
 /// Order: climb the ladder, starting with INT.
@@ -62,10 +61,10 @@ pub(super) const ORDER_STOP: u8 = b's';
 /// Order: KILL everything now.
 pub(super) const ORDER_KILL: u8 = b'k';
 
-/// How often the subtree is looked at for new processes while it is being ended.
+/// How often the subtree is searched for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Where the supervisor stands on the way from a running program to nothing left.
+/// The stages from a running program to nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Watch,
@@ -75,32 +74,31 @@ enum Stage {
     Sweep { since: Instant },
 }
 
-/// Entry point of the hidden verb. Returns the process exit code, which nobody reads: what matters travels as
-/// [`SupervisorNote`]s.
+/// Entry point of the hidden verb. Returns the process exit code, which is not used: results are [`SupervisorNote`]s.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     let served = match argv {
         [flag, folder, ..] if flag == PANE => serve_pane(folder.as_ref()).inspect_err(|error| {
             let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
         }),
-        // Its stderr is nobody's.
+        // Its stderr is not read.
         _ => serve(),
     };
     i32::from(served.is_err())
 }
 
-/// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
+/// Runs one program after the other, until ralph has died, a signal asks to stop, or a child is left.
 fn serve() -> std::io::Result<()> {
     let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut post = Post::new(Channel::Ralph { socket: control.try_clone()?, is_gone: false })?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let _ = rustix::stdio::dup2_stdin(&null);
     terminal::leave();
-    // A Ctrl+C on the way out was for ralph.
+    // A Ctrl+C before leaving the group was meant for ralph.
     post.asked_to_stop.store(false, Ordering::Relaxed);
     while let Some(received) = post.next(&control)? {
         control.set_nonblocking(true)?;
-        // What could not be ended, or was spared, is let go with us.
+        // Processes that could not be ended, or were spared, are released when we exit.
         if !Supervisor::start(&mut post, received)?.run() {
             break;
         }
@@ -113,8 +111,8 @@ fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
     let received = Received::from_message(&folder.take_launch()?)?;
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
-    // tmux (3.3a) starts us with these ignored, and who ignores them gets an error where it should stop. What we hear, our
-    // program begins with as usual.
+    // tmux (3.3a) starts us with these ignored; a program that ignores them gets an error instead of a stop. The
+    // program starts with the default for signals that we handle.
     for signal in [SIGTSTP, SIGTTIN, SIGTTOU] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
@@ -122,7 +120,7 @@ fn serve_pane(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What a supervisor has before there is a program.
+/// What a supervisor needs before it has a program.
 struct Post {
     channel: Channel,
     wake: UnixStream,
@@ -133,7 +131,7 @@ impl Post {
     fn new(channel: Channel) -> std::io::Result<Self> {
         // Before a program starts, so that its end cannot be missed.
         let (wake, asked_to_stop) = hear_signals()?;
-        // If we have been stopped, nobody but the kernel could tell us that ralph (or tmux) is gone.
+        // While we are stopped, only the kernel can tell us that ralph (or tmux) has died.
         rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         drop_limit_mark();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -158,18 +156,19 @@ impl Post {
     }
 }
 
-/// One program and what becomes of it.
+/// One program and its supervision.
 struct Supervisor<'a> {
     post: &'a mut Post,
     launch: Launch,
     program: Pid,
     running: bool,
-    /// How children are looked at: on a terminal also for being stopped, which elsewhere nobody does by mistake.
+    /// The options for reaping children: on a terminal, stopped children are reported, too; elsewhere, no terminal
+    /// stops them.
     reaping: WaitOptions,
     stage: Stage,
-    /// No more asking: the sweep starts with KILL.
+    /// Skip the ladder: the sweep starts with KILL.
     at_once: bool,
-    /// Who got TERM already.
+    /// The processes that got TERM.
     told: HashSet<u32>,
 }
 
@@ -180,9 +179,9 @@ impl<'a> Supervisor<'a> {
         command.process_group(0);
         let mark = if on_terminal { Mark::of_pane(&launch.mark) } else { Mark::of_run(&launch.mark) };
         let spawned = mark.spawn(&mut command);
-        // Its ends of the program's pipes.
+        // Closes our copies of the program's pipes.
         drop(command);
-        // Once the program runs nothing may fail any more: we would leave it behind.
+        // Nothing may fail from here on, because the program would be left behind.
         let program = match spawned {
             Ok(child) => Pid::from_child(&child),
             Err(error) => {
@@ -207,7 +206,8 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns when nothing is left of the program but what cannot be killed or is spared; whether that is nothing at all.
+    /// Returns when nothing is left of the program but processes that cannot be killed or are spared; `true` if there
+    /// are none.
     fn run(&mut self) -> bool {
         let left = loop {
             let children_left = self.reap();
@@ -230,7 +230,7 @@ impl<'a> Supervisor<'a> {
         is_alone
     }
 
-    /// Collects every child that has ended; whether any is left.
+    /// Reaps every child that has ended; returns whether any is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(self.reaping) {
@@ -252,17 +252,18 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// The program has been stopped. Without us its group would have no parent in the terminal's session, and the kernel
-    /// would not let the terminal stop it: no shell is there to continue it. A STOP is somebody's will.
+    /// Continues the program after its terminal has stopped it. Without us its group would have no parent in the
+    /// terminal's session, and the kernel would not let the terminal stop it: there is no shell to continue it. A
+    /// STOP signal was sent on purpose.
     fn go_on(&self, signal: Option<i32>) {
-        // From the background it would be stopped again at once.
+        // In the background it would be stopped again at once.
         let has_terminal = || terminal::is_foreground(self.program);
         if signal == Some(SIGTSTP) || matches!(signal, Some(SIGTTIN | SIGTTOU)) && has_terminal() {
             self.signal_program(Signal::CONT);
         }
     }
 
-    /// Takes orders. A signal that was meant for ralph is one as well.
+    /// Reads orders. A signal that was meant for ralph is one as well.
     fn obey(&mut self) {
         let signalled = || self.post.asked_to_stop.load(Ordering::Relaxed).then_some(Order::Stop);
         match self.post.channel.order().or_else(signalled) {
@@ -279,7 +280,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Moves on to the next stage where it is time to. `Some(n)`: given up with n processes left.
+    /// Moves on to the next stage when it is time. `Some(n)`: given up with n processes left.
     fn advance(&mut self, now: Instant) -> Option<u32> {
         match self.stage {
             Stage::Sweep { since } => return self.sweep(now.duration_since(since)),
@@ -311,7 +312,7 @@ impl<'a> Supervisor<'a> {
             for stat in self.left() {
                 if self.told.insert(stat.pid) {
                     send(stat.pid, Signal::TERM);
-                    // A stopped process sees TERM only once it goes on.
+                    // A stopped process handles TERM only once it is continued.
                     send(stat.pid, Signal::CONT);
                 }
             }
@@ -319,15 +320,15 @@ impl<'a> Supervisor<'a> {
         (spent >= self.launch.ladder.terminate + Ladder::AFTER_KILL).then(|| count(&self.left()))
     }
 
-    /// What is to be ended.
+    /// The processes to end.
     fn left(&self) -> Vec<Stat> {
         let mut left = tree::descendants(std::process::id());
         left.retain(|stat| !self.spares(stat));
         left
     }
 
-    /// KILL to all of that, each process as soon as it is found: one that forks and ends all the time would be gone, and
-    /// another in its place, after a look at all of them.
+    /// Sends KILL to them, each as soon as it is found: a process that forks and exits repeatedly would be replaced
+    /// by another one during a complete search.
     fn kill_all(&self) {
         tree::visit(std::process::id(), |stat| {
             if !self.spares(stat) {
@@ -336,7 +337,7 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Git's own keeper of passwords makes itself no session.
+    /// Git's own credential cache has no session of its own.
     fn spares(&self, stat: &Stat) -> bool {
         let is_in_session = Stat::read(std::process::id()).is_some_and(|ours| ours.session == stat.session);
         let keeps_passwords = || {
@@ -346,7 +347,7 @@ impl<'a> Supervisor<'a> {
         self.launch.spares_daemons && (!is_in_session || keeps_passwords())
     }
 
-    /// To the program's process group: a wrapper script and what it runs in the foreground are one program.
+    /// Signals the program's process group: a wrapper script and what it runs in the foreground are one program.
     fn signal_program(&self, signal: Signal) {
         if self.running && kill_process_group(self.program, signal).is_err() {
             // It has moved to another group.
@@ -366,15 +367,15 @@ impl<'a> Supervisor<'a> {
         let timeout = timeout.and_then(|duration| Timespec::try_from(duration).ok());
         let mut descriptors = self.post.channel.descriptors();
         descriptors.push(PollFd::new(&self.post.wake, PollFlags::IN));
-        // An interrupted or failed poll only means that the loop looks around once more.
+        // After an interrupted or failed poll, the loop simply checks everything again.
         let _ = poll(&mut descriptors, timeout.as_ref());
         drop(descriptors);
         let _ = self.post.wake.read(&mut [0; 64]);
     }
 }
 
-/// What wakes us, and whether one of the signals was meant for ralph: such a one that reaches us (`pkill ralph`) ends the
-/// program in order instead of orphaning it.
+/// The socket that signals wake, and whether a signal was meant for ralph: one that reaches us (`pkill ralph`) ends
+/// the program properly instead of orphaning it.
 fn hear_signals() -> std::io::Result<(UnixStream, Arc<AtomicBool>)> {
     let (wake, writer) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;

@@ -1,10 +1,11 @@
 //! Ends what a dead ralph left behind.
 //!
-//! Normally the supervisor does that by itself. This is the net below it, for the case that supervisor and ralph
-//! were both killed, or the supervisor alone: every process of a loop carries the loop's run mark, and only a process
-//! that carries exactly that mark is ever touched. Names and pids are never trusted.
+//! Normally the supervisor does that. This is the fallback if both supervisor and ralph were killed, or the
+//! supervisor alone: every process of a loop carries the loop's run mark, and only processes with exactly that mark
+//! are touched. Names and pids are never trusted.
 //!
-//! The mark is in the environment, which a process can drop (`env -i`), and in a limit, which it inherits all the same.
+//! The mark is in the environment, which a process can drop (`env -i`), and in a resource limit, which it inherits
+//! all the same.
 
 use std::io;
 use std::process::{Child, Command};
@@ -17,34 +18,36 @@ use super::stat::Stat;
 
 /// The environment variable that carries the run mark.
 pub const RUN_MARK: &str = "RALPH_RUN";
-/// The environment variable that carries the pid of the supervisor: with the run mark it names one program of a
-/// run and what that started.
+/// The environment variable that carries the pid of the supervisor: with the run mark it identifies one program of a
+/// run and its descendants.
 pub const SUPERVISOR_MARK: &str = "RALPH_SUPERVISOR";
-/// The environment variable that carries the mark of a pane. Its program is to outlive the run that started it, so that it is
-/// none of the run's: no sweep of a run touches it.
+/// The environment variable that carries the mark of a pane. Its program outlives the run that started it and does
+/// not belong to the run: no sweep of a run touches it.
 pub const PANE_MARK: &str = "RALPH_PANE";
 
-/// The limit that carries the mark as its soft value: how many file locks a process may hold. No kernel since Linux 2.4
-/// has heeded it, so that any value does; children inherit it, and nobody has a reason to change it. Source: `getrlimit(2)`.
+/// The limit whose soft value carries the mark: how many file locks a process may hold. No kernel since Linux 2.4
+/// enforces it, so any value is possible; children inherit it, and programs have no reason to change it. Source:
+/// `getrlimit(2)`.
 const LIMIT_MARK: Resource = Resource::Locks;
-/// How that limit is called in `/proc/PID/limits`.
+/// The name of that limit in `/proc/PID/limits`.
 const LIMIT_NAME: &str = "Max file locks";
-/// How many bits of the limit are the supervisor's pid, the low ones: pids are below 2^22. Source: `proc_sys_kernel(5)`.
+/// The low bits of the limit with the supervisor's pid: pids are below 2^22. Source: `proc_sys_kernel(5)`.
 const PID_BITS: u32 = 22;
 
-/// How long marked processes get between TERM and KILL.
+/// How long marked processes have between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the sweep as a whole may take.
+/// The time limit of a whole sweep.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How often is looked for what is left.
+/// How often remaining processes are searched.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What is looked for: a whole run, one program of it by the pid of its supervisor, or the program of a pane.
+/// A mark to search for: of a whole run, of one program of it by the pid of its supervisor, or of the program of a
+/// pane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark<'a> {
     /// The variable that carries it.
     name: &'static str,
-    /// What it is. The empty one marks nothing.
+    /// Its value. An empty one marks nothing.
     value: &'a str,
     supervisor: Option<u32>,
 }
@@ -55,35 +58,35 @@ pub fn sweep(mark: &str) -> usize {
     Mark::of_run(mark).sweep(GRACE)
 }
 
-/// The same for what the wrapper of a pane has left that was killed, by the pane's mark.
+/// Ends what the killed wrapper of a pane has left, by the pane's mark.
 pub(super) fn sweep_pane(mark: &str) -> usize {
     Mark::of_pane(mark).sweep(GRACE)
 }
 
-/// The same for one program of the run, by the pid of its supervisor, which has ended; `at_once` with KILL. What is in the
-/// session that the supervisor led counts as well, also without a mark: no other session can have its pid for an id.
+/// Ends one program of the run, by the pid of its supervisor, which has ended; `at_once` with KILL. Processes in the
+/// session that the supervisor led count as well, even without a mark: no other session can have its pid as its id.
 pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
     let grace = if at_once { Duration::ZERO } else { GRACE };
     Mark { supervisor: Some(supervisor), ..Mark::of_run(mark) }.sweep(grace);
 }
 
-/// The mark that the calling process carries, as far as that is known: of which run it is can only be checked.
+/// The mark of the calling process, as far as it is known: its run cannot be derived from it, only compared.
 #[derive(Debug)]
 pub struct Carried {
-    /// The environment's.
+    /// From the environment.
     run: Option<String>,
-    /// The limit's.
+    /// From the limit.
     limit: Option<u64>,
 }
 
 impl Carried {
-    /// That of this process; `None` where it has none.
+    /// The mark of this process; `None` if it has none.
     #[must_use]
     pub fn by_us() -> Option<Self> {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // The run mark alone may be anyone's: with the supervisor's it is that of a program of the run.
+        // The run mark alone proves nothing; with the supervisor's, it marks a program of the run.
         let run = variable(RUN_MARK).filter(|_| variable(SUPERVISOR_MARK).is_some());
-        // Limits that people set have no hash in them.
+        // Limits that users set have no hash in them.
         let limit = getrlimit(LIMIT_MARK).current.filter(|value| value >> PID_BITS != 0);
         (run.is_some() || limit.is_some()).then_some(Self { run, limit })
     }
@@ -98,17 +101,17 @@ impl Carried {
 }
 
 impl<'a> Mark<'a> {
-    /// That of a whole run.
+    /// The mark of a whole run.
     pub(super) fn of_run(mark: &'a str) -> Self {
         Self { name: RUN_MARK, value: mark, supervisor: None }
     }
 
-    /// That of a pane.
+    /// The mark of a pane.
     pub(super) fn of_pane(mark: &'a str) -> Self {
         Self { name: PANE_MARK, value: mark, supervisor: None }
     }
 
-    /// Starts one program from here, a supervisor without other threads, and marks what it starts.
+    /// Starts one program and marks it; the caller is a supervisor without other threads.
     pub(super) fn spawn(self, command: &mut Command) -> io::Result<Child> {
         if self.value.is_empty() {
             return command.spawn();
@@ -118,7 +121,7 @@ impl<'a> Mark<'a> {
             command.env(SUPERVISOR_MARK, std::process::id().to_string());
         }
         let limit = getrlimit(LIMIT_MARK);
-        // Where the hard limit is lower the variables have to do.
+        // If the hard limit is lower, the variables have to be enough.
         let _ =
             setrlimit(LIMIT_MARK, Rlimit { current: Some(self.limit_value(std::process::id())), ..limit });
         let child = command.spawn();
@@ -126,7 +129,8 @@ impl<'a> Mark<'a> {
         child
     }
 
-    /// The value of the limit that marks one program: 41 bits of a hash (FNV-1a) of the mark, and the supervisor's pid.
+    /// The value of the limit that marks one program: 41 bits of a hash (FNV-1a) of the mark, and the supervisor's
+    /// pid.
     fn limit_value(self, supervisor: u32) -> u64 {
         let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let bytes = self.name.bytes().chain([b'=']).chain(self.value.bytes());
@@ -144,7 +148,7 @@ impl Mark<'_> {
         let found = self.carriers();
         if !grace.is_zero() {
             signal(&found, Signal::TERM);
-            // A stopped process sees TERM only once it goes on.
+            // A stopped process handles TERM only once it is continued.
             signal(&found, Signal::CONT);
         }
         let count = found.len();
@@ -159,7 +163,7 @@ impl Mark<'_> {
         count
     }
 
-    /// The living processes that carry it, ourselves excluded.
+    /// The living processes that carry it, except ourselves.
     fn carriers(self) -> Vec<u32> {
         let processes = Stat::all().filter(|stat| !stat.is_dead() && stat.pid != std::process::id());
         processes.filter(|stat| self.is_carried_by(stat)).map(|stat| stat.pid).collect()
@@ -189,15 +193,17 @@ impl Mark<'_> {
     }
 }
 
-/// Takes the limit mark of a run around us from the calling process: a supervisor has work to do when that one is swept.
+/// Removes the limit mark of a run around us from the calling process: a supervisor has to survive the sweep of that
+/// run.
 pub(super) fn drop_limit_mark() {
     let limit = getrlimit(LIMIT_MARK);
     let _ = setrlimit(LIMIT_MARK, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Has `start` start what is to outlive every run (a tmux server) without the limit mark of a run around us.
+/// Runs `start`, which starts a process that outlives every run (a tmux server), without the limit mark of a run
+/// around us.
 pub fn without_limit_mark<T>(start: impl FnOnce() -> T) -> T {
-    /// Two at a time would not leave the limit as it was.
+    /// Two calls at the same time would not restore the limit.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let limit = getrlimit(LIMIT_MARK);
@@ -209,7 +215,7 @@ pub fn without_limit_mark<T>(start: impl FnOnce() -> T) -> T {
 
 fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| i32::try_from(*pid).ok()).filter_map(Pid::from_raw) {
-        // The process may have ended in the meantime, which is what we want.
+        // The process may have ended meanwhile, which is fine.
         let _ = kill_process(pid, signal);
     }
 }
@@ -232,7 +238,7 @@ mod tests {
         let mut stranger =
             Command::new("sleep").arg("600").env(RUN_MARK, format!("{mark}0")).spawn().unwrap();
         wait_for(Mark::of_run(&mark));
-        // A child of ours stays a zombie until it is waited for; a zombie is not counted as living.
+        // A child of ours stays a zombie until it is reaped, and a zombie does not count as living.
         assert_eq!(sweep(&mark), 1);
         assert!(ours.wait().unwrap().code().is_none(), "ended by a signal");
         assert!(stranger.try_wait().unwrap().is_none(), "a stranger was ended");

@@ -1,10 +1,10 @@
-//! The processes below one process.
+//! The descendants of a process.
 
 use std::collections::HashSet;
 
 use super::stat::Stat;
 
-/// Every living descendant of `root`, parents before children; `root` itself is not among them.
+/// Every living descendant of `root`, parents before children, without `root` itself.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<Stat> {
     let all: Vec<Stat> = Stat::all().collect();
@@ -20,8 +20,8 @@ pub fn descendants(root: u32) -> Vec<Stat> {
     found
 }
 
-/// Hands the living descendants of `root` to `take`, each as soon as it is found. A parent is usually found before
-/// its children, as pids grow; what is missed because they do not is below `root` at the next look as well.
+/// Passes the living descendants of `root` to `take`, each as soon as it is found. A parent is usually found before
+/// its children, as pids grow; a child that is missed is found by the next visit.
 pub fn visit(root: u32, mut take: impl FnMut(&Stat)) {
     let mut known = HashSet::from([root]);
     for stat in Stat::all() {
@@ -34,9 +34,8 @@ pub fn visit(root: u32, mut take: impl FnMut(&Stat)) {
     }
 }
 
-/// CPU time that the *tools* of an agent have used so far, in seconds: everything below the supervisor except
-/// the agent process itself, which may spin while it waits for its model. Never decreases as long as the
-/// supervisor reaps what ends.
+/// The CPU time of an agent's *tools* so far, in seconds: everything below the supervisor except the agent process
+/// itself, which may spin while it waits for its model. Never decreases as long as the supervisor reaps what ends.
 #[must_use]
 pub fn tools_cpu_seconds(supervisor: u32, agent: u32) -> f64 {
     let own = Stat::read(supervisor).map_or(0, |stat| stat.reaped_ticks);

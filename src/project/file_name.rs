@@ -1,12 +1,12 @@
-//! Names of loops and branches as names of files.
+//! Encodes names of loops and branches as file names.
 
 use std::fmt::Write as _;
 
-/// The longest name, in bytes: a file system takes 255, of which something may follow.
+/// The longest name in bytes: a file system allows 255, and a suffix may follow.
 const LONGEST: usize = 180;
 
-/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file. What is too long for
-/// a file system ends in `~` and a hash instead.
+/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file. A name too
+/// long for a file system ends in `~` and a hash.
 pub(crate) fn encoded(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
@@ -23,7 +23,7 @@ pub(crate) fn encoded(name: &str) -> String {
     encoded
 }
 
-/// The name that was encoded; `None` for what is no such name, or too long a one.
+/// Decodes a name; `None` if it is not an encoded one, or was too long.
 pub(crate) fn decoded(file: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(file.len());
     let mut rest = file.as_bytes();
@@ -42,7 +42,7 @@ pub(crate) fn decoded(file: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|name| encoded(name) == file)
 }
 
-/// The 32-bit FNV-1a hash: the standard library's hashes may differ from one release to the next.
+/// The 32-bit FNV-1a hash: the standard library's hashes may change between releases.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

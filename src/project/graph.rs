@@ -1,4 +1,4 @@
-//! Where the graph of tasks is.
+//! The path of the graph of tasks.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,21 +9,21 @@ use super::repository::{MAX_POINTER, is_git_dir, pointer};
 use super::{Project, ProjectError, default_ralph_dir, require_writable, run_dir};
 use crate::files::{own, theirs};
 
-/// The largest configuration of git's that is looked at.
+/// The largest git configuration that is read.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// The graph of tasks, in whichever folder.
+/// The file name of the graph of tasks.
 pub(crate) const GRAPH: &str = "progress.db";
 
 impl Project {
-    /// The graph of tasks, `progress.db`: in the main checkout, whichever work tree asks; in the git folder of a bare
+    /// The graph of tasks, `progress.db`: in the main checkout for all work trees; in the git folder of a bare
     /// repository.
     #[must_use]
     pub fn graph(&self) -> PathBuf {
         self.graph_dir().join(GRAPH)
     }
 
-    /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.
+    /// Creates the folder of the graph if it is missing, and checks that it is writable.
     pub fn create_graph_dir(&self) -> Result<(), ProjectError> {
         let path = &self.graph_dir();
         if *path == self.run_dir {
@@ -32,7 +32,8 @@ impl Project {
         own::make_folder(path).and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// The folder of the graph, with the files of its features. Looked up only when it is wanted: it takes a few files of git's.
+    /// The folder of the graph, with the files of its features. Computed on demand, because it reads several files of
+    /// git.
     #[must_use]
     pub fn graph_dir(&self) -> PathBuf {
         let shared = if self.is_named { None } else { graph_dir(&self.cwd, &self.root, self.exe.as_deref()) };
@@ -40,9 +41,9 @@ impl Project {
     }
 }
 
-/// Where the graph of a repository is, if that is not in this work tree by itself: one graph serves all trees, and what is in
-/// it outlives them. It is in the main checkout; where nothing tells a linked work tree which that is, as in a bare repository
-/// and with `--separate-git-dir`, it is in the git folder.
+/// The folder of a repository's graph, if that is not this work tree's own: one graph serves all trees, and outlives
+/// them. It is in the main checkout; if a linked work tree cannot find that, as in a bare repository and with
+/// `--separate-git-dir`, it is in the git folder.
 fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
     let outside = |dir: &&Path| dir.iter().all(|name| name != ".git");
     let around = cwd.ancestors().take_while(|dir| *dir != root || !root.join(".git").exists());
@@ -55,12 +56,12 @@ fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
     let main = if is_inside { common.parent().map(Path::to_path_buf) } else { named_work_tree(&common) };
     let Some(main) = main else { return Some(common.join("ralph")) };
     let ralph_dir = default_ralph_dir(&main, exe);
-    // A program that is vendored in this tree has its folder in the main checkout, too.
+    // A vendored program's folder is in the main checkout, too.
     let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
     Some(run_dir(&main, &ralph_dir))
 }
 
-/// The main checkout that a git folder names in its configuration, as that of a submodule does.
+/// The main checkout that the configuration of a git folder names, as a submodule's does.
 fn named_work_tree(git_dir: &Path) -> Option<PathBuf> {
     ["config.worktree", "config"].iter().find_map(|name| {
         let config = theirs::read(&git_dir.join(name), MAX_CONFIG).ok()?;
@@ -81,14 +82,14 @@ fn named_work_tree(git_dir: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The git folder that the linked work tree with this one shares with all others; `None`: it is no linked one.
+/// The shared git folder of a linked work tree's git folder; `None` if it is not a linked one.
 fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     let content = theirs::read(&git_dir.join("commondir"), MAX_POINTER).ok()?;
     let common = PathBuf::from(OsString::from_vec(content.trim_ascii().to_vec()));
     fs::canonicalize(git_dir.join(common)).ok()
 }
 
-/// Whether a folder is a git folder without a work tree around it.
+/// Whether a folder is a git folder without a work tree.
 fn is_bare(dir: &Path) -> bool {
     is_git_dir(dir) && dir.join("objects").is_dir() && dir.join("refs").is_dir()
 }

@@ -1,4 +1,4 @@
-//! Where a loop's records are: in the ralph dir, but for the loops of branches.
+//! The paths of a loop's records: in the ralph dir, except for the loops of branches.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,29 +7,30 @@ use std::path::{Component, Path, PathBuf};
 use super::{DOT_RALPH, Project, file_name, resolve};
 use crate::files::own;
 
-/// The folder of the records of branches, among the runs.
+/// The folder of the branches' records, below the runs.
 const BRANCHES: &str = "branches";
 /// What stood in work trees of branches before their records were kept here.
 const EARLIER: &str = "earlier";
 
-/// Where a branch's loop has its records: with those of the project, so that they outlive its work tree.
+/// The paths of the records of a branch's loop: among those of the project, so that they outlive its work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BranchRecords {
     /// The folder of the project's runs.
     runs: PathBuf,
-    /// What the branch is called in it.
+    /// The encoded name of the branch.
     file_name: OsString,
 }
 
 impl Project {
-    /// The places of the loop of a branch of this project, in `run` where one is under way.
+    /// The paths of the loop of a branch of this project, in `run` if one is in progress.
     #[must_use]
     pub fn of_branch(&self, name: &str, run: Option<&str>) -> Self {
         let tree = self.worktree(name);
         self.of_branch_in(name, run, &tree, &resolve(&tree))
     }
 
-    /// The same with its work tree at `tree`, whose real path is known: thousands of them are looked up for a list.
+    /// [`of_branch`](Self::of_branch) with the known real path of its work tree: lists do this for thousands of
+    /// branches.
     fn of_branch_in(&self, name: &str, run: Option<&str>, tree: &Path, real: &Path) -> Self {
         let branch = BranchRecords { runs: self.runs(), file_name: file_name::encoded(name).into() };
         let run = run.map(str::to_owned);
@@ -37,14 +38,14 @@ impl Project {
         Self { branch: Some(branch), run, ..places }
     }
 
-    /// The same places in a run that is under way: it has a folder of its own for its logs.
+    /// These paths during a run, which has its own folder for logs.
     #[must_use]
     pub fn in_run(&self, run: &str) -> Self {
         Self { run: Some(run.to_owned()), ..self.clone() }
     }
 
-    /// The same places with the work tree in this folder. Its lock is in the tree, whatever is committed there: a `.ralph` that
-    /// is a link is not followed, but [refused](Self::require_no_link).
+    /// These paths with the work tree in this folder. Its lock is in the tree, whatever is committed there: a
+    /// `.ralph` that is a link is not followed, but [refused](Self::require_no_link).
     #[must_use]
     pub fn in_tree(self, tree: &Path) -> Self {
         let run_dir = resolve(tree).join(DOT_RALPH);
@@ -52,7 +53,7 @@ impl Project {
         Self { branch: self.branch, run: self.run, ..places }
     }
 
-    /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.
+    /// These paths with the records in this folder, from an earlier [`Project::records`].
     #[must_use]
     pub fn recorded_in(self, records: &Path) -> Self {
         let runs = records.parent().and_then(Path::parent);
@@ -62,10 +63,10 @@ impl Project {
         Self { branch, ..self }
     }
 
-    /// The places of all branches of this project whose loops have left records, and their names.
+    /// The paths of all branches of this project whose loops have left records, with their names.
     #[must_use]
     pub fn branches(&self) -> Vec<(String, Self)> {
-        // What a link leads to are no records of this project.
+        // Folders behind links are not records of this project.
         let folders =
             if self.runs().is_symlink() { Ok(Vec::new()) } else { own::entries(&self.runs_of_branches()) };
         let trees = resolve(&self.worktrees());
@@ -83,7 +84,7 @@ impl Project {
             .collect()
     }
 
-    /// The folder of the runs and of the loops of branches, `runs`.
+    /// The folder `runs` of all runs and of the loops of branches.
     #[must_use]
     pub fn runs(&self) -> PathBuf {
         match (&self.branch, &self.worker_runs) {
@@ -97,15 +98,15 @@ impl Project {
         self.runs().join(BRANCHES)
     }
 
-    /// The folder of one run: a start of a command, with what its loops and it itself have left. An id that a planted record
-    /// gives leads nowhere else.
+    /// The folder of one run: one start of a command with all its loops. An id from a planted record cannot lead
+    /// elsewhere.
     #[must_use]
     pub fn run(&self, run: &str) -> PathBuf {
         self.runs().join(file_name::encoded(run))
     }
 
-    /// Whether a path lies below the run dir, and neither it nor a folder on the way there is a symbolic link: what a state or a
-    /// run record names may have come with a clone.
+    /// Whether a path is below the run dir without symbolic links: a path in a state or a run record may have come
+    /// with a clone.
     #[must_use]
     pub fn has_record(&self, path: &Path) -> bool {
         let runs = self.runs();
@@ -117,7 +118,7 @@ impl Project {
     /// The folders of all runs of this project, newest first: their names begin with the time.
     ///
     /// # Errors
-    /// When the folder of the runs cannot be read.
+    /// If the folder of the runs cannot be read.
     pub fn all_runs(&self) -> io::Result<Vec<PathBuf>> {
         let is_run = |folder: &PathBuf| {
             let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -129,13 +130,13 @@ impl Project {
         Ok(runs)
     }
 
-    /// Whether these are the places of a branch's loop, whose records are not in its ralph dir.
+    /// Whether these are the paths of a branch's loop, whose records are not in its ralph dir.
     #[must_use]
     pub fn is_of_branch(&self) -> bool {
         self.branch.is_some()
     }
 
-    /// The folder of the loop's records: where it stands, and what it was asked for.
+    /// The folder of the loop's records: its state and requests to it.
     #[must_use]
     pub fn records(&self) -> PathBuf {
         match &self.branch {
@@ -156,8 +157,8 @@ impl Project {
         self.records().join(if self.is_of_worker() { "state.json" } else { "state.toml" })
     }
 
-    /// The places of a worker of the user's, whose agents work in the folder `root` and whose runs are among those of this
-    /// project; `None` without a home directory.
+    /// The paths of a worker of the user, whose agents work in the folder `root` and whose runs are among those of
+    /// this project; `None` without a home directory.
     #[must_use]
     pub fn of_worker(&self, name: &str, root: &Path) -> Option<Self> {
         let folder = resolve(&self.registry()?.join(file_name::encoded(name)));
@@ -165,20 +166,20 @@ impl Project {
         Some(Self { worker_runs: Some(self.runs()), ..places })
     }
 
-    /// The same places as those of a worker, whose runs are in its own folder until [another one](Self::with_runs_in) is known.
+    /// These paths for a worker, with its runs in its own folder until [another one](Self::with_runs_in) is known.
     #[must_use]
     pub fn for_worker(self) -> Self {
         Self { worker_runs: Some(self.run_dir.join("runs")), ..self }
     }
 
-    /// The same places of a worker that works in the folder `root`, with its runs in the folder `runs`.
+    /// These paths for a worker in the folder `root`, with its runs in the folder `runs`.
     #[must_use]
     pub fn with_runs_in(&self, runs: &Path, root: &Path) -> Self {
         let worker_runs = self.worker_runs.as_ref().map(|_| runs.to_owned());
         Self { root: root.to_owned(), cwd: root.to_owned(), worker_runs, ..self.clone() }
     }
 
-    /// Whether these are the places of a worker, whose folder is in the user's list of loops.
+    /// Whether these are the paths of a worker, whose folder is in the user's list of loops.
     #[must_use]
     pub fn is_of_worker(&self) -> bool {
         self.worker_runs.is_some()
@@ -190,7 +191,7 @@ impl Project {
         self.records().join("iterations.log")
     }
 
-    /// The folder of the session logs that are written: that of the run that is under way, of a branch one in it.
+    /// The folder of the session logs being written: that of the current run, for a branch a subfolder of it.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         match (&self.run, &self.branch) {
@@ -200,15 +201,16 @@ impl Project {
         }
     }
 
-    /// Where people look for session logs, `logs`: links to those of the runs, and what another program has left there.
+    /// The folder in which users look for session logs, `logs`: links to those of the runs, and logs of an earlier
+    /// program.
     #[must_use]
     pub fn links_to_logs(&self) -> PathBuf {
         let of_worker = self.worker_runs.as_deref().and_then(Path::parent);
         of_worker.map_or_else(|| self.records().join("logs"), |run_dir| run_dir.join("logs"))
     }
 
-    /// The folders of all session logs of the loop, those of its newest run first. The runs of a worker are among those of other loops: only its own folder
-    /// is searched.
+    /// The folders of all session logs of the loop, newest run first. The runs of a worker are among those of other loops:
+    /// only its own folder is searched.
     #[must_use]
     pub fn all_logs(&self) -> Vec<PathBuf> {
         if self.is_of_worker() {
@@ -221,21 +223,21 @@ impl Project {
         runs.map(|run| run.join(file_name)).filter(|logs| logs.is_dir()).collect()
     }
 
-    /// Where records of other loops go that were run in the work tree of the branch.
+    /// The folder for records of other loops that ran in the branch's work tree.
     #[must_use]
     pub fn records_of_others(&self) -> Option<PathBuf> {
         let branch = self.branch.as_ref()?;
         Some(branch.runs.join(EARLIER).join(&branch.file_name).join("others"))
     }
 
-    /// Where other terminals leave requests for the running loop, `requests/`.
+    /// The folder in which other processes leave requests to the running loop, `requests/`.
     #[must_use]
     pub fn requests(&self) -> PathBuf {
         self.records().join("requests")
     }
 
-    /// The lock of the running loop, `lock`. That of a branch is in its work tree, so that no two build there; where that
-    /// is gone it is the project's.
+    /// The lock of the running loop, `lock`. A branch's is in its work tree, so that no two loops build there; if the
+    /// tree is missing, it is the project's.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
         let project = self.branch.as_ref().filter(|_| !self.root.is_dir());
@@ -244,15 +246,14 @@ impl Project {
     }
 }
 
-/// The real path of `name` below a folder whose own real path this is.
+/// The real path of `name` below a folder, whose real path is given.
 fn resolve_below(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let mut parts = path.ancestors().take_while(|part| *part != folder);
     if parts.any(Path::is_symlink) { resolve(&path) } else { path }
 }
 
-/// Whether a work tree of this name lies where those of branches do. What stands in a repository that was cloned is no
-/// promise of that.
+/// Whether a branch's work tree can have this name. A cloned repository may contain anything.
 fn can_be_branch(name: &str) -> bool {
     !name.contains('\0') && is_plain(Path::new(name))
 }

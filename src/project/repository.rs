@@ -1,4 +1,4 @@
-//! The repository around a folder, without asking git: that would wait for ever where a file of its own is a FIFO.
+//! Finds the repository around a folder, without git, which would block if one of its files is a FIFO.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::ProjectError;
 use crate::files::theirs;
 
-/// A longer `.git` file points to nothing, in bytes.
+/// Longer `.git` files are not pointers, in bytes.
 pub(super) const MAX_POINTER: u64 = 64 * 1024;
-/// What git reads first of a repository and of a linked work tree.
+/// The files that git reads first in a repository and in a linked work tree.
 const READ_BY_GIT: [&str; 8] =
     ["HEAD", "config", "config.worktree", "commondir", "gitdir", "index", "packed-refs", "info/exclude"];
 
@@ -18,19 +18,19 @@ const READ_BY_GIT: [&str; 8] =
 pub(super) struct Repository {
     /// Its top.
     pub(super) root: PathBuf,
-    /// Whether git can work in it.
+    /// Whether git can use it.
     pub(super) usable: Result<(), ProjectError>,
 }
 
 impl Repository {
-    /// Finds it. A `.git` file ends the search even when what it points to is gone, or it cannot be read: working on in an
-    /// outer repository would change the wrong project.
+    /// Finds the repository. A `.git` file ends the search even if its target is missing, or it cannot be read:
+    /// working in an outer repository would change the wrong project.
     pub(super) fn around(start: &Path) -> Option<Self> {
         start.ancestors().find_map(|dir| {
             let found = |usable| Some(Self { root: dir.to_path_buf(), usable });
             let git = dir.join(".git");
             if git.is_dir() {
-                // An empty `.git` folder is no repository.
+                // An empty `.git` folder is not a repository.
                 return if is_git_dir(&git) { found(check(&git)) } else { None };
             }
             match pointer(&git) {
@@ -51,15 +51,15 @@ pub(super) fn is_git_dir(dir: &Path) -> bool {
     dir.join("HEAD").symlink_metadata().is_ok()
 }
 
-/// What a `.git` file of a work tree or submodule points to; `None` for a file that is none.
+/// The target of a `.git` file of a work tree or submodule; `None` for other files.
 pub(super) fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     let content = theirs::read(file, MAX_POINTER)?;
     let target = content.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii);
     Ok(target.map(|target| PathBuf::from(OsString::from_vec(target.to_vec()))))
 }
 
-/// The top of the repository that the work tree at `root` is a linked one of, where both say so: a `.git` file alone could
-/// claim to belong anywhere.
+/// The top of the main repository of the work tree at `root`, if both sides agree: a `.git` file alone could claim to
+/// belong anywhere.
 pub(super) fn main_of(root: &Path) -> Option<PathBuf> {
     let file = root.join(".git");
     let git_dir = root.join(pointer(&file).ok()??).canonicalize().ok()?;
@@ -70,7 +70,7 @@ pub(super) fn main_of(root: &Path) -> Option<PathBuf> {
     is_linked.then(|| trees.ancestors().nth(2).map(Path::to_path_buf))?
 }
 
-/// Fails where git could not read its own files, or would wait for them.
+/// Fails if git could not read its own files, or would block on them.
 fn check(git_dir: &Path) -> Result<(), ProjectError> {
     let check_files = |folder: &Path| {
         READ_BY_GIT.iter().map(|name| folder.join(name)).try_for_each(|path| {

@@ -14,7 +14,7 @@ fn touch(path: &Path) {
     fs::write(path, "").unwrap();
 }
 
-/// The look of a repository, as far as this module cares.
+/// A minimal repository, as far as this module reads it.
 fn repository(root: &Path) {
     touch(&root.join(".git/HEAD"));
 }
@@ -203,7 +203,7 @@ fn ralph_dir_is_created_on_demand_or_refused_clearly() {
 
     fs::write(dir.join("file"), "").unwrap();
     assert!(matches!(at("file").create_ralph_dir(), Err(ProjectError::RalphDirIsFile { .. })));
-    // It is the file that is in the way.
+    // The file is the obstacle.
     let error = at("file/sub").require_room().unwrap_err();
     assert!(matches!(error, ProjectError::RalphDirIsFile { path } if path == dir.join("file")));
     symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
@@ -261,7 +261,7 @@ fn a_run_dir_does_not_hide_the_ralph_dir_around_it() {
     assert_eq!(fs::read_dir(project.run_dir()).unwrap().count(), 1);
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 4, "nothing half-made is left");
 
-    // A `.ralph` that somebody uses as a ralph dir is one.
+    // A `.ralph` with a user's files is a ralph dir.
     touch(&dir.join(".ralph/prompts/build.md"));
     assert_eq!(locate(&dir).ralph_home(), Path::new(".ralph"));
 

@@ -15,66 +15,66 @@ const REVIEW: &str = include_str!("../../prompts/review.md");
 const INTERVIEW: &str = include_str!("../../prompts/interview.md");
 const WRITE_NOW: &str = include_str!("../../prompts/write_now.md");
 
-/// How much of a prompt a document may take, in characters.
+/// The most characters of a document in a prompt.
 const DOCUMENT: usize = 20_000 * CHARS_PER_TOKEN;
-/// A longer brief would be cut, in characters.
+/// The most characters of a brief.
 pub const LONGEST_BRIEF: usize = DOCUMENT;
-/// What is said once in a talk, likewise.
+/// The most characters of one turn of a talk.
 const TURN: usize = 8000;
-/// What was wrong with the last attempt, likewise.
+/// The most characters of the findings about the last attempt.
 const FINDINGS: usize = 16_000;
 
-/// What is to be written.
+/// A piece to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// What is wanted of a feature.
+    /// The requirements of a feature.
     Spec,
-    /// How it is built.
+    /// How to build it.
     Plan,
     /// The tasks of a feature.
     Tasks,
-    /// A task that belongs to no feature, or a few.
+    /// One or a few tasks without a feature.
     Task,
 }
 
-/// Somebody's turn in a talk.
+/// A turn of a talk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// The agent has asked this.
+    /// A question of the agent.
     Agent(String),
-    /// The user has answered this.
+    /// An answer of the user.
     User(String),
 }
 
-/// What an agent has to know that writes.
+/// The facts for a writing agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts<'a> {
-    /// What it writes.
+    /// The piece to write.
     pub piece: Piece,
-    /// The name of the feature; empty where there is none.
+    /// The name of the feature; empty without one.
     pub feature: &'a str,
-    /// The file it writes, as it can name it; empty where it writes none.
+    /// The file to write, as the agent can name it; empty for tasks.
     pub document: &'a str,
-    /// How our own executable is called by the agent.
+    /// The agent's command line for our own executable.
     pub ralph: &'a str,
-    /// What the user wants, in their words.
+    /// The user's request.
     pub brief: Option<&'a str>,
-    /// The spec, where it is not what is written.
+    /// The spec, unless it is the piece.
     pub spec: Option<&'a str>,
-    /// The plan, likewise.
+    /// The plan, unless it is the piece.
     pub plan: Option<&'a str>,
-    /// What was said so far.
+    /// The talk so far.
     pub talk: &'a [Turn],
-    /// The user can be asked.
+    /// Whether the agent may ask the user.
     pub may_ask: bool,
-    /// Why the last attempt did not count.
+    /// Why the last attempt was rejected.
     pub findings: Option<&'a str>,
     /// Notes of the user.
     pub notes: &'a [String],
 }
 
 impl Piece {
-    /// The word for it.
+    /// The piece as one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Piece {
     }
 }
 
-/// The prompt of an agent that writes.
+/// The prompt of a writing agent.
 #[must_use]
 pub fn authoring_prompt(facts: &Facts<'_>) -> String {
     let template = match facts.piece {

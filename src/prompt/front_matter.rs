@@ -1,4 +1,4 @@
-//! A RALPH.md taken apart: its front matter, checked, and the prompt below it.
+//! Parses a RALPH.md: its front matter, checked, and the prompt below it.
 
 mod yaml;
 
@@ -12,7 +12,7 @@ use serde_saphyr::{Error as YamlError, Spanned};
 use super::placeholders::{self, Namespace};
 use crate::text::duration;
 
-/// How long a command may take when its `timeout` does not say so.
+/// The default time limit of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A RALPH.md, read and checked.
@@ -20,9 +20,9 @@ const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Document {
     /// The words of the agent's command line; at least one.
     pub agent: Vec<String>,
-    /// What is run before each iteration, in this order.
+    /// The commands to run before each iteration, in order.
     pub commands: Vec<NamedCommand>,
-    /// The names of the arguments that the user can give, in the order of their positions.
+    /// The names of the user's arguments, in the order of their positions.
     pub args: Vec<String>,
     /// Everything below the front matter.
     pub body: String,
@@ -31,11 +31,11 @@ pub struct Document {
 /// A command whose output the prompt can show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCommand {
-    /// What placeholders call it.
+    /// Its name in placeholders.
     pub name: String,
-    /// Its words, placeholders for arguments not yet resolved.
+    /// Its words, with placeholders for arguments.
     pub run: Vec<String>,
-    /// How long it may take.
+    /// Its time limit.
     pub timeout: Duration,
 }
 
@@ -43,11 +43,11 @@ pub struct NamedCommand {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}{}: {what}", in_words(*column))]
 pub struct Problem {
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: u64,
-    /// In characters, from 1; 0 for the line as a whole.
+    /// The column in characters, from 1; 0 for the whole line.
     pub column: u64,
-    /// What is wrong and what to do.
+    /// The problem, and what to do.
     pub what: String,
 }
 
@@ -70,7 +70,7 @@ struct Raw {
     commands: Option<Vec<RawCommand>>,
     #[serde(default)]
     args: Option<Vec<Spanned<String>>>,
-    /// Files of an older program have it; it says nothing here.
+    /// Files of an earlier program have it; it is ignored.
     #[serde(default, rename = "credit")]
     _credit: Option<IgnoredAny>,
 }
@@ -84,7 +84,7 @@ struct RawCommand {
 }
 
 impl Document {
-    /// Reads `text`; an argument must not be named like one of `reserved`, the flags of ralph.
+    /// Parses `text`; an argument must not have a name in `reserved`, the flags of ralph.
     pub fn parse(text: &str, reserved: &[String]) -> Result<Self, Problem> {
         let (yaml, body) = split(text)?;
         let raw: Raw = serde_saphyr::from_str(yaml).map_err(|error| yaml_problem(yaml, &error))?;
@@ -101,7 +101,7 @@ impl Document {
         Ok(Self { agent, commands, args, body: body.to_owned() })
     }
 
-    /// The names of the arguments that the body or a command shows.
+    /// The names of the arguments that the body or a command uses.
     pub fn used_args(&self) -> impl Iterator<Item = &str> {
         let words = self.commands.iter().flat_map(|command| &command.run);
         let used = words.flat_map(|word| placeholders::used(word)).chain(placeholders::used(&self.body));
@@ -109,7 +109,7 @@ impl Document {
     }
 }
 
-/// The YAML, its opening line included so that lines count as in the file, and the body.
+/// The YAML, including its opening line so that line numbers match the file, and the body.
 pub(crate) fn split(text: &str) -> Result<(&str, &str), Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_mark = |line: &str| line.trim_end() == "---";
@@ -133,7 +133,7 @@ pub(crate) fn split(text: &str) -> Result<(&str, &str), Problem> {
     Err(problem("the front matter has no end: close it with a line '---'"))
 }
 
-/// What is wrong with `yaml`, as [`split`] has given it.
+/// The problem in `yaml`, as returned by [`split`].
 pub(crate) fn yaml_problem(yaml: &str, error: &YamlError) -> Problem {
     yaml::explain(yaml, error)
 }

@@ -9,14 +9,14 @@ static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\{\{[ \t]*(commands|args|ralph)\.([A-Za-z0-9_-]+)[ \t]*\}\}").expect("constant pattern")
 });
 
-/// Where a placeholder's value comes from.
+/// The source of a placeholder's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespace {
-    /// What a command printed.
+    /// The output of a command.
     Commands,
-    /// What the user gave on the command line.
+    /// An argument of the user.
     Args,
-    /// What the loop knows.
+    /// The state of the loop.
     Ralph,
 }
 
@@ -32,13 +32,13 @@ impl Namespace {
 
 /// `template` with every placeholder replaced by its value from `lookup`; one without a value becomes empty.
 ///
-/// One pass: what a value contains is never expanded again. Everything else between braces is text and stays.
+/// One pass: values are never expanded again. Other text in braces stays.
 pub fn resolve<'v>(template: &str, lookup: &dyn Fn(Namespace, &str) -> Option<&'v str>) -> String {
     let value = |found: &Captures| lookup(Namespace::of(&found[1]), &found[2]).unwrap_or_default();
     PLACEHOLDER.replace_all(template, value).into_owned()
 }
 
-/// The placeholders in `template`, in their order.
+/// The placeholders in `template`, in order.
 pub fn used(template: &str) -> impl Iterator<Item = (Namespace, &str)> {
     PLACEHOLDER.captures_iter(template).map(|found| {
         let (_, [namespace, name]) = found.extract();
@@ -46,7 +46,7 @@ pub fn used(template: &str) -> impl Iterator<Item = (Namespace, &str)> {
     })
 }
 
-/// The name of the argument that a word is nothing but the placeholder of.
+/// The name of the argument, if a word is only its placeholder.
 #[must_use]
 pub fn only_arg(word: &str) -> Option<&str> {
     let found = PLACEHOLDER.captures(word).filter(|found| found.get_match().as_str() == word)?;
@@ -54,15 +54,15 @@ pub fn only_arg(word: &str) -> Option<&str> {
     (Namespace::of(namespace) == Namespace::Args).then_some(name)
 }
 
-/// `line` split into words as a shell would, without expanding anything; a placeholder is one piece of a word,
-/// whatever blanks stand inside its braces. `None` when a quote is not closed.
+/// `line` split into words like a shell, without expansion; a placeholder is one piece of a word, including blanks in
+/// its braces. `None` if a quote is not closed.
 #[must_use]
 pub fn split_words(line: &str) -> Option<Vec<String>> {
     shlex::split(&PLACEHOLDER.replace_all(line, "{{$1.$2}}"))
 }
 
-/// `markdown` without its HTML comments, except inside code fences. A comment that has a line for itself takes the
-/// line with it; one that is not closed is text.
+/// `markdown` without its HTML comments, except in code fences. A comment on a line of its own is removed with the
+/// line; an unclosed one is text.
 #[must_use]
 pub fn without_comments(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
@@ -76,7 +76,7 @@ pub fn without_comments(markdown: &str) -> String {
         } else if line_start && let Some(opened) = opened_fence(line) {
             fence = Some(opened);
         } else if let Some(at) = line.find("<!--")
-            // From here, so that `<!-->` is a whole one.
+            // From the third byte, so that `<!-->` is complete.
             && let Some(end) = rest[at + 2..].find("-->")
         {
             kept.push_str(&line[..at]);

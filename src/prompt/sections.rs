@@ -1,22 +1,22 @@
-//! What the loop adds to a prompt: why the last iteration's validation failed, and notes of the user.
+//! Sections that the loop adds to a prompt: the failed validation of the last iteration, and the user's notes.
 
 use std::fmt::Write as _;
 
 use crate::text::head_and_tail::head_and_tail;
 
-/// How many bytes of a validation's output reach the prompt.
+/// How many bytes of a validation's output are in the prompt.
 const ROOM: usize = 64 * 1024;
 
-/// Why the last iteration's work is not proven.
+/// Why the work of the last iteration is not proven.
 #[derive(Debug, Clone, Copy)]
 pub enum Unproven<'a> {
     /// The validation command failed, and printed this.
     Failed(&'a str),
-    /// Its claim that all is done was refuted, by these words of ours.
+    /// The agent claimed that all is done; this text of ours says why that is wrong.
     Refuted(&'a str),
 }
 
-/// `prompt` with a section about what is not proven, if there was such, and a section with the user's notes, if there are any.
+/// `prompt` with a section about unproven work and a section with the user's notes, if there are any.
 #[must_use]
 pub fn with_sections(prompt: String, unproven: Option<Unproven<'_>>, notes: &[String]) -> String {
     let mut prompt = prompt;

@@ -1,4 +1,4 @@
-//! Variables in prompts: `${NAME}` and `$NAME`, for names the caller knows and for nothing else.
+//! Variables in prompts: `${NAME}` and `$NAME`, only for known names.
 
 use regex::{Captures, Regex};
 use std::borrow::Cow;
@@ -11,10 +11,9 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// `template` with every `${NAME}` and `$NAME` replaced by its value from `lookup`.
 ///
-/// Works as `envsubst` with an explicit list of names does. A bare name is as long as it can be: `$SPECS_DIRX` asks
-/// for `SPECS_DIRX`. One pass: what a value contains is never expanded again. A name without a value, `$1`, `$$`,
-/// `$(…)`, `${NAME:-x}` and an unclosed `${` stay byte for byte as they are, so that code samples survive and nothing
-/// of the environment leaks into a prompt.
+/// Works like `envsubst` with an explicit list of names. A bare name is as long as possible: `$SPECS_DIRX` means
+/// `SPECS_DIRX`. One pass: values are never expanded again. A name without a value, `$1`, `$$`, `$(…)`, `${NAME:-x}`
+/// and an unclosed `${` stay unchanged, so that code samples survive and no environment variable leaks into a prompt.
 pub fn substitute<'v>(template: &str, lookup: &dyn Fn(&str) -> Option<Cow<'v, str>>) -> String {
     let value = |reference: &Captures| {
         let name = reference.get(1).or_else(|| reference.get(2)).map_or("", |name| name.as_str());
@@ -78,7 +77,7 @@ mod tests {
         assert_eq!(substitute("${TRICKY}A", &known), "$A ${A} $0 $$ ${TRICKY}A");
     }
 
-    /// The same rules, read character by character.
+    /// A reference implementation of the rules, character by character.
     fn reference(mut rest: &str) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The prompt of an agent that is to do one task of the graph, and of the one that verifies it. Pure.
+//! The prompt of an agent that does a task of the graph, and of one that verifies it. Pure.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,52 +9,52 @@ use crate::text::line::shell_words;
 
 /// The built-in instructions, used where the project root has no `PROMPT_task.md`.
 pub const CORE: &str = include_str!("../../prompts/task.md");
-/// How an agent says what became of its task.
+/// The instructions for reporting the outcome of a task.
 const END: &str = include_str!("../../prompts/task_end.md");
-/// What a verifying agent is to do.
+/// The instructions of a verifying agent.
 const VERIFY: &str = include_str!("../../prompts/task_verify.md");
 
-/// How much of a prompt a document of the feature may take, in characters.
+/// The most characters of a feature's document in a prompt.
 const DOCUMENT: usize = 20_000 * CHARS_PER_TOKEN;
-/// A description, likewise.
+/// The most characters of a description.
 const DESCRIPTION: usize = 10_000 * CHARS_PER_TOKEN;
-/// What is said of another task, likewise.
+/// The most characters about another task.
 const SUMMARY: usize = 1000;
-/// How many of the tasks before it are named.
+/// The most prerequisites that are named.
 const MOST_PREREQUISITES: usize = 20;
 const REASON: usize = 8000;
 const LINE: usize = 300;
 
-/// A task in words.
+/// The texts of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
     /// Its id.
     pub id: String,
-    /// One line.
+    /// Its title.
     pub title: String,
-    /// What is to be done; of a task that is done the last line of its log, or its description.
+    /// Its description; of a done task the last line of its log, if there is one.
     pub text: String,
 }
 
-/// Why a task is given out once more.
+/// Why a task is tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     /// The number of this attempt, from 2.
     pub attempt: u32,
-    /// How many there can be.
+    /// The limit of attempts.
     pub of: u32,
     /// Why the last one did not count.
     pub reason: String,
 }
 
-/// What an agent has to know of its task.
+/// The facts about a task for its prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The task.
     pub task: Words,
-    /// What it is a part of.
+    /// The task that it is a part of.
     pub parent: Option<Words>,
-    /// What was done before it and because of it.
+    /// The done tasks that it builds on.
     pub prerequisites: Vec<Words>,
     /// The name of the feature.
     pub feature: Option<String>,
@@ -62,23 +62,23 @@ pub struct Facts {
     pub spec: Option<String>,
     /// The feature's plan.
     pub plan: Option<String>,
-    /// Why it is given out once more.
+    /// The retry, if it is one.
     pub retry: Option<Retry>,
-    /// What the last agents have left undone, in ralph's words.
+    /// Ralph's remarks about what the last agents left undone.
     pub remarks: Vec<String>,
-    /// What people and agents have written into the task's log.
+    /// Entries of users and agents in the task's log.
     pub logs: Vec<String>,
-    /// What the user has said about this task.
+    /// The user's feedback about this task.
     pub feedback: Vec<String>,
     /// The journal as a section; may be empty.
     pub journal: String,
     /// The knowledge as a section; may be empty.
     pub knowledge: String,
-    /// How our own executable is called by the agent.
+    /// The agent's command line for our own executable.
     pub ralph: String,
-    /// Where knowledge for every agent belongs.
+    /// The file for knowledge that every agent should have.
     pub memory_file: String,
-    /// The models that the agent may ask for, the smallest first; none where there is no choice.
+    /// The models that the agent may ask for, the smallest first; empty without a choice.
     pub models: Vec<String>,
 }
 
@@ -102,8 +102,7 @@ pub fn task_prompt(core: &str, facts: &Facts) -> String {
     prompt
 }
 
-/// The prompt of an agent that looks whether a task is done. `validation` is what the project's own command printed, where it has
-/// been run.
+/// The prompt of a verifying agent. `validation` is the output of the project's own command, if it has run.
 #[must_use]
 pub fn verification_prompt(facts: &Facts, validation: Option<&str>) -> String {
     let mut prompt = filled(VERIFY, facts).trim_end().to_owned();
@@ -143,7 +142,7 @@ fn filled(text: &str, facts: &Facts) -> String {
     })
 }
 
-/// The task, what it is a part of and what was done before it.
+/// The task, its parent and the tasks done before it.
 fn assignment(facts: &Facts) -> String {
     let Words { id, title, text } = &facts.task;
     let mut section = format!("## Your task: {id}\n\n**{}**\n", quoted_line(title, LINE));

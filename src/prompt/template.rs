@@ -1,4 +1,4 @@
-//! Templates of ours: text with names in double braces.
+//! Built-in templates: text with names in double braces.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\{\{[ \t]*([a-z_]+(?:\.[a-z]+)?)[ \t]*\}\}").expect("constant pattern")
 });
 
-/// A template with what it names filled in, in one pass: values are never looked at again. What has no `value` stays as it is.
+/// A template with its names replaced, in one pass: values are never expanded again. Names without a `value` stay.
 pub(super) fn filled<'v>(template: &str, value: &dyn Fn(&str) -> Option<Cow<'v, str>>) -> String {
     let fill = |found: &Captures<'_>| value(&found[1]).map_or_else(|| found[0].to_owned(), Cow::into_owned);
     PLACEHOLDER.replace_all(template, fill).into_owned()

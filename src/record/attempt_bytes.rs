@@ -1,4 +1,4 @@
-//! Which bytes of a session log belong to one attempt.
+//! Finds the bytes of a session log that belong to one attempt.
 
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -13,30 +13,30 @@ use super::run_folder;
 use crate::engine::fact::Fact;
 use crate::tell::blocks;
 
-/// What is known of an attempt's place in a session log.
+/// The position of an attempt in a session log.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
-    /// From the block before it up to the block before the next one, in bytes.
+pub enum AttemptBytes {
+    /// From the block before the attempt up to the block before the next one, in bytes.
     At(Range<u64>),
-    /// The run has made only so many attempts.
+    /// The attempt does not exist: the run has made only this many.
     Beyond(u64),
-    /// It was made, but its block is not in this log.
+    /// The attempt exists, but its block is not in this log.
     Elsewhere,
 }
 
-/// Finds the attempt of this number, from 1, in the session log of the run whose logs are in `folder`; the log is read from
-/// its beginning. The events tell how its block reads, so that a block which an agent prints is taken for none of ours: it
-/// could only copy one that stands before it.
+/// Finds attempt `number` (from 1) in the session log of the run whose logs are in `folder`. The log is read from its
+/// beginning. The events log says how each block reads, so that a block that an agent prints is not taken for one of
+/// ours: an agent can only copy an earlier one.
 ///
 /// # Errors
-/// When a log cannot be read.
-pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<Place> {
+/// If a log cannot be read.
+pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<AttemptBytes> {
     let blocks = blocks_of(folder)?;
     let Some(at) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
-        return Ok(Place::Beyond(blocks.len() as u64));
+        return Ok(AttemptBytes::Beyond(blocks.len() as u64));
     };
-    let Some(own) = blocks.get(at) else { return Ok(Place::Beyond(blocks.len() as u64)) };
-    // An attempt and its retry may have begun within one second.
+    let Some(own) = blocks.get(at) else { return Ok(AttemptBytes::Beyond(blocks.len() as u64)) };
+    // An attempt and its retry may have begun within the same second.
     let mut same_before = blocks[..at].iter().filter(|block| *block == own).count();
     let ends = blocks.get(at + 1).filter(|next| *next != own);
     let patterns: Vec<&String> = [own].into_iter().chain(ends).collect();
@@ -52,14 +52,14 @@ pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<Place> {
             None if found.pattern().as_usize() > 0 => {}
             None if same_before > 0 => same_before -= 1,
             None => begin = Some(found.start() as u64),
-            Some(begin) if has_next && is_last => return Ok(Place::At(begin..found.start() as u64)),
+            Some(begin) if has_next && is_last => return Ok(AttemptBytes::At(begin..found.start() as u64)),
             Some(_) => {}
         }
     }
-    Ok(begin.map_or(Place::Elsewhere, |begin| Place::At(begin..length)))
+    Ok(begin.map_or(AttemptBytes::Elsewhere, |begin| AttemptBytes::At(begin..length)))
 }
 
-/// The blocks before the attempts of a run, in their order.
+/// The blocks before the attempts of a run, in order.
 fn blocks_of(folder: &Path) -> io::Result<Vec<String>> {
     let mut blocks = Vec::new();
     for log in run_folder::event_logs(folder) {

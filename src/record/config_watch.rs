@@ -1,4 +1,4 @@
-//! What decides how a loop works: how it was when the loop began, and whether a file of it was changed inside an attempt.
+//! Watches the files of settings: their content when the loop began, and whether an attempt has changed one.
 
 use std::path::PathBuf;
 
@@ -8,45 +8,45 @@ use crate::files::theirs;
 use crate::prompt::front_matter;
 use crate::text::digest::sha256;
 
-/// A file of settings, as far as the state file knows it.
+/// A watched file of settings, as the state file keeps it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedConfig {
-    /// Where it is; absolute.
+    /// Its absolute path.
     pub path: PathBuf,
-    /// Only its front matter counts: what stands below is a prompt, which may change.
+    /// Only the front matter counts; the text below it is a prompt, which may change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub front_matter: bool,
     began: String,
-    /// Its SHA-256 at the latest begin or end of an attempt, where that is another one.
+    /// Its SHA-256 at the latest begin or end of an attempt, if it differs from the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest: Option<String>,
-    /// It was changed inside an attempt.
+    /// Whether it was changed during an attempt.
     changed_inside: bool,
 }
 
-/// How a file of settings differs from what a loop began with.
+/// How a file of settings differs from what the loop began with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     /// It was changed between attempts, or after the last one.
     Outside,
-    /// It was changed while an agent was at work.
+    /// It was changed while an agent was running.
     Inside,
 }
 
 impl WatchedConfig {
-    /// This file as it is now.
+    /// Watches this file from its current content.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }.begun()
     }
 
-    /// The front matter of this file as it is now.
+    /// Watches the front matter of this file from its current content.
     #[must_use]
     pub fn of_front_matter(path: PathBuf) -> Self {
         Self { path, front_matter: true, ..Self::default() }.begun()
     }
 
-    /// The SHA-256 of its content when the loop began; empty where it was not there.
+    /// The SHA-256 of its content when the loop began; empty if it did not exist.
     pub(super) fn began(&self) -> &String {
         &self.began
     }
@@ -68,7 +68,7 @@ impl WatchedConfig {
         self.changed_inside |= self.latest != before;
     }
 
-    /// How the file differs from when the loop began; `in_attempt` when the latest attempt has not come to its end.
+    /// How the file differs from when the loop began; `in_attempt` if the latest attempt has not ended.
     #[must_use]
     pub fn difference(&self, in_attempt: bool) -> Option<Difference> {
         let now = self.digest();
@@ -78,13 +78,13 @@ impl WatchedConfig {
         (now != self.began).then_some(difference)
     }
 
-    /// The same where nobody knows what attempts have changed.
+    /// How the file differs, if it is unknown what attempts have changed.
     #[must_use]
     pub fn difference_in_doubt(&self) -> Option<Difference> {
         (self.digest() != self.began).then_some(Difference::Inside)
     }
 
-    /// Empty for what is no file that can be read: a stream is read once, by those whom it is for.
+    /// Empty for anything but a readable regular file: a stream can be read only once, by its consumer.
     fn digest(&self) -> String {
         let is_file = self.path.metadata().is_ok_and(|found| found.is_file());
         let content = is_file.then(|| theirs::read(&self.path, theirs::MAX_TEXT).ok()).flatten();
@@ -115,21 +115,21 @@ mod tests {
             config.attempt_begins();
             config.attempt_ends();
             assert_eq!(config.difference(true), None);
-            // Others, in between.
+            // Another process, between attempts.
             write("b");
             assert_eq!(config.difference(false), Some(Difference::Outside));
             assert_eq!(config.difference(true), Some(Difference::Inside), "the attempt was cut off");
             config.attempt_begins();
             config.attempt_ends();
             assert_eq!(config.difference(false), Some(Difference::Outside));
-            // The agent, and another process after it.
+            // The agent changes the file, then another process does.
             config.attempt_begins();
             write("c");
             config.attempt_ends();
             assert_eq!(config.difference(false), Some(Difference::Inside));
             write("d");
             assert_eq!(config.difference(false), Some(Difference::Inside));
-            // All is as it was.
+            // The original content is back.
             if is_there {
                 write("a");
             } else {

@@ -1,4 +1,4 @@
-//! The end of a loop that has no process which would book it.
+//! Books the end of a loop whose process has died.
 
 use chrono::Local;
 
@@ -18,11 +18,11 @@ use crate::files::FileError;
 use crate::project::Project;
 use crate::text::duration;
 
-/// Books that the loop of this `state` has ended so, in its state file, its iterations log and its run, and before that the step
-/// that only its events log has. Its lock is to be held.
+/// Books this outcome of the loop of `state` in its state file, its iterations log and its run; before that, a step
+/// that only its events log has. The caller holds the lock.
 ///
 /// # Errors
-/// When one of them cannot be written.
+/// If one of them cannot be written.
 pub fn book(
     project: &Project,
     state: &State,
@@ -32,7 +32,7 @@ pub fn book(
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let at = Local::now();
-    // Since then it was not at work.
+    // The loop has not worked since then.
     let duration = duration::of_seconds(state.tally.elapsed_seconds);
     let mut tally = state.tally.clone();
     tally.in_attempt = false;
@@ -40,7 +40,7 @@ pub fn book(
     let unwritten = Unwritten::Outcome(outcome);
     let stamped = Stamped { unwritten, ..Stamped::new(at, &identity, &tally, &fact) };
     let mut iterations = IterationsLog::open(&project.iterations_log())?;
-    // First: what a crash leaves undone from here on is done by the next one that books.
+    // This comes first: after a crash here, the next call repeats the rest.
     if let Some(step) = read_on.and_then(|read_on| read_on.step.as_deref()) {
         iterations.add_missing(step)?;
     }
@@ -54,7 +54,7 @@ pub fn book(
     if !project.is_of_branch() {
         return run_folder::write_end(project, &state.run, &line_of(&stamped));
     }
-    // The run is that of all branches.
+    // The run belongs to all branches.
     match log_of_state::logs(project, state).filter(|logs| logs.is_dir()) {
         Some(logs) => run_folder::write_end_beside(&logs, &line_of(&stamped)),
         None => Ok(()),

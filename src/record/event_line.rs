@@ -1,8 +1,7 @@
-//! One line of `--json` and of the events log: a fact, when it became one, and of which loop. Written and read by the same types.
+//! One line of `--json` and of the events log: a fact, its time and its loop. The same types read and write it.
 //!
-//! The order of the keys is the order of the fields here: what every line has, by name, then `event`, then what
-//! belongs to this event, by name. Nothing is sorted while a line is written, so a new field goes to its place in the
-//! alphabet.
+//! The order of the keys is the order of the fields here: the common fields by name, then `event`, then the event's
+//! own fields by name. Writing sorts nothing, so a new field goes to its alphabetical place.
 
 use std::borrow::Cow;
 
@@ -15,12 +14,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 
-/// The version of the format, in every line as `v`. It grows when a field changes its meaning or goes away; new
-/// fields, events and words may come without.
+/// The version of the format, in every line as `v`. It grows when a field changes its meaning or is removed; new
+/// fields, events and words do not change it.
 pub const VERSION: u32 = 1;
 
 /// One line of `--json` and of logs/session-*.events.jsonl. Later releases may add fields, events and words without a
-/// new version; a reader passes over what it does not know.
+/// new version; a reader ignores what it does not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[cfg_attr(test, schemars(title = "Events of a ralph loop, version 1", extend("$id" = "ralph-events-1")))]
@@ -54,7 +53,7 @@ impl<'a> EventLine<'a> {
     /// Reads a line, with or without its newline.
     ///
     /// # Errors
-    /// When it is no JSON, lacks something that every version writes, or is of another version of the format.
+    /// If it is not JSON, lacks a field that every version writes, or has another version of the format.
     pub fn read(line: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(line)
     }
@@ -64,7 +63,7 @@ impl<F: Serialize> EventLine<'_, F> {
     /// Writes the line, with its newline.
     ///
     /// # Errors
-    /// When the fact is [`Fact::Unknown`].
+    /// If the fact is [`Fact::Unknown`].
     pub fn write(&self) -> serde_json::Result<String> {
         let mut line = serde_json::to_string(self)?;
         line.push('\n');
@@ -78,7 +77,7 @@ pub fn line_of(stamped: &Stamped<'_>) -> String {
     to_line(stamped.at, stamped.identity, stamped.fact)
 }
 
-/// A fact about a loop as a line; nothing for one that was read and not understood, which no loop has.
+/// A fact about a loop as a line; empty for a fact that was read and not understood, which no loop makes.
 #[must_use]
 pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: &Fact<'_>) -> String {
     let LoopIdentity { run, name, mode, agent } = identity;

@@ -1,4 +1,4 @@
-//! The lines of an events log, read as fast as a disk gives them: most are what agents said, and are only looked at.
+//! Reads the lines of an events log at the speed of the disk: most lines are agents' output and are not parsed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
@@ -9,22 +9,22 @@ use serde::Deserialize;
 use super::event_line::VERSION;
 use crate::files::own;
 
-/// So much is read at once, in bytes.
+/// The size of one read in bytes.
 const CHUNK: usize = 256 << 10;
-/// A longer line is none of ours, in bytes.
+/// Longer lines are not ours, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// The event's name stands in the beginning of a line, behind what every line has.
+/// The event's name is within this many bytes of a line's beginning.
 const HEAD: usize = 4 << 10;
-/// What stands before the name. No text can hold it: its quotes would be written as `\"`.
+/// The key before the name. No text can contain it, because its quotes would be written as `\"`.
 const BEFORE_NAME: &[u8] = b"\"event\":\"";
-/// What stands before that in the lines that this ralph writes: the version.
+/// The version, which precedes that key in lines of this ralph.
 const KNOWN_VERSION: &[u8] = b"\"v\":1,";
 
-/// Gives each line of an events log to `take`, with the name of its event; an empty name where that is not to be seen, or the line
-/// is of another version of the format.
+/// Passes each line of an events log to `take`, with the name of its event; the name is empty if it is not found, or
+/// if the line has another version of the format.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// If the log cannot be read.
 pub fn each_line(path: &Path, mut take: impl FnMut(&str, &[u8])) -> io::Result<()> {
     let mut lines = Lines::of(vec![path.to_owned()]);
     while let Some(line) = lines.read_next()? {
@@ -33,7 +33,7 @@ pub fn each_line(path: &Path, mut take: impl FnMut(&str, &[u8])) -> io::Result<(
     Ok(())
 }
 
-/// The lines of events logs, one log after the other.
+/// Reads the lines of several events logs, one log after the other.
 #[derive(Debug)]
 pub struct Lines {
     logs: std::vec::IntoIter<PathBuf>,
@@ -42,16 +42,16 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Those of these logs.
+    /// The lines of these logs.
     #[must_use]
     pub fn of(logs: Vec<PathBuf>) -> Self {
         Self { logs: logs.into_iter(), open: None, line: Vec::new() }
     }
 
-    /// Reads the next line, with its end where that was written; `None` after the last one.
+    /// Reads the next line, including its newline if it has one; `None` after the last line.
     ///
     /// # Errors
-    /// When a log cannot be read.
+    /// If a log cannot be read.
     pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             if let Some(lines) = &mut self.open {
@@ -66,33 +66,33 @@ impl Lines {
     }
 }
 
-/// An events log to which lines are added while it is read.
+/// Reads an events log that is still being written.
 #[derive(Debug)]
 pub struct Follower {
     file: File,
-    /// The beginning of a line whose end is not written yet.
+    /// The beginning of an unfinished line.
     held: Vec<u8>,
 }
 
 impl Follower {
-    /// Follows the log from its beginning on.
+    /// Follows the log from its beginning.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: own::open_to_read(path)?, held: Vec::new() })
     }
 
-    /// Follows it from the first line that begins at most `room` bytes before its end.
+    /// Follows the log from the first line that begins at most `room` bytes before its end.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn near_end(path: &Path, room: u64) -> io::Result<Self> {
         let mut follower = Self::open(path)?;
         let length = follower.file.metadata()?.len();
         if length > room {
             follower.file.seek(SeekFrom::Start(length - room - 1))?;
-            // The end of a line whose beginning lies before.
+            // Skips the rest of a line that begins before.
             let mut lines = BufReader::with_capacity(CHUNK, &mut follower.file);
             lines.skip_until(b'\n')?;
             let at = lines.stream_position()?;
@@ -101,11 +101,11 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Gives each line that was added to `take`, with the name of its event. It stops where that answers `false`: what came
-    /// behind it comes next.
+    /// Passes each new line to `take`, with the name of its event. It stops when `take` returns `false`; the next
+    /// call continues after that line.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// If the log cannot be read.
     pub fn rest(&mut self, mut take: impl FnMut(&str, &[u8]) -> bool) -> io::Result<()> {
         let mut lines = BufReader::with_capacity(CHUNK, &mut self.file);
         loop {
@@ -128,8 +128,8 @@ impl Follower {
     }
 }
 
-/// The name of a line's event; empty where that is not to be seen, or the line is of another version: the name may mean something
-/// else there.
+/// The name of a line's event; empty if it is not found, or if the line has another version, in which the name may
+/// mean something else.
 #[must_use]
 pub fn event_of(line: &[u8]) -> &str {
     let head = &line[..line.len().min(HEAD)];
@@ -140,7 +140,7 @@ pub fn event_of(line: &[u8]) -> &str {
     std::str::from_utf8(&name[..end]).unwrap_or_default()
 }
 
-/// Whether a line is of our version, with its fields in any order.
+/// Whether a line has our version, with its fields in any order.
 fn is_of_our_version(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Versioned {
@@ -178,7 +178,7 @@ mod tests {
         let near = |room| rest(&mut Follower::near_end(log.path(), room).unwrap()).len();
         assert_eq!([4, 5, 23, 24, 44, 100].map(near), [1, 1, 1, 2, 3, 3]);
 
-        // One that has enough goes on behind it.
+        // A stopped reader continues after the line at which it stopped.
         let mut follower = Follower::open(log.path()).unwrap();
         follower.rest(|_, _| false).unwrap();
         assert_eq!(rest(&mut follower).len(), 2);

@@ -16,24 +16,24 @@ impl EventsLog {
         RecordFile::create_new(path).map(Self)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// How long it is, in bytes.
+    /// Its length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.0.length()
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Continues in a new file if this one was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         self.0.keep()
     }
 
-    /// Takes one fact. What came together is written together.
+    /// Writes one fact. Facts that arrive together are written together.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.0.write(line_of(stamped).as_bytes())?;
         if stamped.goes_on { Ok(()) } else { self.0.flush() }

@@ -1,4 +1,4 @@
-//! `iterations.log`: one short line per step, append-only over all runs of a ralph dir.
+//! `iterations.log`: one short line per step, appended over all runs of a ralph dir.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::tell::seen::Seen;
 use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
 
-/// So much of the end of the log is looked through, in bytes.
+/// The size of the log's end that is searched, in bytes.
 const TAIL: u64 = 64 << 10;
 
 /// The log of iterations.
@@ -31,20 +31,20 @@ impl IterationsLog {
         Ok(Self { file: RecordFile::append(path)?, steps: Steps::default() })
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Continues in a new file if this one was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         self.file.keep()
     }
 
-    /// Takes one fact.
+    /// Writes the line of a fact, if it has one.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.steps.line(stamped).map_or(Ok(()), |line| self.add(&line))
     }
 
-    /// Adds the line of a step that a process could not add any more, unless it is there.
+    /// Adds the line of a step that an earlier process could not write, unless it is there.
     pub fn add_missing(&mut self, line: &str) -> Result<(), FileError> {
         let tail = tail(self.file.path()).map_err(FileError::at(self.file.path()))?;
-        // What follows the number may be told in other words by now.
+        // The words after the number may differ between versions.
         let step = |line: &str| line.split(' ').take(4).map(str::to_owned).collect::<Vec<_>>();
         if tail.lines().any(|other| step(other) == step(line)) { Ok(()) } else { self.add(line) }
     }
@@ -55,7 +55,7 @@ impl IterationsLog {
     }
 }
 
-/// The end of a log.
+/// The last bytes of a log.
 fn tail(path: &Path) -> io::Result<String> {
     let mut file = own::open_to_read(path)?;
     let length = file.metadata()?.len();
@@ -65,24 +65,24 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&tail).into_owned())
 }
 
-/// What the log tells of the facts of one loop.
+/// Turns the facts of one loop into lines.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     seen: Seen,
-    /// Its lines are those that scripts know.
+    /// Workers have lines that existing scripts read.
     is_worker: bool,
-    /// The line of an attempt that begins. An agent that is taken up has begun before, and has its line.
+    /// The line of an attempt that begins. An agent that is resumed already has its line.
     begins: Option<String>,
 }
 
 impl Steps {
-    /// What went wrong, at the end of a line; those of workers stay as scripts know them.
+    /// The failure, at the end of a line; workers' lines have none, as scripts expect.
     fn reason(&self, why: Option<&str>) -> String {
         let why = why.filter(|_| !self.is_worker);
         why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
     }
 
-    /// The line of a fact, without its end; `None` where it has none.
+    /// The line of a fact, without its newline; `None` if it has none.
     pub(super) fn line(&mut self, stamped: &Stamped<'_>) -> Option<String> {
         self.is_worker = stamped.identity.mode == WORKER;
         let tally = stamped.tally;
@@ -104,12 +104,12 @@ impl Steps {
                 let tag = match ended.status() {
                     AttemptStatus::Success | AttemptStatus::CompleteUnproven => "END",
                     AttemptStatus::Timeout => "TIMEOUT",
-                    // Somebody has ended it, and it has not failed.
+                    // It was interrupted; it did not fail.
                     AttemptStatus::Interrupted if self.is_worker => "END",
                     _ => "FAIL",
                 };
                 let exit = ended.exit("signal-");
-                // One that we have ended is no failure, and nothing is waited for.
+                // An interrupted attempt is no failure, and no retry follows.
                 let has_failed = tag == "FAIL" && ended.status() != AttemptStatus::Interrupted;
                 let then =
                     self.seen.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
@@ -137,7 +137,7 @@ impl Steps {
     }
 }
 
-/// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.
+/// The retry after a failure in a loop that backs off: `attempt=3/5 backoff=4s`.
 fn back_off(limits: &Limits, tally: &Tally) -> Option<String> {
     let (breaker, failures) = (limits.breaker?, tally.consecutive_errors);
     let pause = duration::in_seconds(limits.pause_after(failures)?);

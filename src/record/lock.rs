@@ -1,4 +1,4 @@
-//! One loop per ralph dir: a lock that the kernel lets go when its holder dies, however it dies.
+//! One loop per ralph dir: a lock that the kernel releases when its holder dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::{FileId, own};
 use crate::process::identity::ProcessIdentity;
 
-/// Who holds a lock, or held it when it died; written in the lock file for people and for `status`.
+/// The holder of a lock, or its last holder if that died. Written in the lock file for users and for `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The id of the loop's run: the run mark (`RALPH_RUN`) that its processes carry.
@@ -23,12 +23,12 @@ pub struct Holder {
     pub identity: ProcessIdentity,
 }
 
-/// What a lock file says.
+/// The content of a lock file.
 #[derive(Serialize, Deserialize)]
 struct Content {
     #[serde(flatten)]
     holder: Holder,
-    /// Itself: a copy of it (of a project) says nothing about who holds the copy.
+    /// The lock file itself: in a copy of it (of a project) the holder means nothing.
     lock_file: FileId,
 }
 
@@ -44,7 +44,7 @@ pub enum LockError {
     Held {
         /// The lock file.
         path: PathBuf,
-        /// Who holds it, where the file says so.
+        /// Its holder, if the file names one.
         holder: Option<Box<Holder>>,
     },
     /// The lock file cannot be opened, written or locked.
@@ -52,7 +52,7 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: io::Error,
     },
 }
@@ -64,10 +64,10 @@ fn describe(holder: Option<&Holder>) -> String {
     }
 }
 
-/// A held lock. It is let go when the guard is dropped, or by the kernel when the process ends.
+/// A held lock. It is released when the guard is dropped, or by the kernel when the process ends.
 ///
-/// The file stays, emptied: a removed lock file could be locked by two loops at once. Its descriptor is close-on-exec
-/// (std opens every file so), hence no child keeps the lock alive.
+/// The file stays, emptied: two loops could lock a removed file at once. Its descriptor is close-on-exec, as std
+/// opens every file, so no child process keeps the lock.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -78,7 +78,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks `path` for `holder`, creating the file where it is missing; does not wait for another holder.
+    /// Locks `path` for `holder`, creating the file if it is missing; does not wait for another holder.
     pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let failed = |reason| LockError::Io { path: path.to_path_buf(), reason };
         let (mut file, id) = loop {
@@ -88,7 +88,7 @@ impl Lock {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let holder = wait_for_holder(path).map(Box::new);
-                    // Somebody may only have looked.
+                    // Another process may only have checked the lock for a moment.
                     if holder.is_some() || file.try_lock().is_err() {
                         return Err(LockError::Held { path: path.to_path_buf(), holder });
                     }
@@ -96,7 +96,7 @@ impl Lock {
                 Err(TryLockError::Error(reason)) => return Err(failed(reason)),
             }
             let id = FileId::of(&file).map_err(failed)?;
-            // One that was removed between opening and locking keeps nobody out.
+            // A file that was removed between opening and locking excludes no other loop.
             if id.is_at(path) {
                 break (file, id);
             }
@@ -106,24 +106,24 @@ impl Lock {
         Ok(Self { path: path.to_path_buf(), id, file, holder: holder.clone(), previous })
     }
 
-    /// Whether its file was removed or replaced, so that it keeps nobody out any more.
+    /// Whether the file was removed or replaced, so that the lock excludes no other loop.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         !self.id.is_at(&self.path)
     }
 
-    /// Takes the lock again that was lost.
+    /// Takes a lost lock again.
     ///
     /// # Errors
-    /// When another loop has taken it meanwhile, or it cannot be taken.
+    /// If another loop has taken it meanwhile, or it cannot be taken.
     pub fn take_again(&mut self) -> Result<(), LockError> {
-        // A file system may show the same file as another one; then only we were in our way.
+        // A file system may report another identity for the same file; then our own lock was in the way.
         let _ = self.file.unlock();
         *self = Self::acquire(&self.path, &self.holder)?;
         Ok(())
     }
 
-    /// The owner that died without letting go, if any: its processes may still be about.
+    /// The last owner, if it died without releasing the lock: its processes may still be running.
     #[must_use]
     pub fn previous(&self) -> Option<&Holder> {
         self.previous.as_ref()
@@ -132,19 +132,20 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // An empty file says "let go in good order". If that fails the next owner looks for leftovers in vain.
+        // An empty file means that the lock was released properly. If this fails, the next owner searches for
+        // leftovers in vain.
         let _ = self.file.set_len(0);
-        // Not left to closing the file: a child between fork and exec still has a copy of the descriptor.
+        // Closing the file is not enough: a child between fork and exec still has a copy of the descriptor.
         let _ = self.file.unlock();
     }
 }
 
-/// The living holder of the lock at `path`, as the file tells it. The lock itself is not touched, so that looking never
-/// gets in the way of a loop that is just starting; only where the holder cannot be seen, as in another pid or time namespace
-/// (a container), the lock has to tell.
+/// The living holder of the lock at `path`, according to the file. The lock itself is not tried, so that a check
+/// never blocks a loop that is starting; only if the holder's process cannot be checked, as in another pid or time
+/// namespace (a container), the lock is tried.
 ///
 /// # Errors
-/// When something else stands in its place, or it cannot be read.
+/// If another kind of file is at this path, or it cannot be read.
 pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
     match own::open_to_read(path) {
         Ok(file) => {
@@ -157,7 +158,7 @@ pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
     }
 }
 
-/// A holder that was faster by a moment may not have written its name yet.
+/// The holder may have taken the lock and not yet written its name.
 fn wait_for_holder(path: &Path) -> Option<Holder> {
     (0..10).find_map(|round| {
         if round > 0 {
@@ -167,7 +168,7 @@ fn wait_for_holder(path: &Path) -> Option<Holder> {
     })
 }
 
-/// A file that is empty, torn or not ours names nobody, nor does the copy of one.
+/// An empty, torn or foreign file has no holder; neither has a copy of a lock file.
 fn read(mut file: &File) -> Option<Holder> {
     let mut content = String::new();
     (&mut file).take(64 * 1024).read_to_string(&mut content).ok()?;
@@ -267,8 +268,7 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// The test below starts this one as a process of its own that holds the lock until its stdin ends; by itself it
-    /// does nothing.
+    /// Run by the test below as a process of its own: it holds the lock until its stdin ends. Does nothing by itself.
     #[test]
     fn hold_until_killed() {
         let Some(path) = std::env::var_os("RALPH_TEST_LOCK") else { return };

@@ -1,4 +1,4 @@
-//! `--log-dir`: one file per iteration with what its agent wrote.
+//! `--log-dir`: one file per iteration with its agent's output.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::engine::outcome::End;
 use crate::files::{FileError, RecordFile, own};
 use crate::text::timestamp;
 
-/// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
+/// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration are appended to its file.
 #[derive(Debug)]
 pub struct LogDir {
     folder: PathBuf,
@@ -18,9 +18,9 @@ pub struct LogDir {
 }
 
 impl LogDir {
-    /// Creates the folder where it is missing.
+    /// Creates the folder if it is missing.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        // The user has named it: it may be a link.
+        // The user has named it, so it may be a link.
         if !folder.is_dir() {
             own::make_folders(folder).map_err(FileError::at(folder))?;
         }

@@ -1,5 +1,5 @@
-//! Where the logs of a state are. The state may have come with a clone and name any file of the user's, so only the names of
-//! its log and of its run are taken from it, and the folder is the project's.
+//! Finds the logs of a state. The state may come from a clone and name any of the user's files, so only the names of
+//! its log and its run are taken from it; the folder is the project's.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::retention::compressed;
 use super::state::State;
 use crate::project::Project;
 
-/// A state names a file that is no log of its project.
+/// A state names a file that is not a log of its project.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "session log, {path}: {state} names it, but it is not among the runs of this project, or a symbolic link leads there, so it is \
@@ -19,10 +19,10 @@ pub struct StrayLog {
     state: PathBuf,
 }
 
-/// The session log of the newest run of this state, also where it was compressed; `None` where there is none.
+/// The session log of the newest run of this state, compressed or not; `None` if there is none.
 ///
 /// # Errors
-/// When it is not among the project's records.
+/// If it is not among the project's records.
 pub(super) fn session_log(project: &Project, state: &State) -> Result<Option<PathBuf>, StrayLog> {
     let Some(named) = &state.session_log else { return Ok(None) };
     let name = named.file_name().unwrap_or_default();
@@ -35,20 +35,21 @@ pub(super) fn session_log(project: &Project, state: &State) -> Result<Option<Pat
     Ok(found)
 }
 
-/// The folder with the logs of the newest run of this state, which may be gone; `None` where it is not among the project's records.
+/// The folder with the logs of the newest run of this state, which may have been removed; `None` if it is not among
+/// the project's records.
 pub(super) fn logs(project: &Project, state: &State) -> Option<PathBuf> {
     let folder = folder(project, state);
     project.has_record(&folder).then_some(folder)
 }
 
-/// The events log of that run, which may be gone; `None` where it is not among the project's records.
+/// The events log of that run, which may have been removed; `None` if it is not among the project's records.
 pub(super) fn events_log(project: &Project, state: &State) -> Option<PathBuf> {
     let name = state.session_log.as_deref()?.file_name()?;
     Some(logs(project, state)?.join(name).with_extension("events.jsonl"))
 }
 
-/// The places of the loop of this state, of a worker with its runs where the state says: beside those of other loops of its project.
-/// Its state lies in the user's own list of loops, so that is believed.
+/// The paths of the loop of this state. A worker's runs are where its state says: among those of other loops of its
+/// project. The state is in the user's own list of loops, so it is trusted.
 pub(super) fn with_runs(project: &Project, state: &State) -> Project {
     let Some(worker) = state.setup.worker.as_ref().filter(|_| project.is_of_worker()) else {
         return project.clone();
@@ -59,7 +60,7 @@ pub(super) fn with_runs(project: &Project, state: &State) -> Project {
 }
 
 fn folder(project: &Project, state: &State) -> PathBuf {
-    // The loop of a branch has a run of its own, and its logs are in that of all branches.
+    // The loop of a branch has its own run, with its logs in the run of all branches.
     let depth = if project.is_of_branch() { 2 } else { 1 };
     let run = state.session_log.as_deref().and_then(|log| log.ancestors().nth(depth)?.file_name()?.to_str());
     project.in_run(run.unwrap_or(&state.run)).logs()

@@ -1,4 +1,4 @@
-//! Loops that are kept in view: what has not changed since the last look is not read again.
+//! Watches the states of loops, and reads only those that have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
@@ -10,26 +10,26 @@ use super::lookup::{self, Loop};
 use crate::parallel;
 use crate::project::Project;
 
-/// Loops that are kept in view.
+/// The watched loops.
 #[derive(Debug)]
 pub struct Lookout {
     here: Project,
     whole_machine: bool,
-    /// The folders in which loops come and go, as they were when the places were listed.
+    /// Stamps of the folders in which loops appear and disappear, taken at the last listing.
     folders: Option<Vec<Option<Stamp>>>,
-    places: Vec<Place>,
+    places: Vec<WatchedDir>,
 }
 
-/// Where a loop may be, and what was read there.
+/// A path where a loop may be, and the state that was read there.
 #[derive(Debug)]
-struct Place {
+struct WatchedDir {
     name: String,
     project: Project,
     stamp: Option<Stamp>,
     found: Option<Loop>,
 }
 
-/// What tells one content of a file from the next: states are replaced as a whole.
+/// Identifies one content of a file: states are always replaced as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -47,13 +47,14 @@ impl Stamp {
 }
 
 impl Lookout {
-    /// Over the loops of this project, or of the whole machine. Nothing is read before the first look.
+    /// Watches the loops of this project, or of the whole machine. Nothing is read before the first
+    /// [`look`](Self::look).
     #[must_use]
     pub fn new(here: Project, whole_machine: bool) -> Self {
         Self { here, whole_machine, folders: None, places: Vec::new() }
     }
 
-    /// Looks, and answers whether anything is another than at the last look.
+    /// Checks for changes; returns whether anything has changed since the last call.
     pub fn look(&mut self) -> bool {
         let is_listed = self.list();
         let stale: Vec<usize> = (0..self.places.len()).filter(|at| self.places[*at].is_stale()).collect();
@@ -72,7 +73,7 @@ impl Lookout {
         is_listed || has_news || has_ended
     }
 
-    /// The loops that were there at the last look, newest start first.
+    /// The loops at the last check, newest start first.
     #[must_use]
     pub fn loops(&self) -> Vec<&Loop> {
         let mut loops: Vec<&Loop> = self.places.iter().filter_map(|place| place.found.as_ref()).collect();
@@ -80,7 +81,7 @@ impl Lookout {
         loops
     }
 
-    /// Lists the places anew where loops have come or gone; answers whether it did.
+    /// Lists the loops again if any have appeared or disappeared; returns whether it did.
     fn list(&mut self) -> bool {
         let folders = [self.here.registry(), Some(self.here.runs().join("branches"))];
         let folders = folders.iter().map(|folder| Stamp::of(folder.as_deref()?)).collect();
@@ -88,14 +89,14 @@ impl Lookout {
             return false;
         }
         self.folders = Some(folders);
-        let mut known: HashMap<PathBuf, Place> =
+        let mut known: HashMap<PathBuf, WatchedDir> =
             self.places.drain(..).map(|place| (place.project.records(), place)).collect();
         let mut seen = HashSet::new();
         for (name, project) in lookup::known(&self.here) {
             let is_wanted = self.whole_machine || lookup::belongs_to(&project, &self.here);
             if is_wanted && seen.insert(project.records()) {
                 let before = known.remove(&project.records()).filter(|place| place.project == project);
-                let place = before.unwrap_or(Place { name, project, stamp: None, found: None });
+                let place = before.unwrap_or(WatchedDir { name, project, stamp: None, found: None });
                 self.places.push(place);
             }
         }
@@ -103,20 +104,20 @@ impl Lookout {
     }
 }
 
-impl Place {
+impl WatchedDir {
     fn is_stale(&self) -> bool {
         Stamp::of(&self.project.state()) != self.stamp
     }
 
     fn read(&self) -> (Option<Stamp>, Option<Loop>) {
-        // First the stamp: what is written meanwhile is read at the next look.
+        // The stamp comes first: what is written while we read is read at the next check.
         let stamp = Stamp::of(&self.project.state());
         (stamp, stamp.and_then(|_| Loop::at(self.project.clone(), &self.name)))
     }
 }
 
 impl Loop {
-    /// When it was last heard of: the latest event.
+    /// The time of its latest event.
     #[must_use]
     pub fn heard_at(&self) -> Option<SystemTime> {
         self.events_log()?.metadata().ok()?.modified().ok()

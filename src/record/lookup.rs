@@ -1,14 +1,14 @@
-//! Which loops there are, and which one a NAME means.
+//! Lists loops, and finds the one that a NAME means.
 //!
-//! A run dir holds the state of one loop: the latest that ran there. So the loops of a machine are the states in the run dirs
-//! of the ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
+//! A run dir holds the state of one loop: the latest that ran there. So the loops of a machine are the states in the
+//! run dirs that the registry points to, and in this project's, which is found without the registry.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::log_of_state::{self, StrayLog, with_runs};
 use super::recovery::{self, ReadOn, is_held};
-use super::registry::{self, Entry};
+use super::registry::{self, LoopEntry};
 use super::state::State;
 use super::state_read::{Extent, Found};
 use crate::files::{FileId, way_to_read};
@@ -20,35 +20,35 @@ use crate::project::Project;
 pub struct Loop {
     /// Its name.
     pub name: String,
-    /// Where its files are.
+    /// The paths of its files.
     pub project: Project,
-    /// Where it stands, or why that cannot be told.
+    /// Its state, or why that cannot be read.
     pub state: Result<Box<State>, String>,
-    /// What of that its state file does not have, as its process was cut off.
+    /// What its events log has and its state file lacks, after its process was killed.
     pub read_on: Option<ReadOn>,
 }
 
-/// No single loop is meant.
+/// The name does not identify one loop.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// There is none of that name.
+    /// No loop has this name.
     #[error("no loop is called '{name}', here or elsewhere on this machine: 'ralph ls' lists them all")]
     Unknown {
         /// The name.
         name: String,
     },
-    /// There are several of that name.
+    /// Several loops have this name.
     #[error("several loops are called '{name}': {}: say which with --ralph-dir", .places.join(", "))]
     Ambiguous {
         /// The name.
         name: String,
-        /// Their ralph dirs, and where each loop stands.
+        /// Their ralph dirs and states.
         places: Vec<String>,
     },
 }
 
 impl Loop {
-    /// The loop in one ralph dir, if there is one. `name` is for a state that does not tell it.
+    /// The loop in one ralph dir, if there is one. `name` is used if the state does not have it.
     #[must_use]
     pub fn at(project: Project, name: &str) -> Option<Self> {
         Self::read(project, name, Extent::Whole)
@@ -80,13 +80,13 @@ impl Loop {
         Some(Self { name, project, state, read_on })
     }
 
-    /// The same loop as it stands now.
+    /// Reads the loop again.
     #[must_use]
     pub fn again(&self) -> Option<Self> {
         Self::at(self.project.clone(), &self.name)
     }
 
-    /// Looks again whether its process is there, with the state as it was read; answers whether that is another than before.
+    /// Checks again whether its process runs, without reading the state; returns whether that has changed.
     pub(super) fn look_for_process(&mut self) -> bool {
         let Ok(state) = &mut self.state else { return false };
         let was_held = state.is_held;
@@ -94,27 +94,27 @@ impl Loop {
         state.is_held != was_held
     }
 
-    /// Its state while its process is at work.
+    /// Its state, if its process runs.
     #[must_use]
     pub fn alive(&self) -> Option<&State> {
         self.state.as_deref().ok().filter(|state| state.is_alive())
     }
 
-    /// The session log of its newest run, also where it was compressed; `None` where there is none.
+    /// The session log of its newest run, compressed or not; `None` if there is none.
     ///
     /// # Errors
-    /// When the state names a file that is not among the project's records.
+    /// If the state names a file that is not among the project's records.
     pub fn session_log(&self) -> Result<Option<PathBuf>, StrayLog> {
         self.state.as_ref().map_or(Ok(None), |state| log_of_state::session_log(&self.project, state))
     }
 
-    /// The folder with the logs of its newest run, which may be gone.
+    /// The folder with the logs of its newest run, which may have been removed.
     #[must_use]
     pub fn logs(&self) -> Option<PathBuf> {
         log_of_state::logs(&self.project, self.state.as_ref().ok()?)
     }
 
-    /// The events log of its newest run, which may be gone.
+    /// The events log of its newest run, which may have been removed.
     #[must_use]
     pub fn events_log(&self) -> Option<PathBuf> {
         log_of_state::events_log(&self.project, self.state.as_ref().ok()?)
@@ -126,8 +126,8 @@ impl Loop {
         self.state.as_ref().is_ok_and(|state| is_own(&self.project, state))
     }
 
-    /// Where the running loop looks for requests, if that is not here: somebody has moved the project, and its process goes by
-    /// the old path. `None` as well where nobody can tell, as for a loop in a container.
+    /// Where the running loop waits for requests, if not here: the project was moved, and its process uses the old
+    /// path. `None` also if that cannot be known, as for a loop in a container.
     #[must_use]
     pub fn listens_elsewhere(&self) -> Option<PathBuf> {
         let state = self.alive()?;
@@ -143,30 +143,31 @@ impl Loop {
     }
 }
 
-/// What is wrong with a state that [`is_own`] does not know.
+/// Says what is wrong with a state that [`is_own`] rejects.
 pub const NOT_OWN: &str = "not written by you on this machine, or the project was moved or copied since";
 
-/// Whether a state in these places is what this user's ralph has written there on this machine: the registry, which is no part
-/// of any project, knows its run and what started that. Whatever lies in a project may have come with it, so the command line of
-/// another state is nothing to run or to suggest. The state of a worker lies with the registry itself.
+/// Whether this user's ralph wrote the state at these paths, on this machine: the registry, which is not part of any
+/// project, knows its run and its command line. Any other state may have come with a clone, so its command line must
+/// be neither run nor suggested. A worker's state is stored with the registry itself.
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
-    // The run is part of the digest.
-    let is_known = |entry: Entry| [Some(entry.command), entry.before].contains(&Some(state.command_digest()));
+    // The digest includes the run.
+    let is_known =
+        |entry: LoopEntry| [Some(entry.command), entry.before].contains(&Some(state.command_digest()));
     places.is_of_worker() || entry(places, &state.name).is_some_and(is_known)
 }
 
-/// Whether this user's ralph has run a loop of this name in these places on this machine.
+/// Whether this user's ralph has run a loop of this name at these paths on this machine.
 #[must_use]
 pub fn is_known(places: &Project, name: &str) -> bool {
     entry(places, name).is_some()
 }
 
-fn entry(places: &Project, name: &str) -> Option<Entry> {
+fn entry(places: &Project, name: &str) -> Option<LoopEntry> {
     registry::find(&places.registry()?, name, places.ralph_dir())
 }
 
-/// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.
+/// All loops of the machine, newest start first. With [`Extent::Head`], missing parts of their states have defaults.
 #[must_use]
 pub fn of_machine(here: &Project, extent: Extent) -> Vec<Loop> {
     read(known(here), extent)
@@ -178,10 +179,10 @@ pub fn of_project(here: &Project, extent: Extent) -> Vec<Loop> {
     read(known(here).into_iter().filter(|(_, places)| belongs_to(places, here)).collect(), extent)
 }
 
-/// The one loop of that name: the one in this ralph dir, else in this project, else on this machine.
+/// The loop of that name: the one in this ralph dir, else in this project, else on this machine.
 pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
     let is_here = |places: &Project| places.records() == here.records();
-    // The loop in this ralph dir may be called otherwise by now than the registry says.
+    // The loop in this ralph dir may have another name by now than in the registry.
     let meant = known(here).into_iter().filter(|(known, places)| known == name || is_here(places));
     let found: Vec<Loop> =
         read(meant.collect(), Extent::Whole).into_iter().filter(|found| found.name == name).collect();
@@ -200,29 +201,29 @@ pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
     }
 }
 
-/// Where loops are, and what each is called.
+/// The names and paths of loops.
 pub(super) fn known(here: &Project) -> Vec<(String, Project)> {
     let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
     let registered: Vec<(String, Project)> =
         entries.iter().map(|entry| (entry.name.clone(), entry.places(here))).collect();
     let ours = registered.iter().find(|(_, places)| places.records() == here.records());
     let own_name = ours.map_or("(unknown)", |(name, _)| name).to_owned();
-    // The registry comes last: the loops of this project are found without it.
+    // The registry comes last: this project's loops are found without it.
     [(own_name, here.clone())].into_iter().chain(here.branches()).chain(registered).collect()
 }
 
-/// The loops at these places, newest start first.
+/// The loops at these paths, newest start first.
 fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
     let mut seen: HashSet<PathBuf> = HashSet::new();
     known.retain(|(_, places)| seen.insert(places.records()));
-    // Thousands that have ended are read as fast as the machine can.
+    // In parallel: there may be thousands of ended loops.
     let found = parallel::each(&known, &|(name, places)| Loop::read(places.clone(), name, extent));
     let mut loops: Vec<Loop> = found.into_iter().flatten().collect();
     loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
     loops
 }
 
-/// Whether a loop at these places is part of a project: so are those in the work trees of its branches.
+/// Whether the loop at these paths belongs to a project, which includes the work trees of its branches.
 #[must_use]
 pub fn belongs_to(places: &Project, here: &Project) -> bool {
     places.root() == here.root() || places.root().starts_with(here.worktrees())

@@ -1,4 +1,5 @@
-//! Records of loops that were run in the work tree of a branch, and are not the branch's own: they outlive the tree.
+//! Keeps the records of loops that ran in the work tree of a branch and are not the branch's own: they outlive the
+//! tree.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,13 +9,13 @@ use crate::files::{atomic, own};
 use crate::project::Project;
 use crate::text::timestamp;
 
-/// What a loop keeps beside its logs.
+/// The files that a loop keeps beside its logs.
 const FILES: [&str; 3] = ["iterations.log", "last_agent_output", "state.toml"];
 
 /// Moves these records from the ralph dir of the work tree of a `branch` to the project's.
 ///
 /// # Errors
-/// When something cannot be moved. Nothing is lost then, and the next call goes on.
+/// If something cannot be moved. Nothing is lost, and the next call continues.
 pub fn keep(branch: &Project) -> io::Result<()> {
     let Some(kept) = branch.records_of_others() else { return Ok(()) };
     let in_tree = branch.ralph_dir();
@@ -24,7 +25,7 @@ pub fn keep(branch: &Project) -> io::Result<()> {
     FILES.iter().try_for_each(|file| carry(&in_tree.join(file), &kept))
 }
 
-/// Moves a file into a folder, under a name that is free there. What is no regular file stays.
+/// Moves a regular file into a folder, under a free name. Any other file stays.
 fn carry(file: &Path, folder: &Path) -> io::Result<()> {
     let Some(name) = file.file_name().filter(|_| file.symlink_metadata().is_ok_and(|found| found.is_file()))
     else {
@@ -40,7 +41,7 @@ fn carry(file: &Path, folder: &Path) -> io::Result<()> {
         number += 1;
     };
     match fs::rename(file, &target) {
-        // The work trees may be on another disk.
+        // Work trees may be on another disk.
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             atomic::copy_own(file, &target)?;
             fs::remove_file(file)

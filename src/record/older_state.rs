@@ -1,4 +1,4 @@
-//! The state file of an older program: read, never written.
+//! Reads the state file of an earlier program.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::engine::outcome::{Outcome, Status};
 use crate::engine::tally::Tally;
 use crate::process::identity::ProcessIdentity;
 
-/// What stands in it. It has no version, and tells neither of a process nor of an end.
+/// Its content. It has no version, no process and no outcome.
 #[derive(Deserialize)]
 struct File {
     active: bool,
@@ -28,14 +28,15 @@ struct File {
     idle_iterations: u64,
 }
 
-/// The state that such a file tells of; `None`: it is none. Its loop is over: nobody knows a process of it.
+/// The state in such a file, or `None` if it is another kind of file. Its loop counts as ended: the file names no
+/// process.
 pub(super) fn read(text: &str) -> Option<State> {
     let file: File = toml::from_str(text).ok()?;
     let verb = format!("loop {}", file.mode);
-    // That program goes on where it was, however it came to an end.
+    // That program continues where it stopped, whatever the reason.
     let (status, outcome) =
         if file.active { (Status::Running, None) } else { (Status::Stopped, Some(Outcome::Interrupted)) };
-    // Of no boot of this machine.
+    // A boot id that no machine has.
     let process = ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: 0 };
     let [run, agent] = ["", "unknown"].map(str::to_owned);
     let identity = LoopIdentity { run, name: file.mode.clone(), mode: file.mode.clone(), agent };

@@ -1,22 +1,22 @@
-//! What `iterations.log` tells of the past, read back: one step for each iteration that has begun or ended.
+//! Reads `iterations.log` back: one step for each iteration that has begun or ended.
 
 use chrono::NaiveDateTime;
 
-/// One line of the log, and what belongs to it.
+/// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// When it was written, local time.
     pub at: NaiveDateTime,
     /// Its tag in small letters, `start`, `end`, `fail`, `timeout`, `pause`, `done` …
     pub word: String,
-    /// Which iteration it is about.
+    /// The number of its iteration.
     pub iteration: Option<u64>,
-    /// What else it says.
+    /// The rest of the line.
     pub rest: String,
 }
 
 impl Step {
-    /// Reads a line: `TIME [TAG] iteration 3/20 exit=0 duration=5m42s`. Other lines are `None`.
+    /// Reads a line such as `TIME [TAG] iteration 3/20 exit=0 duration=5m42s`. Other lines are `None`.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (time, line) = line.split_once(' ')?;
@@ -29,7 +29,7 @@ impl Step {
         Some(Self { at, word: tag.to_lowercase(), iteration, rest: rest.trim().to_owned() })
     }
 
-    /// Adds the step that follows: an iteration that has ended does not begin any more.
+    /// Adds this step. The end of an iteration replaces its begin.
     pub fn add_to(self, steps: &mut Vec<Self>) {
         let has_begun = |last: &Self| last.word == "start" && last.iteration.is_some();
         if steps.last().is_some_and(|last| has_begun(last) && last.iteration == self.iteration) {

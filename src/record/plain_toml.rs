@@ -1,4 +1,4 @@
-//! TOML as ralph itself writes it, read as fast as its lines are found: lists read thousands of small files.
+//! A fast reader for the TOML that ralph itself writes: lists read thousands of small files.
 
 use std::vec;
 
@@ -16,32 +16,33 @@ enum Plain<'a> {
     Table(Pairs<'a>),
 }
 
-/// Where a line stands.
+/// The section of a line.
 #[derive(Clone, Copy)]
-enum Place {
+enum Section {
     Top,
-    /// In the last table.
+    /// The last table.
     Table,
-    /// In a table of an array.
+    /// A table of an array.
     Passed,
 }
 
 type Pairs<'a> = Vec<(&'a str, Plain<'a>)>;
 
-/// Reads lines `key = value` and tables of them. Arrays, also those of tables, are passed over. `None` where there is anything else, such as an escape in
-/// a text, or what `T` needs is missing: the TOML reader has to be asked, which also says what is wrong.
+/// Reads lines `key = value` and tables of them. Arrays, including arrays of tables, are skipped. `None` for anything
+/// else, such as an escape in a string, or if `T` lacks a field: then the full TOML reader decides, and reports
+/// errors.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
     let mut pairs: Pairs<'de> = Vec::new();
-    let mut place = Place::Top;
+    let mut place = Section::Top;
     for line in text.lines().filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("[[") {
             bare(name.strip_suffix("]]")?)?;
-            place = Place::Passed;
+            place = Section::Passed;
             continue;
         }
         if let Some(name) = line.strip_prefix('[') {
             pairs.push((bare(name.strip_suffix(']')?)?, Plain::Table(Vec::new())));
-            place = Place::Table;
+            place = Section::Table;
             continue;
         }
         let (key, value) = line.split_once(" = ")?;
@@ -50,8 +51,8 @@ pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
         }
         let pair = (bare(key)?, plain(value)?);
         match (place, pairs.last_mut()) {
-            (Place::Table, Some((_, Plain::Table(table)))) => table.push(pair),
-            (Place::Passed, _) => {}
+            (Section::Table, Some((_, Plain::Table(table)))) => table.push(pair),
+            (Section::Passed, _) => {}
             _ => pairs.push(pair),
         }
     }
@@ -73,7 +74,7 @@ fn plain(value: &str) -> Option<Plain<'_>> {
     match value {
         "true" => Some(Plain::Truth(true)),
         "false" => Some(Plain::Truth(false)),
-        // Neither dates nor separators, nor numbers to another base.
+        // Only plain decimal numbers: no dates, separators or other bases.
         _ if !value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')) => None,
         _ => value.parse().map(Plain::Whole).or_else(|_| value.parse().map(Plain::Number)).ok(),
     }

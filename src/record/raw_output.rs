@@ -1,4 +1,4 @@
-//! `last_agent_output`: the raw bytes of the latest attempt, for a person who wonders what happened.
+//! `last_agent_output`: the raw bytes of the latest attempt, for debugging.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ pub struct RawOutput {
 }
 
 impl RawOutput {
-    /// Nothing is touched before the first attempt.
+    /// Does not touch the file before the first attempt.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), file: None }
     }
 
-    /// Takes one fact.
+    /// Empties the file when an attempt begins.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         if let Fact::AttemptStarted { .. } = stamped.fact {
             self.file = Some(RecordFile::truncate(&self.path)?);
@@ -28,7 +28,7 @@ impl RawOutput {
         Ok(())
     }
 
-    /// Takes bytes that the agent wrote.
+    /// Writes bytes of the agent.
     pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         let Some(file) = self.file.as_mut().filter(|_| stream == Stream::Stdout) else { return Ok(()) };
         file.write(bytes)?;

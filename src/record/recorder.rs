@@ -1,4 +1,4 @@
-//! All records of one loop: opened together, fed together, closed together.
+//! All records of one loop: opened, written and closed together.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
-use super::registry::{self, Entry};
+use super::registry::{self, LoopEntry};
 use super::requests::{self, Requests, Signer};
 use super::run_folder::{self, RunStart};
 use super::session::Session;
@@ -43,16 +43,16 @@ pub struct Recorder {
     project: Project,
     /// Held as long as the records are written.
     lock: Lock,
-    /// Another loop has the lock: what both would write is the other's.
+    /// Another loop has the lock, and the records are now its own.
     is_displaced: bool,
 }
 
 impl Recorder {
-    /// Takes the lock, ends what a dead owner of it left behind, and opens every file. `max_iterations` is how many iterations the loop
-    /// may begin, `argv` the command line that takes it up again.
+    /// Takes the lock, ends processes that a dead owner has left behind, and opens every file. `max_iterations` is
+    /// how many iterations the loop may begin; `argv` is the command line that resumes it.
     ///
     /// # Errors
-    /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
+    /// If another loop holds the lock, or a file cannot be opened; then no session log is left.
     pub fn open(
         project: &Project,
         identity: &LoopIdentity,
@@ -72,7 +72,7 @@ impl Recorder {
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
-        // The run of a branch is its build, which has begun it.
+        // A branch belongs to the run of its build, which has created it.
         let project = if project.is_of_branch() { project.clone() } else { project.in_run(&identity.run) };
         let start = RunStart::now(&identity.run, &setup.verb, argv, process.clone());
         let start = start.of_loop(identity, &setup, max_iterations);
@@ -86,7 +86,7 @@ impl Recorder {
         let records = Some(project.records());
         let argv = argv.to_vec();
         let state = State { session_log, records, setup, argv, ..State::begun(identity, process) };
-        // Until now the last run is the newest one: what it has left can still be resumed.
+        // Until now the last run is the newest one and can still be resumed.
         warnings.extend(register(&project, &state));
         let keys = Signer::of(&project).and_then(|signer| Ok((signer, SealKey::of(&project)?)));
         let (signer, seal_key) = keys.unwrap_or_else(|error| {
@@ -108,48 +108,49 @@ impl Recorder {
         })
     }
 
-    /// What the user should know about how they were opened.
+    /// Warnings from opening the records.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Where a person finds the log of everything that its agents write.
+    /// The path of the session log as the user sees it.
     #[must_use]
     pub fn session_log(&self) -> &Path {
         self.session.shown_path()
     }
 
-    /// The loop began then, in an earlier process.
+    /// Sets the time at which the loop began in an earlier process.
     pub fn began(&mut self, started: DateTime<Utc>) {
         self.state.set_started(started);
     }
 
-    /// Adds to what the user should know.
+    /// Adds a warning.
     pub fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// Adds the line of a step to the iterations log that an earlier process could not add any more, unless it is there.
+    /// Adds the line of a step to the iterations log that an earlier process could not write, unless it is there.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn add_step(&mut self, line: &str) -> Result<(), FileError> {
         self.iterations.add_missing(line)
     }
 
-    /// The requests to this loop. One that is told of is settled when the state holds it.
+    /// The requests to this loop. A request is settled once the state with it is written.
     #[must_use]
     pub fn requests(&self) -> Arc<Requests> {
         Arc::clone(&self.requests)
     }
 
-    /// Takes one fact. The session log comes first: it is the one a person reads. All are written, also where one cannot be.
+    /// Records one fact. The session log comes first, because users read it. All records are written, even if one
+    /// fails.
     ///
     /// # Errors
-    /// When a record cannot be written.
+    /// If a record cannot be written.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        // The sweep of crashes has to find this order.
+        // For the crash sweep, which has to detect this wrong order.
         let is_reversed = cfg!(debug_assertions) && std::env::var_os("TESTS_OF_RALPH_STATE_FIRST").is_some();
         let mut taken = self.session.log.take(stamped);
         if !is_reversed {
@@ -178,19 +179,19 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes bytes that the agent wrote.
+    /// Records bytes of the agent.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         let taken = self.session.log.take_raw(stream, bytes);
         if self.is_displaced { taken } else { taken.and(self.raw.take_raw(stream, bytes)) }
     }
 
-    /// Adds to the session log, and to nothing else, what comes after the end.
+    /// Adds text that follows the end of the loop, to the session log only.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn take_afterwards(
         &mut self,
         at: DateTime<Local>,
@@ -200,26 +201,27 @@ impl Recorder {
         self.session.log.take(&Stamped::new(at, identity, self.state.tally(), fact))
     }
 
-    /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
-    /// restore backups: then the lock keeps nobody out any more, nobody sees the loop, and what is written goes nowhere.
+    /// Checks that the records are in place, restores them, and returns what was lost. Agents clean up (`git clean
+    /// -fdx`), users restore backups: then the lock excludes no other loop, the loop is invisible, and records are
+    /// written to deleted files.
     ///
     /// # Errors
-    /// When that cannot be fixed, or another loop was started here meanwhile.
+    /// If that cannot be fixed, or another loop was started here meanwhile.
     pub fn keep(&mut self) -> Result<Option<String>, End> {
         let has_records_elsewhere = self.project.is_of_branch() || self.project.is_of_worker();
         let is_tree_gone = has_records_elsewhere && !self.project.root().is_dir();
-        // A work tree that is gone as a whole is for others to judge.
+        // A missing work tree is reported elsewhere.
         if self.is_displaced || is_tree_gone {
             return Ok(None);
         }
         let kept = keep_lock(&mut self.lock, &self.project);
         self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
-        // Those of other loops are made again with the lock, and what is above them never.
+        // The lock creates the other loops' folders again, and never the folders above them.
         if self.project.is_of_branch() || self.project.run_dir().is_dir() {
             make_folders(&self.project.records())?;
             make_folders(&self.project.logs())?;
         }
-        // A loop that has to end still tells why.
+        // A loop that has to end still reports why.
         let mut lost = self.session.keep()?;
         if kept.map_err(|why| End::because(Outcome::RecordFailed, why.to_string()))? {
             lost.push(self.project.lock());
@@ -233,7 +235,7 @@ impl Recorder {
         Ok(said_of(&lost, self.project.ralph_dir()))
     }
 
-    /// Lets go of the lock.
+    /// Releases the lock.
     pub fn close(self) {}
 }
 
@@ -247,15 +249,15 @@ impl Listener for &RefCell<Recorder> {
     }
 }
 
-/// Keeps loops out of a ralph dir while something else is done there, and ends and removes what a dead loop left behind.
+/// Excludes loops from a ralph dir during other work, and cleans up after a dead loop.
 ///
 /// # Errors
-/// When a loop holds the lock, or it cannot be taken.
+/// If a loop holds the lock, or it cannot be taken.
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
     let path = project.lock();
-    // An agent may have tidied up.
+    // An agent may have removed the folder.
     path.parent().map_or(Ok(()), make_folders)?;
     project.require_no_link()?;
     let lock = Lock::acquire(&path, &holder)?;
@@ -264,7 +266,7 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     Ok(lock)
 }
 
-/// What was removed or replaced, in one line.
+/// The removed or replaced files, in one line.
 fn said_of(lost: &[PathBuf], ralph_dir: &Path) -> Option<String> {
     let name = |path: &PathBuf| path.strip_prefix(ralph_dir).unwrap_or(path).display().to_string();
     let names: Vec<String> = lost.iter().map(name).collect();
@@ -277,7 +279,7 @@ fn said_of(lost: &[PathBuf], ralph_dir: &Path) -> Option<String> {
 /// Why a lock is not held any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Unkept {
-    /// Its folder cannot be made again.
+    /// Its folder cannot be created again.
     #[error(transparent)]
     Folder(#[from] ProjectError),
     /// It cannot be taken again.
@@ -285,10 +287,10 @@ pub enum Unkept {
     Lock(#[from] LockError),
 }
 
-/// Takes a lock again where it was removed or replaced, and answers whether it was.
+/// Takes a lock again if its file was removed or replaced; returns whether it was.
 ///
 /// # Errors
-/// When that cannot be done, as when another loop was faster.
+/// If that fails, for example because another loop was faster.
 pub fn keep_lock(lock: &mut Lock, project: &Project) -> Result<bool, Unkept> {
     if !lock.is_lost() {
         return Ok(false);
@@ -299,7 +301,7 @@ pub fn keep_lock(lock: &mut Lock, project: &Project) -> Result<bool, Unkept> {
     Ok(true)
 }
 
-/// Ends what the dead owner of a lock left behind, and says so.
+/// Ends the processes that the dead owner of a lock has left behind, and reports it.
 fn sweep_after(lock: &Lock) -> Option<String> {
     let previous = lock.previous()?;
     let ended = sweep(&previous.run_id);
@@ -309,8 +311,8 @@ fn sweep_after(lock: &Lock) -> Option<String> {
     })
 }
 
-/// Removes the temporary files that processes which were killed have left. Folders that loops share are looked through once by
-/// each process: `ralph clean --all` holds thousands of loops.
+/// Removes temporary files of killed processes. Each process searches shared folders once: `ralph clean --all` locks
+/// thousands of loops.
 fn remove_litter(project: &Project, lock: &Lock) {
     static SHARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     for folder in own_litter(project, lock.previous()) {
@@ -324,7 +326,8 @@ fn remove_litter(project: &Project, lock: &Lock) {
     }
 }
 
-/// Where processes that were killed may have left temporary files, but for those of the repository, which git's module knows.
+/// The folders in which killed processes may have left temporary files, except the repository's, which the git module
+/// knows.
 #[must_use]
 pub fn litter(project: &Project) -> Vec<PathBuf> {
     let mut folders = own_litter(project, None);
@@ -334,7 +337,7 @@ pub fn litter(project: &Project) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders of what the user writes for ralph, of what agents write before there are tasks, and of the user's own list.
+/// The folders of the user's files for ralph, of feature drafts, and of the user's list of loops.
 fn shared_litter(project: &Project) -> Vec<PathBuf> {
     let documents = project.graph_dir();
     let features = own::entries(&documents.join("features")).unwrap_or_default();
@@ -346,16 +349,16 @@ fn shared_litter(project: &Project) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders of the loop, and of the runs of its project.
+/// The folders of the loop, and of its project's runs.
 fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
-    // What a worker writes of its project's goes by way of a folder that is not its own.
+    // A worker writes to its project through a folder that is not its own.
     folders.extend(temporary::folder_for(project.root()));
     folders.extend(project.branches().into_iter().map(|(_, branch)| branch.records()));
-    // A build of branches is not named by its lock, but its run is the newest one, or the last before that of this build.
+    // The lock does not name the run of a build of branches; it is the newest run, or the last one before that.
     let newest = project.all_runs().unwrap_or_default().into_iter().take(2);
     for run in newest.chain(previous.map(|previous| project.run(&previous.run_id))) {
-        // Also of a branch that has no logs yet.
+        // Including branches that have no logs yet.
         let of_branches = own::entries(&run).unwrap_or_default();
         folders.extend(of_branches.into_iter().filter(|path| !path.is_symlink() && path.is_dir()));
         folders.push(run);
@@ -365,7 +368,7 @@ fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     folders
 }
 
-/// A state file that we do not understand is never overwritten: it gets out of the way under another name.
+/// Moves a state file that cannot be read out of the way; it is never overwritten.
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
     let (Found::Damaged(why) | Found::Unknown(why)) =
@@ -382,7 +385,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, state: &State) -> Option<String> {
     let folder = project.registry()?;
-    let mut entry = Entry::new(&state.name, &state.mode, project, &state.run, state.command_digest());
+    let mut entry = LoopEntry::new(&state.name, &state.mode, project, &state.run, state.command_digest());
     entry.before = registry::find(&folder, &state.name, project.ralph_dir()).map(|entry| entry.command);
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }

@@ -1,5 +1,5 @@
-//! What the events log of a loop tells beyond its state: the log is written first, so a process that was cut off may have kept
-//! less in the state, and a state that is lost is made anew of it.
+//! Reads what the events log of a loop has beyond its state. The log is written first, so a killed process may have
+//! left an older state; a lost state is rebuilt from the log.
 
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use crate::files::own;
 use crate::project::Project;
 use crate::tell::words;
 
-/// So much is read at once, in bytes.
+/// The size of one read in bytes.
 const CHUNK: usize = 256 << 10;
-/// A longer line is none of ours, in bytes.
+/// Longer lines are not ours, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// The bulk of a log, of which the state knows nothing.
+/// Frequent events that do not change the state.
 const OF_NO_STATE: [&str; 8] =
     ["text", "text_delta", "thought", "tool", "agent_error", "agent_notice", "permission", "notice"];
 
-/// What an earlier process of a loop did and was cut off before its state had it: what an events log has that a state does not have.
+/// What an earlier process of a loop did before it was killed, and its state does not have.
 #[derive(Debug, Default)]
 pub struct ReadOn {
-    /// The run that was cut off.
+    /// The run that was killed.
     from: String,
-    /// An attempt was under way as the state has it, whatever the log says: an agent can add to that.
+    /// According to the state, an attempt was running, whatever the log says: an agent can add lines to the log.
     pub was_in_attempt: bool,
-    /// Attempts that had ended.
+    /// How many attempts had ended.
     pub attempts: u64,
-    /// What they have cost, in US dollars, as far as agents reported it.
+    /// Their cost in US dollars, as far as agents reported it.
     cost_usd: Option<f64>,
-    /// The line of the last step in the iterations log, which may lack it as well.
+    /// The line of the last step for the iterations log, which may lack it as well.
     pub step: Option<String>,
 }
 
@@ -47,35 +47,40 @@ impl ReadOn {
         Self { from: state.run.clone(), was_in_attempt: state.tally.in_attempt, ..Self::default() }
     }
 
-    /// What the user should know of attempts that were not booked.
+    fn has_more(&self) -> bool {
+        self.attempts > 0 || self.cost_usd.is_some()
+    }
+
+    /// A notice about the attempts and the cost that were not booked.
     #[must_use]
     pub fn line(&self) -> Option<String> {
-        (self.attempts > 0).then(|| words::recovered(self.attempts, self.cost_usd))
+        self.has_more().then(|| words::recovered(self.attempts, self.cost_usd))
     }
 
-    /// The fact that there were some.
+    /// The fact that some were not booked.
     #[must_use]
     pub fn into_fact(self) -> Option<Fact<'static>> {
-        let Self { from, attempts, cost_usd, .. } = self;
-        (attempts > 0).then(|| Fact::Recovered { attempts, cost_usd, from: from.into() })
+        self.has_more().then(|| {
+            let Self { from, attempts, cost_usd, .. } = self;
+            Fact::Recovered { attempts, cost_usd, from: from.into() }
+        })
     }
 
-    /// Has the state take what a line tells.
+    /// Applies a line to the state.
     fn take(&mut self, line: &EventLine<'_>, state: &mut State) {
         let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.cost_usd.unwrap_or_default());
         state.apply(line.at.to_utc(), &line.fact);
-        if was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)) {
-            self.attempts += 1;
-            let spent = state.tally.cost_usd.unwrap_or_default() - before;
-            if spent > 0.0 {
-                *self.cost_usd.get_or_insert_default() += spent;
-            }
+        self.attempts += u64::from(was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)));
+        // An attempt that had not ended may have been paid for as well.
+        let spent = state.tally.cost_usd.unwrap_or_default() - before;
+        if was_in_attempt && spent > 0.0 {
+            *self.cost_usd.get_or_insert_default() += spent;
         }
         self.step = step(line, state).or(self.step.take());
     }
 }
 
-/// The line of the iterations log that tells of an end; `None` for any other fact.
+/// The line of the iterations log for an end; `None` for any other fact.
 fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
     if !matches!(line.fact, Fact::AttemptEnded(_) | Fact::LoopEnded(_)) {
         return None;
@@ -86,11 +91,11 @@ fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
     Steps::default().line(&Stamped::new(at, &identity, &state.tally, &line.fact))
 }
 
-/// The state of the loop `name` in these places, as its events log has it where that has more, and what it has more. Nothing is
-/// written. That of a loop whose process is at work is what its file says.
+/// The state of the loop `name` at these paths, completed from its events log, and what the log added. Nothing is
+/// written. The state of a running loop is what its file says.
 ///
 /// # Errors
-/// When the state is there but cannot be read.
+/// If the state exists and cannot be read.
 pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found, Option<ReadOn>)> {
     let anew = |lost, otherwise| match remade(project, name, lost) {
         Some((state, recovered)) => (Found::State(Box::new(state)), Some(recovered)),
@@ -107,7 +112,8 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
     })
 }
 
-/// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.
+/// Whether the run of this state holds its lock. Its process alone does not show that: in a copy of a project, it
+/// belongs to the original.
 pub(super) fn is_held(project: &Project, state: &State) -> bool {
     let holder = || lock::holder(&project.lock()).ok().flatten();
     state.active && holder().is_some_and(|holder| holder.run_id == state.run)
@@ -116,19 +122,18 @@ pub(super) fn is_held(project: &Project, state: &State) -> bool {
 /// What is lost of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// What its file said. So the newest loop here had begun, also where its log lost all of that in a power cut: nothing of a log is
-    /// synchronised.
+    /// The file's content. The newest loop had begun, even if a power cut emptied its log: logs are not synced.
     Content,
-    /// The file itself. The newest loop may not have begun; and `ralph clean` has removed the entry in the user's list of one that it
-    /// forgot.
+    /// The file itself. The newest loop may not have begun; if `ralph clean` forgot it, its registry entry was
+    /// removed, too.
     File,
 }
 
-/// The state of the newest loop in these places, and all attempts that its logs tell of.
+/// The state of the newest loop at these paths, rebuilt from its logs, and all attempts in them.
 fn remade(project: &Project, name: &str, lost: Lost) -> Option<(State, ReadOn)> {
     let entry = || registry::find(&project.registry()?, name, project.ralph_dir());
     if project.is_of_worker() {
-        // Its runs are among those of other loops, in a folder that only the list has besides.
+        // A worker's runs are among those of other loops; only the registry has its folder.
         let entry = entry()?;
         let places = entry.places(project);
         return of_folder(&places, &places.run(&entry.run_id), lost);
@@ -138,8 +143,8 @@ fn remade(project: &Project, name: &str, lost: Lost) -> Option<(State, ReadOn)> 
     newest.next().filter(|(state, _)| entry.is_none_or(|entry| entry.run_id == state.run))
 }
 
-/// The state of the loop whose logs are in this folder; `None` where none is known to have begun there, or it is a worker's and these
-/// are not its places.
+/// The state of the loop whose logs are in this folder; `None` if no loop is known to have begun there, or if it is a
+/// worker's at other paths.
 fn of_folder(project: &Project, folder: &Path, lost: Lost) -> Option<(State, ReadOn)> {
     let start = RunStart::read(folder)?;
     let setup = *start.setup.filter(|setup| setup.worker.is_some() == project.is_of_worker())?;
@@ -152,13 +157,13 @@ fn of_folder(project: &Project, folder: &Path, lost: Lost) -> Option<(State, Rea
     let mut read_on = ReadOn::of(&state);
     for log in logs {
         (state.session_log, state.log_read) = (Some(session_log_of(&log)), 0);
-        // What cannot be read tells nothing.
+        // An unreadable log adds nothing.
         let _ = read_log(&log, &mut state, &mut read_on);
     }
     Some((state, read_on))
 }
 
-/// Whose loop begins in this log.
+/// The identity of the loop that begins in this log.
 fn begun(log: &Path) -> Option<LoopIdentity> {
     let mut identity = None;
     let mut lines = BufReader::with_capacity(CHUNK, own::open_to_read(log).ok()?);
@@ -175,23 +180,23 @@ fn begun(log: &Path) -> Option<LoopIdentity> {
     identity
 }
 
-/// Has the state of a loop that was cut off know what its events log has besides.
+/// Completes the state of a killed loop from its events log.
 fn read_on(project: &Project, state: &mut State) -> Option<ReadOn> {
     let log = log_of_state::events_log(&log_of_state::with_runs(project, state), state)?;
     let mut read_on = ReadOn::of(state);
-    // What cannot be read tells nothing.
+    // An unreadable log adds nothing.
     let _ = read_log(&log, state, &mut read_on);
     Some(read_on)
 }
 
-/// Reads a log from where the state ends, line by line. A last line that was cut off, and what is no line of ours, is passed over.
+/// Reads a log from where the state ends, line by line. Skips a torn last line, and lines that are not ours.
 fn read_log(log: &Path, state: &mut State, read_on: &mut ReadOn) -> io::Result<()> {
     let mut file = own::open_to_read(log)?;
-    // Of a log that has lost its end nothing is news.
+    // A log that was truncated has nothing new.
     if file.metadata()?.len() <= state.log_read {
         return Ok(());
     }
-    // The end of the line before shows that this is where one begins.
+    // One byte earlier: a newline there shows that a line begins here.
     file.seek(SeekFrom::Start(state.log_read.saturating_sub(1)))?;
     let mut lines = BufReader::with_capacity(CHUNK, file);
     if state.log_read > 0 {
@@ -201,7 +206,7 @@ fn read_log(log: &Path, state: &mut State, read_on: &mut ReadOn) -> io::Result<(
     take_lines(&mut lines, state, read_on)
 }
 
-/// Has the state take what these lines tell, up to the last one that is whole.
+/// Applies these lines to the state, up to the last whole one.
 pub(super) fn take_lines(
     lines: &mut impl BufRead,
     state: &mut State,
@@ -221,7 +226,7 @@ pub(super) fn take_lines(
     Ok(())
 }
 
-/// Reads a whole line, with its end; `false` where there is none any more.
+/// Reads a whole line including its newline; `false` at the end.
 fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     lines.take(LONGEST).read_until(b'\n', line)?;

@@ -1,6 +1,6 @@
-//! The user's list of loops: one small file per loop, a pointer to the ralph dir where the loop keeps its state.
+//! The registry, the user's list of loops: one small file per loop that points to the ralph dir with its state.
 //!
-//! A loop works without it. Hence whatever goes wrong here is a [`RegistryWarning`], to be shown and passed over.
+//! A loop works without it, so every error here is a [`RegistryWarning`], which is shown and does not stop anything.
 
 use std::fs;
 use std::io;
@@ -17,49 +17,50 @@ use crate::parallel;
 use crate::project::Project;
 use crate::project::file_name::{encoded, fnv1a};
 
-/// The version of the entry's layout that this ralph writes.
+/// The version of the entries that this ralph writes.
 const VERSION: u32 = 1;
-/// The mode of workers, which is the verb that starts one.
+/// The mode of workers: the verb that starts one.
 pub(super) const WORKER: &str = "spawn";
-/// A larger file is no entry, in bytes.
+/// Larger files are not entries, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// One loop, running or ended, as the registry knows it.
+/// The entry of a running or ended loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The layout of this file; 1.
+pub struct LoopEntry {
+    /// The version of this file's layout: 1.
     version: u32,
     /// The loop's name as its user wrote it.
     pub name: String,
     /// `plan`, `build`, `prompt` …
     pub mode: String,
-    /// Absolute path of the loop's ralph dir: with its lock and, where nothing else is said, its state and logs.
+    /// Absolute path of the loop's ralph dir, with its lock and, unless another field says otherwise, its state and
+    /// logs.
     pub ralph_dir: PathBuf,
     /// Absolute path of its run-time files.
     pub run_dir: PathBuf,
-    /// Absolute path of its state, where that is not in the ralph dir.
+    /// Absolute path of its state, if that is not in the ralph dir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
-    /// Absolute path of the folder of its runs, of a worker: they are among those of its project. Missing in entries of earlier
-    /// versions.
+    /// Absolute path of the folder of a worker's runs, which are among those of its project. Missing in entries of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<PathBuf>,
     /// Absolute path of the agents' working directory.
     pub project_root: PathBuf,
     /// The id of the newest run.
     pub run_id: String,
-    /// What the newest run was started by, see [`State::command_digest`](super::state::State::command_digest).
+    /// The digest of what started the newest run, see [`State::command_digest`](super::state::State::command_digest).
     pub command: String,
-    /// What the run before it was started by: its state is there until the newest one has begun.
+    /// The digest of the run before it, whose state stays until the newest run has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The process of the newest run; may be long gone.
+    /// The process of the newest run; it may have ended long ago.
     pub pid: u32,
     /// When the newest run started.
     pub started: DateTime<Local>,
 }
 
-impl Entry {
+impl LoopEntry {
     /// An entry for a run that starts now in the calling process, by a command with this digest.
     #[must_use]
     pub fn new(name: &str, mode: &str, places: &Project, run_id: &str, command: String) -> Self {
@@ -81,8 +82,8 @@ impl Entry {
     }
 }
 
-impl Entry {
-    /// The places of the loop; `here` is any project of the same user.
+impl LoopEntry {
+    /// The paths of the loop; `here` is any project of the same user.
     #[must_use]
     pub fn places(&self, here: &Project) -> Project {
         let places = here.elsewhere_with(&self.project_root, &self.ralph_dir, self.run_dir.clone());
@@ -103,7 +104,7 @@ impl Entry {
 pub struct RegistryWarning {
     /// The file or folder in question.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 
@@ -113,8 +114,8 @@ impl RegistryWarning {
     }
 }
 
-/// Enters a loop in the registry folder `dir`, in place of an earlier run of the same loop.
-pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+/// Writes the entry of a loop into the registry folder `dir`, replacing that of its earlier run.
+pub fn register(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
     own::make_folders(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
@@ -123,15 +124,16 @@ pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
         .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
 }
 
-/// The loop of this name with this ralph dir in the registry folder `dir`; `None` where there is none, or none that can be read.
+/// The entry of the loop with this name and ralph dir in the registry folder `dir`; `None` if there is none, or if it
+/// cannot be read.
 #[must_use]
-pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<Entry> {
+pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<LoopEntry> {
     read(&dir.join(file_name(name, ralph_dir))).ok()?
 }
 
-/// All loops of the registry folder `dir`, newest start first, and what could not be read there.
+/// All entries of the registry folder `dir`, newest start first, and errors of those that cannot be read.
 #[must_use]
-pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
+pub fn list(dir: &Path) -> (Vec<LoopEntry>, Vec<RegistryWarning>) {
     let files = match own::entries(dir) {
         Ok(files) => files,
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
@@ -150,9 +152,9 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
     (entries, warnings)
 }
 
-/// Takes a loop out of the registry folder `dir`, unless another run of it has begun since `entry` was read; one that is not
-/// there is fine.
-pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+/// Removes the entry of a loop from the registry folder `dir`, unless a later run has replaced it since `entry` was
+/// read. A missing file is no error.
+pub fn remove(dir: &Path, entry: &LoopEntry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     if read(&path)?.is_some_and(|there| there.run_id != entry.run_id) {
         return Ok(());
@@ -163,14 +165,14 @@ pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
     }
 }
 
-/// `None` when the file went away between listing and reading.
-fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
+/// `None` if the file was removed between listing and reading.
+fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
     let content = match own::read(path, LARGEST) {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };
-    let entry: Entry = match plain_toml::read(&content) {
+    let entry: LoopEntry = match plain_toml::read(&content) {
         Some(entry) => entry,
         None => toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?,
     };
@@ -180,7 +182,7 @@ fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
     Ok(Some(entry))
 }
 
-/// Whether the name ends in `@` and eight hexadecimal digits: temporary files and workers' folders do not.
+/// Whether the name ends in `@` and eight hexadecimal digits, unlike temporary files and workers' folders.
 fn is_entry(path: &Path) -> bool {
     let suffix = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('@'));
     suffix.is_some_and(|(_, hash)| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -199,9 +201,9 @@ mod tests {
         Project::locate(Path::new("/"), &|_| None, None, None).unwrap()
     }
 
-    fn entry(name: &str, project: &str) -> Entry {
+    fn entry(name: &str, project: &str) -> LoopEntry {
         let root = Path::new("/work").join(project);
-        Entry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1", String::new())
+        LoopEntry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1", String::new())
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -226,7 +228,7 @@ mod tests {
     fn an_entry_leads_to_the_places_of_its_loop() {
         let tree = here().elsewhere(Path::new("/work/a"), Path::new("/work/a"));
         for places in [tree.clone(), tree.of_branch("x", None)] {
-            let found = Entry::new("x", "build", &places, "r1", String::new()).places(&here());
+            let found = LoopEntry::new("x", "build", &places, "r1", String::new()).places(&here());
             assert_eq!((found.run_dir(), found.records()), (places.run_dir(), places.records()));
         }
     }
@@ -236,7 +238,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         register(dir.path(), &entry("build", "a")).unwrap();
         register(dir.path(), &entry("build", "b")).unwrap();
-        let newer = Entry { run_id: "r2".into(), ..entry("build", "a") };
+        let newer = LoopEntry { run_id: "r2".into(), ..entry("build", "a") };
         register(dir.path(), &newer).unwrap();
         assert_eq!(names(dir.path()), ["build", "build"]);
         remove(dir.path(), &entry("build", "a")).unwrap();

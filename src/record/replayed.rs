@@ -1,7 +1,7 @@
-//! The facts of a loop again, as its events log has them, each with the count beside it: for the views that have shown them, and
-//! for the policy.
+//! Replays the facts of a loop from its events log, each with the tally at that time: for the views that showed them,
+//! and for the policy.
 //!
-//! What no line tells is missing: raw bytes, and which time limit an attempt has exceeded.
+//! Facts that no line has are missing: raw bytes, and which time limit an attempt exceeded.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -22,10 +22,10 @@ use crate::process::identity::ProcessIdentity;
 use crate::text::duration::of_seconds;
 use crate::text::terminal::message;
 
-/// Years that the clock of a loop may show.
+/// The years that a loop's clock can show.
 const YEARS: RangeInclusive<i32> = 1970..=9999;
 
-/// Reads a line of an events log; `None` for one that is torn, of another version, or of a time that no clock shows.
+/// Reads a line of an events log; `None` if it is torn, of another version, or has an impossible time.
 #[must_use]
 pub fn read(line: &[u8]) -> Option<EventLine<'_>> {
     let line = EventLine::read(std::str::from_utf8(line).ok()?).ok()?;
@@ -36,43 +36,43 @@ pub fn read(line: &[u8]) -> Option<EventLine<'_>> {
     [line.at, until].iter().all(|at| YEARS.contains(&at.year())).then_some(line)
 }
 
-/// A step that a loop has taken, and what the policy knew.
+/// A step that a loop took, and what the policy knew.
 #[derive(Debug)]
 pub struct Taken<'a> {
-    /// What it did.
+    /// The step.
     pub next: Next,
-    /// What had happened before.
+    /// The tally before the step.
     pub tally: &'a Tally,
-    /// When, and for how long it had run.
+    /// The time, and how long the loop had run.
     pub now: Now,
 }
 
-/// A loop as far as its lines were read.
+/// A loop, up to the last line that was read.
 #[derive(Debug)]
 pub struct Replayed {
     identity: LoopIdentity,
-    /// As each of its lines names it.
+    /// The run id of every line.
     run: String,
     state: State,
     limits: Limits,
-    /// The limits are those that the loop had, and no guess.
+    /// Whether a line has told the limits; otherwise they are guessed.
     limits_are_known: bool,
     has_begun: bool,
-    /// The next attempt was announced by a retry or a back-off.
+    /// Whether a retry or a back-off has announced the next attempt.
     is_announced: bool,
-    /// How long it had run at some moment, in seconds.
+    /// A time, and how many seconds the loop had run then.
     ran: (DateTime<FixedOffset>, f64),
-    /// When the last line was written, and whether the time since is no time of the loop's own.
+    /// The time of the last line, and whether the time since then does not count as the loop's own.
     last: (DateTime<FixedOffset>, bool),
-    /// What the other loops of the run had spent when the last line was written, and what they have until the next one.
+    /// What the other loops of the run had spent at the last line, and until the next one.
     others: [Spent; 2],
 }
 
 impl Replayed {
-    /// The loop that a line is of. Its names are made harmless to terminals.
+    /// The loop of this line. Its names are made safe for terminals.
     ///
     /// # Errors
-    /// When the system does not tell which process this is.
+    /// If the system does not report this process.
     pub fn of(line: &EventLine<'_>) -> io::Result<Self> {
         let [run, name, mode, agent] =
             [&line.run, &line.name, &line.mode, &line.agent].map(|word| message(word));
@@ -92,37 +92,37 @@ impl Replayed {
         })
     }
 
-    /// Whose loop it is.
+    /// The identity of the loop.
     #[must_use]
     pub fn identity(&self) -> &LoopIdentity {
         &self.identity
     }
 
-    /// What the loop may use up; `None` where no line has told it, as of an older ralph.
+    /// The loop's limits; `None` if no line has them, as from an older ralph.
     #[must_use]
     pub fn limits(&self) -> Option<&Limits> {
         self.limits_are_known.then_some(&self.limits)
     }
 
-    /// What it has spent.
+    /// What the loop has spent.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.state.tally.spent()
     }
 
-    /// The other loops that share its budget have spent this much until the next line.
+    /// Sets what the other loops that share the budget have spent until the next line.
     pub fn others_have_spent(&mut self, spent: Spent) {
         self.others[1] = spent;
     }
 
-    /// The step that this next line tells of; `None`: of none, or of one that no limit has led to.
+    /// The step that the next line reports; `None` if it reports none, or one that no limit has led to.
     #[must_use]
     pub fn taken(&self, line: &EventLine<'_>) -> Option<Taken<'_>> {
         let tally = &self.state.tally;
         if !self.has_begun || tally.in_attempt || line.run != self.run {
             return None;
         }
-        // What comes before an attempt or an end may last; a pause and a wait are told when they begin.
+        // Work before an attempt or an end takes time; a pause or a wait is reported when it begins.
         let mut at = line.at;
         let mut closed_until = None;
         let next = match &line.fact {
@@ -138,7 +138,7 @@ impl Replayed {
             Fact::Retrying { .. } => Next::Retry,
             Fact::BackingOff { .. } => Next::Iteration,
             Fact::Waiting { reason: Word::Known(reason), until, .. } if *reason != WaitReason::DiskSpace => {
-                // Another loop has met the limit.
+                // Another loop reached the limit.
                 let is_of_others =
                     *reason == WaitReason::UsageLimit && !matches!(tally.last, Last::Limited { .. });
                 closed_until = is_of_others.then(|| until.to_utc());
@@ -153,7 +153,7 @@ impl Replayed {
         let running = of_seconds(self.ran.1 + seconds(self.ran.0, at));
         let [mut spent, mut otherwise] = self.others;
         if !matches!(next, Next::End(_)) {
-            // Before a begin the loop may have waited for its place among the others; behind an end it may publish for long.
+            // The loop may have queued before its begin; after its end it may publish for long.
             std::mem::swap(&mut spent, &mut otherwise);
         }
         let mut now =
@@ -164,7 +164,7 @@ impl Replayed {
         Some(Taken { next, tally, now })
     }
 
-    /// Takes the next line, and shows the fact that it tells. A line of another run is passed over.
+    /// Applies the next line, and shows its fact. A line of another run is skipped.
     pub fn take(&mut self, line: &EventLine<'_>, see: &mut dyn FnMut(&Stamped<'_>)) {
         if line.run != self.run {
             return;
@@ -185,7 +185,7 @@ impl Replayed {
         see(&Stamped { unwritten, ..Stamped::new(at, &self.identity, &self.state.tally, fact) });
     }
 
-    /// How the loop ended, where this line tells it. Some outcomes have the same words: the limits say which one it was.
+    /// How the loop ended, if this line says so. Some outcomes share their words: the limits tell them apart.
     fn outcome(&self, line: &EventLine<'_>) -> Option<Outcome> {
         let Fact::LoopEnded(ended) = &line.fact else { return None };
         let recorded = ended.outcome();
@@ -197,7 +197,7 @@ impl Replayed {
         }
     }
 
-    /// How a loop ended that is complete: an agent has claimed it, or its source had no more work.
+    /// How a complete loop ended: an agent has claimed completion, or the source had no more work.
     fn complete(&self) -> Outcome {
         let State { tally, at_task, .. } = &self.state;
         match tally.last {
@@ -237,13 +237,13 @@ impl Replayed {
     }
 }
 
-/// Whether a loop that ends so was stopped from outside, before the policy was asked.
+/// Whether a loop with this outcome was stopped from outside, before the policy was asked.
 fn is_of_people(outcome: Outcome) -> bool {
     use Outcome::{Cancelled, Detached, Interrupted, Terminated};
     matches!(outcome, Cancelled | Detached | Interrupted | Terminated)
 }
 
-/// From one moment to another, in seconds; none where the clock was set back.
+/// The time between two moments in seconds; 0 if the clock was set back.
 fn seconds(from: DateTime<FixedOffset>, to: DateTime<FixedOffset>) -> f64 {
     (to - from).to_std().unwrap_or_default().as_secs_f64()
 }

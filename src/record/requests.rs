@@ -1,12 +1,13 @@
 //! Requests to a running loop from another terminal: one small file each, in the run dir's `requests/`.
 //!
-//! A request names the run it is for, so that one for a run that has died never reaches the next. Its file is removed when the
-//! loop's state holds it, and that is what tells the sender: a loop that is killed at any moment has lost no request that
-//! it has taken.
+//! A request names its run, so that the request to a dead run never reaches the next one. Its file is removed when
+//! the loop's state has it, which confirms it to the sender: a loop that is killed at any time has lost no confirmed
+//! request.
 //!
-//! A request is signed with this user's key, over its file's name (which has the time), the run and what is asked: an agent can
-//! write files, and must not end or steer the loop that judges it. A request without that signature is dropped, and a file beside
-//! it reports that to the sender. Where the file of the key is removed while a loop runs, the loop writes it back.
+//! A request is signed with this user's key, over its file's name (which has the time), the run and the request: an
+//! agent can write files, and must not end or steer the loop that judges it. A request without that signature is
+//! dropped, and a file beside it reports that to the sender. If the key's file is removed while a loop runs, the loop
+//! writes it back.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::OpenOptions;
@@ -24,9 +25,9 @@ use crate::project::Project;
 use crate::text::digest::hmac_sha256;
 use crate::text::timestamp;
 
-/// A larger file is no request, in bytes.
+/// Larger files are not requests, in bytes.
 const LARGEST: u64 = 4 << 20;
-/// What follows the name of a request that its loop has refused.
+/// The extension of the file that reports a refused request.
 const REFUSED: &str = "json.refused";
 /// How long a running loop may take to write the user's key back.
 const KEY_IS_BACK: Duration = Duration::from_secs(1);
@@ -35,12 +36,12 @@ const KEY_IS_BACK: Duration = Duration::from_secs(1);
 struct Addressed {
     run: String,
     request: Request,
-    /// `None` where the sender has no key.
+    /// `None` if the sender has no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
 
-/// What signs requests.
+/// Signs requests.
 #[derive(Clone)]
 pub struct Signer {
     path: PathBuf,
@@ -55,26 +56,27 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// With the key of this project's user; `None` without a home directory.
+    /// A signer with the key of this project's user; `None` without a home directory.
     ///
     /// # Errors
-    /// When the key can neither be read nor made.
+    /// If the key can be neither read nor created.
     pub fn of(project: &Project) -> Result<Option<Self>, FileError> {
         project.user_key().map(|path| Self::at(&path)).transpose()
     }
 
-    /// With the key in the file at `path`.
+    /// A signer with the key in the file at `path`.
     ///
     /// # Errors
-    /// When it can neither be read nor made.
+    /// If it can be neither read nor created.
     pub fn at(path: &Path) -> Result<Self, FileError> {
         let user = key::at(path)?;
-        // A key of its own: nothing that is sealed elsewhere can pass for the signature of a request.
+        // A derived key, so that no other seal can serve as the signature of a request.
         Ok(Self { path: path.to_owned(), user, key: hmac_sha256(&user, b"requests to running loops") })
     }
 
-    /// As [`of`](Self::of), for a request to a loop that runs. It has the key: another one is never made, but awaited for a moment.
-    /// `None` where there is none, or it cannot be read: the loop has reported that, or refuses the request.
+    /// As [`of`](Self::of), for a request to a running loop. The loop has the key, so it is never created here, only
+    /// awaited for a moment. `None` if there is none, or if it cannot be read: the loop has reported that, or refuses
+    /// the request.
     #[must_use]
     pub fn of_running(project: &Project) -> Option<Self> {
         let path = project.user_key()?;
@@ -92,14 +94,14 @@ impl Signer {
     }
 }
 
-/// Leaves a request for the run, and answers the file that is there until the run has taken it.
+/// Leaves a request for the run, and returns its file, which the run removes when it has taken it.
 pub fn send(
     folder: &Path,
     signer: Option<&Signer>,
     run: &str,
     request: Request,
 ) -> Result<PathBuf, FileError> {
-    // The name sorts by time, so that requests are taken in the order they were made.
+    // The name sorts by time, so requests are taken in the order they were made.
     let now = timestamp::exact(chrono::Utc::now());
     let path = folder.join(format!("{now}-{}.json", std::process::id()));
     let text = signer
@@ -111,13 +113,13 @@ pub fn send(
     Ok(path)
 }
 
-/// Whether the loop has refused the request that was left in this file.
+/// Whether the loop has refused the request in this file.
 #[must_use]
 pub fn is_refused(path: &Path) -> bool {
     path.with_extension(REFUSED).exists()
 }
 
-/// Takes back the request that was left in this file, and the refusal of it; answers whether it was still there.
+/// Withdraws the request in this file, and its refusal; returns whether it was still there.
 #[must_use]
 pub fn withdraw(path: &Path) -> bool {
     let was_there = std::fs::remove_file(path).is_ok();
@@ -125,38 +127,38 @@ pub fn withdraw(path: &Path) -> bool {
     was_there
 }
 
-/// The requests that are left for one run.
+/// The requests to one run.
 #[derive(Debug)]
 pub struct Requests {
     folder: PathBuf,
     run: String,
-    /// `None`: there is no key, and every request counts.
+    /// `None` if there is no key; then every request counts.
     signer: Option<Signer>,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The files of all that were handed out: one that cannot be removed must not be handed out again.
+    /// The files of all requests handed out: one that cannot be removed must not be handed out again.
     seen: HashSet<PathBuf>,
-    /// Those that the state does not hold yet, in the order in which they were handed out.
+    /// Those that the state does not have yet, in the order in which they were handed out.
     open: VecDeque<PathBuf>,
-    /// Those that were dropped since this was last asked.
+    /// Those that were dropped and not yet reported.
     dropped: Vec<PathBuf>,
-    /// What happened to the file of the key, until it is asked for.
+    /// A message about the key's file, not yet reported.
     key: Option<String>,
-    /// That was reported: an agent may remove it again and again.
+    /// Whether that was reported: an agent may remove it repeatedly.
     is_key_reported: bool,
 }
 
 impl Requests {
-    /// Those in this folder for this run.
+    /// The requests in this folder for this run.
     #[must_use]
     pub fn new(folder: PathBuf, run: &str, signer: Option<Signer>) -> Self {
         Self { folder, run: run.to_owned(), signer, known: Mutex::default() }
     }
 
-    /// Hands out those that came since the last look, oldest first.
+    /// Hands out the new requests, oldest first.
     #[must_use]
     pub fn look(&self) -> Vec<Request> {
         let mut paths = own::entries(&self.folder).unwrap_or_default();
@@ -177,8 +179,8 @@ impl Requests {
                 requests.push(addressed.request);
                 known.open.push_back(path);
             } else {
-                // The request stays: its removal would tell the sender that the loop has taken it. Where the refusal cannot
-                // be written, the sender reports that the loop has not reacted.
+                // The request stays, because its removal would confirm it. If the refusal cannot be written, the
+                // sender reports that the loop has not reacted.
                 let new = path.with_extension(REFUSED);
                 let _ = own::open(&new, OpenOptions::new().write(true).create_new(true));
                 known.dropped.push(path);
@@ -187,7 +189,7 @@ impl Requests {
         requests
     }
 
-    /// Writes the key back where its file is gone: without it the user's own requests would be refused.
+    /// Writes the key back if its file was removed: otherwise the user's own requests would be refused.
     fn keep_key(&self, known: &mut Known) {
         let Some(Signer { path, user, .. }) = &self.signer else { return };
         let said = match key::keep(path, user) {
@@ -208,7 +210,7 @@ impl Requests {
         signature.is_some() && signer.sign(path, run, request).ok() == *signature
     }
 
-    /// What the user should know since this was last called: of requests that were dropped, and of the key.
+    /// A message about dropped requests and the key, since the last call.
     #[must_use]
     pub fn news(&self) -> Option<String> {
         let mut known = self.lock();
@@ -225,10 +227,10 @@ impl Requests {
         ))
     }
 
-    /// The state holds the oldest one that was handed out.
+    /// Confirms the oldest request handed out: the state has it.
     pub fn settle(&self) {
         if let Some(path) = self.lock().open.pop_front() {
-            // Its sender believes it pending then; the loop has it all the same.
+            // On failure its sender believes it pending, although the loop has it.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -239,7 +241,7 @@ impl Requests {
     }
 }
 
-/// Throws away all requests: no loop runs here, and they were for one that is over. What is no request of ours stays.
+/// Removes all requests: no loop runs here, and they were for one that has ended. Other files stay.
 pub fn clear(folder: &Path) -> Result<(), FileError> {
     let paths = own::entries(folder).map_err(FileError::at(folder))?;
     for path in paths.iter().filter(|path| is_request(path) || is_refusal(path)) {
@@ -258,7 +260,7 @@ fn is_request(path: &Path) -> bool {
     })
 }
 
-/// Whether a file has the name of a refusal, that of a request and a word.
+/// Whether a file has the name of a refusal: a request's name and an extension.
 fn is_refusal(path: &Path) -> bool {
     let name = path.to_str().and_then(|name| name.strip_suffix(".refused"));
     name.is_some_and(|request| is_request(Path::new(request)))
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!((requests.look(), requests.news()), (vec![Request::Pause], None));
 
         let named = |time: u32| folder.join(format!("2099010{time}T1-1.json"));
-        // Signed once, and copied: another time, another run, another request.
+        // A signed request, copied to another time, another run, another request.
         let text = fs::read_to_string(&signed).unwrap();
         fs::write(named(1), &text).unwrap();
         fs::write(&signed, text.replace("pause", "cancel")).unwrap();
@@ -345,7 +347,7 @@ mod tests {
         assert!(withdraw(&foreign) && !withdraw(&foreign) && !is_refused(&foreign));
         clear(&folder).unwrap();
         assert_eq!(own::entries(&folder).unwrap(), [] as [PathBuf; 0]);
-        // Another run's request never counts for this one.
+        // A request to another run never counts.
         send(&folder, Some(&own), "b", Request::Cancel).unwrap();
         assert_eq!((requests.look(), requests.news()), (vec![], None));
     }

@@ -1,4 +1,4 @@
-//! Which runs are kept: the newest ones, up to a number and a size. The session logs of older ones are compressed.
+//! Keeps the newest runs, up to a number and a size, and compresses the session logs of older ones.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,28 +18,28 @@ use crate::files::own;
 use crate::project::Project;
 use crate::threads;
 
-/// The session logs of so many runs stay as they are: those are what people open.
+/// How many of the newest runs keep their session logs uncompressed.
 const PLAIN: usize = 10;
-/// One that nobody has ended, and whose process cannot be looked at, is left alone for so long.
+/// How long a run is left alone that has no end and whose process cannot be checked.
 const UNCLEAR: Duration = Duration::from_hours(24);
-/// What the name of a compressed log ends with.
+/// The extension of a compressed log.
 const COMPRESSED: &str = "gz";
 
-/// What is kept of the runs of a project.
+/// The limits for the runs of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// At most so many; `None`: no limit.
+    /// The most runs; `None`: no limit.
     pub runs: Option<u64>,
-    /// At most so many bytes; `None`: no limit.
+    /// The most bytes; `None`: no limit.
     pub bytes: Option<u64>,
 }
 
-/// Housekeeping beside a run: until this is dropped, which waits for what has to be done.
+/// Housekeeping beside a run; dropping it waits for the steps that have to finish.
 #[derive(Debug)]
 #[must_use = "it is cut short when it is dropped"]
 pub struct Housekeeping {
     thread: Option<JoinHandle<()>>,
-    /// The run is over: no more logs are compressed.
+    /// The run has ended: no more logs are compressed.
     is_over: Arc<AtomicBool>,
 }
 
@@ -52,8 +52,8 @@ impl Drop for Housekeeping {
     }
 }
 
-/// Removes what is not kept and compresses the logs of older runs, beside the run that has just begun and is not looked at. What
-/// cannot be removed now, and logs that are not compressed when the run ends, wait for the start of another one.
+/// Removes runs over the limits and compresses the logs of older ones, beside the current run, which is not touched.
+/// What cannot be removed, and logs not compressed by the end of the run, are left to the next run.
 pub fn tidy(project: &Project, current: &str, kept: Kept) -> Housekeeping {
     let (project, current) = (project.clone(), current.to_owned());
     let is_over = Arc::new(AtomicBool::new(false));
@@ -62,7 +62,7 @@ pub fn tidy(project: &Project, current: &str, kept: Kept) -> Housekeeping {
         let Ok(runs) = project.all_runs() else { return };
         let mut runs: Vec<PathBuf> = runs.into_iter().filter(|run| !run.ends_with(&current)).collect();
         let links = project.links_to_logs();
-        // What is removed need not be compressed.
+        // Before compressing, so that no removed run is compressed.
         remove(&runs, Kept { bytes: None, ..kept });
         runs.retain(|run| run.exists());
         for run in runs.iter().skip(PLAIN).filter(|run| is_ended(run)) {
@@ -73,32 +73,32 @@ pub fn tidy(project: &Project, current: &str, kept: Kept) -> Housekeeping {
                 compress_logs(&folder, &links);
             }
         }
-        // What is compressed takes less room.
+        // After compressing, which frees space.
         remove(&runs, kept);
         remove_dangling(&links);
     });
     Housekeeping { thread: thread.ok(), is_over }
 }
 
-/// Removes the runs that are too many or too much, the oldest first, but never the newest. `runs`: newest first, without the one
-/// that has just begun.
+/// Removes the runs over the limits, the oldest first, but never the newest. `runs`: newest first, without the
+/// current one.
 fn remove(runs: &[PathBuf], kept: Kept) {
     let most = kept.runs.map_or(usize::MAX, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
     let mut room = kept.bytes.unwrap_or(u64::MAX);
-    // The run that has just begun is one of them.
+    // The current run counts as one.
     for (place, run) in (1..).zip(runs) {
         let size = size(run);
         let fits = place < most && size <= room;
-        // What does not fit makes no room for older ones.
+        // A run that does not fit leaves no space for older ones.
         room = if fits { room - size } else { 0 };
         if !fits && place > 1 && is_ended(run) {
-            // What cannot be removed now is tried again the next time.
+            // The next run tries again.
             let _ = fs::remove_dir_all(run);
         }
     }
 }
 
-/// The bytes of all files of a run.
+/// The size of a run's files in bytes.
 fn size(run: &Path) -> u64 {
     let entries = own::entries(run).unwrap_or_default();
     let sizes = entries.into_iter().filter_map(|path| {
@@ -108,7 +108,7 @@ fn size(run: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Whether nobody writes into the folder of a run any more.
+/// Whether no process writes into the folder of a run any more.
 fn is_ended(run: &Path) -> bool {
     if run_folder::read_end(run).is_some() {
         return true;
@@ -116,12 +116,12 @@ fn is_ended(run: &Path) -> bool {
     if RunStart::read(run).is_some_and(|start| start.process.is_alive()) {
         return false;
     }
-    // A process of another machine or container cannot be looked at.
+    // A process of another machine or container cannot be checked.
     let newest = newest(run);
     newest.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNCLEAR)
 }
 
-/// When something in the folder was last written.
+/// The time of the last write in the folder.
 fn newest(run: &Path) -> Option<SystemTime> {
     let entries = own::entries(run).ok()?;
     let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
@@ -130,7 +130,7 @@ fn newest(run: &Path) -> Option<SystemTime> {
     entries.iter().filter_map(|path| changed(path)).chain(within).chain(changed(run)).max()
 }
 
-/// Removes links to logs that are gone.
+/// Removes links to missing logs.
 fn remove_dangling(links: &Path) {
     for link in own::entries(links).unwrap_or_default() {
         let is_ours = fs::read_link(&link).is_ok_and(|target| target.starts_with("../runs"));
@@ -140,7 +140,7 @@ fn remove_dangling(links: &Path) {
     }
 }
 
-/// Compresses the session logs in a folder, and has the links lead to them.
+/// Compresses the session logs in a folder, and updates the links.
 fn compress_logs(folder: &Path, links: &Path) {
     let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log") && !path.is_symlink();
     for log in own::entries(folder).unwrap_or_default().into_iter().filter(is_log) {
@@ -156,12 +156,12 @@ pub fn is_log(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "log" || end == COMPRESSED)
 }
 
-/// Where a log is once it was compressed.
+/// The path of a log after compression.
 pub(super) fn compressed(log: &Path) -> PathBuf {
     log.with_added_extension(COMPRESSED)
 }
 
-/// Puts a compressed file in the place of a log.
+/// Replaces a log with a compressed file.
 fn compress(log: &Path) -> io::Result<PathBuf> {
     let compressed = compressed(log);
     let written = own::create_filled(&compressed, |path| {
@@ -170,7 +170,7 @@ fn compress(log: &Path) -> io::Result<PathBuf> {
         encoder.finish().map(drop)
     });
     match written {
-        // Whoever was cut off had written all of it.
+        // A killed process has left a complete file.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
@@ -186,10 +186,10 @@ fn move_link(links: &Path, log: &Path, compressed: &Path) -> io::Result<()> {
     fs::remove_file(link)
 }
 
-/// Opens a session log to be read, also one that was compressed since: then it is unpacked into a nameless file.
+/// Opens a session log, also if it has been compressed since: then it is unpacked into an unnamed file.
 ///
 /// # Errors
-/// When it cannot be read, or is not what was written.
+/// If it cannot be read, or is damaged.
 pub fn open_log(log: &Path) -> io::Result<File> {
     if log.extension().is_none_or(|end| end != COMPRESSED) {
         return own::open_to_read(log);
@@ -224,7 +224,7 @@ mod tests {
     fn the_oldest_runs_go_and_none_that_may_be_running_nor_the_newest() {
         let dir = tempfile::tempdir().unwrap();
         let runs: Vec<PathBuf> = (0..6).map(|n| run(dir.path(), &format!("run-{n}"), 1000)).collect();
-        // Nobody has ended it, and it was written to just now.
+        // It has no end, and was written to just now.
         fs::remove_file(runs[4].join("end.json")).unwrap();
         let kept = |runs, bytes| Kept { runs, bytes };
         assert_eq!(left(dir.path(), &runs, kept(None, None)).len(), 6);
@@ -255,7 +255,7 @@ mod tests {
         assert!(!run.join("branch/session.log").exists());
         assert!(compressed.metadata().unwrap().len() < 1000);
         assert_eq!(io::read_to_string(open_log(&compressed).unwrap()).unwrap(), "x".repeat(100_000));
-        // A torn one is no log.
+        // A truncated file is not a log.
         fs::write(&compressed, &fs::read(&compressed).unwrap()[..20]).unwrap();
         assert!(open_log(&compressed).is_err());
     }

@@ -1,7 +1,7 @@
-//! The folder of a run: what one start of a command leaves of all its loops, whatever becomes of their work trees.
+//! The folder of a run: the logs and results of all loops of one command, which outlive their work trees.
 //!
-//! `run.json` says what was started, `end.json` what it came to; beside them are the logs of its loop, or a folder with
-//! those of each of its branches.
+//! `run.json` says what was started, `end.json` how it ended; beside them are the logs of its loop, or a folder of
+//! logs per branch.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::project::Project;
 
 /// The version of `run.json`.
 const VERSION: u32 = 1;
-/// What was started.
+/// The file with the command.
 const START: &str = "run.json";
-/// What it came to: a line as in the events log.
+/// The file with the end: a line as in the events log.
 const END: &str = "end.json";
 /// The report of all its loops, made from their logs.
 pub(super) const SUMMARY: &str = "summary.json";
-/// A larger file is none of ours, in bytes.
+/// Larger files are not ours, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// A command that was started, `run.json`.
+/// The start of a command, `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStart {
     /// Version of the format.
@@ -36,19 +36,19 @@ pub struct RunStart {
     pub run: String,
     /// The words of the command line that start such loops, as in `loop build`.
     pub verb: String,
-    /// When, in UTC.
+    /// When it started, in UTC.
     #[serde(serialize_with = "milliseconds")]
     pub started_at: DateTime<Utc>,
     /// The command line.
     pub argv: Vec<String>,
-    /// Where it was started.
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// Which process it is.
+    /// Its process.
     pub process: ProcessIdentity,
-    /// How its loop is set up, by which a state that is lost is made anew; `None` for a command with a loop for each branch.
+    /// The setup of its loop, from which a lost state is rebuilt; `None` for a command with one loop per branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Box<Setup>>,
-    /// Which loop that is.
+    /// The identity of that loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<LoopIdentity>,
     /// How many iterations it may begin; `None`: no limit.
@@ -57,7 +57,7 @@ pub struct RunStart {
 }
 
 impl RunStart {
-    /// A run of this process with this command line, that begins now.
+    /// A run of this process with this command line that starts now.
     #[must_use]
     pub fn now(run: &str, verb: &str, argv: &[String], process: ProcessIdentity) -> Self {
         Self {
@@ -74,25 +74,25 @@ impl RunStart {
         }
     }
 
-    /// The same of one loop that is set up so.
+    /// Adds the identity and setup of the run's one loop.
     #[must_use]
     pub fn of_loop(self, identity: &LoopIdentity, setup: &Setup, max_iterations: Option<u64>) -> Self {
         let (identity, setup) = (Some(identity.clone()), Some(Box::new(setup.clone())));
         Self { setup, identity, max_iterations, ..self }
     }
 
-    /// Makes the folder of the run, and writes this into it.
+    /// Creates the folder of the run, and writes this into it.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// If that fails.
     pub fn write(&self, project: &Project) -> Result<(), FileError> {
         self.write_into(&project.run(&self.run), Durability::Synced)
     }
 
-    /// Makes a folder, and writes this into it.
+    /// Creates a folder, and writes this into it.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// If that fails.
     pub fn write_into(&self, folder: &Path, durability: Durability) -> Result<(), FileError> {
         own::make_folders(folder).map_err(FileError::at(folder))?;
         let mut text =
@@ -101,7 +101,7 @@ impl RunStart {
         atomic::write_own(&folder.join(START), text.as_bytes(), durability).map(drop)
     }
 
-    /// What was started in this folder of a run; `None` where that cannot be read.
+    /// The start that the folder of a run has; `None` if it cannot be read.
     #[must_use]
     pub fn read(folder: &Path) -> Option<Self> {
         let text = own::read(&folder.join(START), LARGEST).ok()?;
@@ -109,34 +109,35 @@ impl RunStart {
     }
 }
 
-/// Writes what a run came to: one line as in the events log, `loop_ended` or `build_ended`.
+/// Writes the end of a run: one line as in the events log, `loop_ended` or `build_ended`.
 ///
 /// # Errors
-/// When that cannot be done.
+/// If that fails.
 pub fn write_end(project: &Project, run: &str, line: &str) -> Result<(), FileError> {
     let folder = project.run(run);
     own::make_folders(&folder).map_err(FileError::at(&folder))?;
-    // One that was killed is told of anew.
+    // The summary of a killed run is written again.
     let _ = std::fs::remove_file(folder.join(SUMMARY));
     write_end_beside(&folder, line)
 }
 
-/// Writes beside the logs of a branch what it came to, where its build cannot tell.
+/// Writes the end of a branch beside its logs, if its build cannot report it.
 ///
 /// # Errors
-/// When that cannot be done.
+/// If that fails.
 pub fn write_end_beside(folder: &Path, line: &str) -> Result<(), FileError> {
     atomic::write_own(&folder.join(END), line.as_bytes(), Durability::Synced).map(drop)
 }
 
-/// The line that tells what a run came to; `None` while it runs, and where it was killed or cannot be read.
+/// The line with the end of a run; `None` while it runs, and if it was killed or cannot be read.
 #[must_use]
 pub fn read_end(folder: &Path) -> Option<String> {
     let text = if_there(own::read(&folder.join(END), LARGEST)).ok()??;
     String::from_utf8(text).ok()
 }
 
-/// The events logs in a folder of logs, the oldest first: one that was removed while its loop ran goes on in another.
+/// The events logs in a folder of logs, the oldest first: if one is removed while its loop runs, the loop continues
+/// in another.
 #[must_use]
 pub fn event_logs(folder: &Path) -> Vec<PathBuf> {
     let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".events.jsonl");
@@ -147,10 +148,10 @@ pub fn event_logs(folder: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// The folders in that of a run which have logs: its own, or one for each of its branches.
+/// The folders of logs in a run: its own, or one per branch.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn loop_folders(run: &Path) -> io::Result<Vec<PathBuf>> {
     let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let mut folders: Vec<PathBuf> = own::entries(run)?.into_iter().filter(is_folder).collect();

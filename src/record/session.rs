@@ -1,4 +1,4 @@
-//! The two logs of one session, and the links by which people find them.
+//! The two logs of one session, and the links to them.
 
 use std::io::ErrorKind::AlreadyExists;
 use std::os::unix::fs::symlink;
@@ -15,19 +15,19 @@ use crate::text::timestamp;
 /// The logs of one session.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Everything an agent wrote.
+    /// All output of the agents.
     pub(super) log: SessionLog,
     /// Every event.
     pub(super) events: EventsLog,
-    /// Where people look for the log; `None` where it is nowhere but in the folder of its run.
+    /// The link to the log; `None` if it is only in the folder of its run.
     link: Option<PathBuf>,
 }
 
 impl Session {
-    /// Begins the logs of a new session in the folder of its run. Two sessions in one second get two names.
+    /// Creates the logs of a new session in the folder of its run. Two sessions in one second get two names.
     ///
     /// # Errors
-    /// When they cannot be made.
+    /// If they cannot be created.
     pub(super) fn open(project: &Project) -> Result<Self, FileError> {
         let folder = project.logs();
         own::make_folders(&folder).map_err(FileError::at(&folder))?;
@@ -41,7 +41,7 @@ impl Session {
             number += 1;
             let name = timestamp::numbered(&stamp, number);
             let (log, events) = (format!("{name}.log"), format!("{name}.events.jsonl"));
-            // Sessions of different runs meet here.
+            // Sessions of different runs share this folder.
             let is_taken = |links: &PathBuf| links.join(&log).symlink_metadata().is_ok();
             if links.as_ref().is_some_and(is_taken) {
                 continue;
@@ -63,12 +63,12 @@ impl Session {
         }
     }
 
-    /// Where a person finds the log.
+    /// The path of the log for the user.
     pub(super) fn shown_path(&self) -> &Path {
         self.link.as_deref().unwrap_or(self.log.path())
     }
 
-    /// Goes on in new files where these were removed or replaced, makes the links again, and answers what was lost.
+    /// Continues in new files if these were removed or replaced, restores the links, and returns what was lost.
     pub(super) fn keep(&mut self) -> Result<Vec<PathBuf>, FileError> {
         let mut lost = Vec::new();
         if self.log.keep()? {
@@ -83,8 +83,8 @@ impl Session {
         Ok(lost)
     }
 
-    /// Links to both logs from another folder beside that of the runs; answers whether the links are there. On a file system
-    /// that has none the logs are in the folder of their run alone.
+    /// Links to both logs from another folder beside that of the runs; returns whether the links exist. On a file
+    /// system without links, the logs are only in the folder of their run.
     fn link_from(&self, links: &Path) -> bool {
         own::make_folder(links).is_ok()
             && [self.log.path(), self.events.path()].into_iter().all(|log| {
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// What a link in the folder `links` has to say to lead to `log`, wherever the ralph dir is moved to.
+/// The target of a link in the folder `links` to `log`, relative so that the ralph dir can be moved.
 fn target(links: &Path, log: &Path) -> Option<PathBuf> {
     Some(Path::new("..").join(log.strip_prefix(links.parent()?).ok()?))
 }

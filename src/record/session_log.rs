@@ -1,4 +1,4 @@
-//! `logs/session-….log`: everything an agent wrote, between the blocks that say when.
+//! `logs/session-….log`: all output of the agents, between blocks with the time.
 
 use super::whole_lines::WholeLines;
 use crate::engine::event::{Stamped, Stream};
@@ -19,24 +19,24 @@ impl SessionLog {
         Self { lines: WholeLines::new(file) }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
         self.lines.path()
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Continues in a new file if this one was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         self.lines.keep()
     }
 
-    /// Takes bytes that the agent wrote.
+    /// Writes bytes of the agent.
     pub fn take_raw(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         self.lines.output(stream, bytes)?;
         self.lines.flush()
     }
 
-    /// Takes one fact.
+    /// Writes one fact.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         match stamped.fact {
             Fact::AttemptStarted { iteration, .. } => {
@@ -77,7 +77,7 @@ impl SessionLog {
         self.lines.flush()
     }
 
-    /// A fact in words behind `before`, with what a command has printed below.
+    /// Writes a fact in words after `before`, followed by the output of a command.
     fn said(&mut self, before: &str, stamped: &Stamped<'_>, output: &str) -> Result<(), FileError> {
         let Some(entry) = words::entry(stamped.fact, &stamped.at) else { return Ok(()) };
         self.lines.end_lines()?;

@@ -1,4 +1,4 @@
-//! `state.toml`: where a loop stands, and how others read it.
+//! `state.toml`: the state of a loop, and how it is read.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -24,16 +24,16 @@ use crate::text::digest::sha256_of_words;
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// So long it takes at most to end an agent, with all that it has started.
+/// The longest time that ending an agent and its processes takes.
 const LADDER: Duration = Duration::from_secs(10);
 
-/// How a loop is set up, for those who look at it.
+/// The setup of a loop, for its readers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
     /// The words of the command line that start such a loop, as in `loop build`.
     pub verb: String,
-    /// Where its prompts come from; absolute. `None` for the prompts that ralph brings along.
+    /// The absolute path of its prompt file; `None` for built-in prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_file: Option<PathBuf>,
     /// The regular expression that ends it.
@@ -42,29 +42,29 @@ pub struct Setup {
     /// Longest time without a sign of life, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactivity_timeout: Option<f64>,
-    /// The ralph dir of the command line that started it, where that is not the loop's own.
+    /// The ralph dir of the command line that started it, if that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
-    /// A digest of the words of its agent's command line, wherever these come from; `None`: they are known otherwise.
+    /// A digest of its agent's command line, from any source; `None` if it is known otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_digest: Option<String>,
-    /// The same of its validation command; of no words where there is none.
+    /// A digest of its validation command; of an empty one if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_digest: Option<String>,
-    /// The files that its settings come from.
+    /// The files of its settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<WatchedConfig>,
-    /// What a worker is set up with; `None` for a loop whose agents are no windows.
+    /// The setup of a worker; `None` for other loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<Box<Worker>>,
 }
 
-/// Where a loop over a graph of tasks stands.
+/// The progress of a loop over a graph of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtTask {
-    /// The id of the task at hand, or of the last one.
+    /// The id of the current or last task.
     pub task: String,
-    /// One line.
+    /// Its title.
     pub task_title: String,
     /// The name of its feature.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,21 +72,21 @@ pub struct AtTask {
     /// Its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_model: Option<String>,
-    /// A fresh agent looks whether it is done.
+    /// Whether a fresh agent verifies it.
     pub task_verifies: bool,
-    /// What became of it, in a word; `None` while it is at hand.
+    /// The outcome of the task in one word; `None` while it is current.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_became: Option<String>,
-    /// Tasks of the target that are done.
+    /// How many tasks of the target are done.
     pub tasks_done: u64,
-    /// Given up.
+    /// How many have failed.
     pub tasks_failed: u64,
-    /// All.
+    /// How many there are.
     pub tasks_total: u64,
 }
 
 impl AtTask {
-    /// How many tasks its target has.
+    /// The counts of its target's tasks.
     #[must_use]
     pub fn counts(&self) -> TaskCounts {
         TaskCounts { done: self.tasks_done, failed: self.tasks_failed, total: self.tasks_total }
@@ -108,13 +108,13 @@ impl AtTask {
     }
 }
 
-/// What a loop was asked for and has not done yet.
+/// A request that the loop has not carried out yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pending {
-    /// To hold.
+    /// To pause.
     Pause,
-    /// To end.
+    /// To stop.
     Stop,
 }
 
@@ -131,14 +131,14 @@ pub struct State {
     pub mode: String,
     /// The agent's name.
     pub agent: String,
-    /// Whether the loop is at work (also while it waits).
+    /// Whether the loop runs (also while it waits).
     pub active: bool,
-    /// Where it stands. Only true while its run holds the lock.
+    /// Its status. Only true while its run holds the lock.
     pub status: Status,
     /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_reason: Option<String>,
-    /// What led there, in one line, where the reason alone does not say it.
+    /// The cause in one line, if the reason alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_detail: Option<String>,
     /// The process exit code it ended with.
@@ -158,74 +158,74 @@ pub struct State {
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
-    /// What it waits for, in words, where nobody knows until when.
+    /// What it waits for, in words, if the end of the wait is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
-    /// How many iterations may run, besides those that were begun before.
+    /// How many iterations may begin, besides those begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// How often one iteration may be tried again.
+    /// How often one iteration may be retried.
     #[serde(default)]
     pub max_retries: u32,
-    /// What it may use up besides.
+    /// Its other limits.
     #[serde(flatten)]
     pub budget: Budget,
-    /// What it was asked for and has not done yet.
+    /// The request that it has not carried out yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
-    /// What the agent of the latest attempt was started with, as one would write it for a shell.
+    /// The command line of the agent of the latest attempt, quoted for a shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<String>,
     /// The model of the latest attempt, as the agent names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_model: Option<String>,
-    /// What the agent calls the session of its latest attempt.
+    /// The agent's id of the session of its latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<String>,
     /// How full the model's context was at the end of the latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_context: Option<ContextUse>,
-    /// The task at hand, and where the loop's target stands; `None` where it works on no graph.
+    /// The current task, and the progress of the loop's target; `None` if it works on no graph.
     #[serde(flatten)]
     pub at_task: Option<AtTask>,
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
-    /// So many bytes of the events log beside it are counted here: what follows there is news.
+    /// How many bytes of the events log are counted here; what follows is new.
     #[serde(default)]
     pub log_read: u64,
-    /// The folder of its records, where it looks for requests. Another one than this file is in: the project was moved.
+    /// The folder of its records, where it waits for requests. If this file is in another one, the project was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
-    /// How it is set up.
+    /// Its setup.
     #[serde(flatten)]
     pub setup: Setup,
-    /// The command line it was started with.
+    /// Its command line.
     pub argv: Vec<String>,
-    /// Where it was started.
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// Which process it is.
+    /// Its process.
     pub process: ProcessIdentity,
-    /// Whether its run holds the lock at this moment: see [`super::lookup::Loop::at`].
+    /// Whether its run holds the lock now: see [`super::lookup::Loop::at`].
     #[serde(skip)]
     pub is_held: bool,
-    /// The seal of the file that the whole of it was read from, see [`super::state_seal`].
+    /// The seal of the file that this was read from, see [`super::state_seal`].
     #[serde(skip)]
     pub seal: Option<Box<Seal>>,
-    /// What happened so far.
+    /// The counts so far.
     #[serde(flatten)]
     pub tally: Tally,
 }
 
 impl State {
-    /// A loop of this process that begins now; nothing else is known of it.
+    /// A loop of this process that begins now, with defaults for the rest.
     #[must_use]
     pub fn begun(identity: &LoopIdentity, process: ProcessIdentity) -> Self {
         let cwd = std::env::current_dir().unwrap_or_default();
         Self { is_held: true, ..Self::new(identity, process, Utc::now(), cwd) }
     }
 
-    /// The same of one that began at this moment in this folder, and of which nobody has asked whether it is at work.
+    /// A loop that began at this time in this folder; whether it runs is not checked.
     pub(super) fn new(
         identity: &LoopIdentity,
         process: ProcessIdentity,
@@ -271,7 +271,8 @@ impl State {
         }
     }
 
-    /// What its run was started by, as a digest: its id, the command line, where that was typed, and the settings that it began with.
+    /// A digest of what started its run: its id, the command line, the working directory, and the settings at its
+    /// beginning.
     #[must_use]
     pub fn command_digest(&self) -> String {
         let place = |path: &Path| path.to_string_lossy().into_owned();
@@ -282,36 +283,37 @@ impl State {
         sha256_of_words(words.map(String::as_str))
     }
 
-    /// Whether its process is at work at this moment.
+    /// Whether its process runs now.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.active && self.is_held
     }
 
-    /// When its latest attempt was at work, with the time that it takes to end an agent; `None` where there was none, or nobody knows
-    /// when it ended.
+    /// When its latest attempt ran, plus the time to end an agent; `None` if there was none, or if its end is
+    /// unknown.
     #[must_use]
     pub fn last_at_work(&self) -> Option<RangeInclusive<SystemTime>> {
         let began = SystemTime::from(self.last_iteration_at?);
         let ended = self.last_iteration_ended_at.map(SystemTime::from).filter(|ended| *ended >= began);
-        // Cut off, it was at work as long as it has been heard of.
+        // If it was killed, it ran at least until its last log line.
         let heard = || self.session_log.as_deref()?.metadata().ok()?.modified().ok();
         Some(began..=ended.or_else(heard)? + LADDER)
     }
 
-    /// Whether it holds, or is to hold after the current attempt.
+    /// Whether it is paused, or will pause after the current attempt.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.status == Status::Paused || self.pending == Some(Pending::Pause)
     }
 
-    /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
+    /// Its true status: a loop whose process was killed does not run, whatever the file says.
     #[must_use]
     pub fn true_status(&self) -> Status {
         if self.active && !self.is_held { Status::Stopped } else { self.status }
     }
 
-    /// Why it really ended; `None` while it runs. Of a worker in the words of its files, see [`Outcome::worker_word`].
+    /// Why it really ended; `None` while it runs. For a worker in the words of its files, see
+    /// [`Outcome::worker_word`].
     #[must_use]
     pub fn true_exit_reason(&self) -> Option<&str> {
         let is_killed = self.active && !self.is_held;
@@ -323,19 +325,19 @@ impl State {
         }
     }
 
-    /// How it ended, as far as the file tells it; `None` while it runs.
+    /// How it ended, as far as the file says; `None` while it runs.
     #[must_use]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         Outcome::recorded(self.exit_reason.as_deref()?, self.exit_code)
     }
 
-    /// Where it stands, or how it ended, in one word.
+    /// Its status, or how it ended, in one word.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if !self.active {
             return match (self.outcome(), self.exit_code) {
                 (Some(outcome), _) => outcome.ended().word(),
-                // By the words of another version.
+                // Written by another version, with unknown words.
                 (None, Some(0)) => Ended::Done.word(),
                 (None, _) => Ended::Failed.word(),
             };
@@ -356,14 +358,14 @@ impl State {
         self.tally.last_iteration(self.max_iterations)
     }
 
-    /// How far it has come, as in `3/20`, or `3` where it has no last one.
+    /// Its progress, as in `3/20`, or `3` without a limit.
     #[must_use]
     pub fn progress(&self) -> String {
         let of = self.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
         format!("{}{of}", self.tally.iteration)
     }
 
-    /// How its worker is watched; `None` for a loop whose agents are no windows.
+    /// How its worker is watched; `None` for other loops.
     #[must_use]
     pub fn watching(&self) -> Option<Watching> {
         let Setup { prompt_file, done_pattern, inactivity_timeout, worker, .. } = &self.setup;
@@ -376,8 +378,7 @@ impl State {
         })
     }
 
-    /// Whether the loop was cut off in the middle of its work, rather than having come to an end: by somebody, or by what is to be
-    /// fixed outside of it.
+    /// Whether the loop was cut off in the middle of its work: by a user, or by a problem outside of it.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
         let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))
@@ -386,7 +387,7 @@ impl State {
         self.active
             || self.status == Status::Paused
             || outcome.is_some_and(Outcome::goes_on)
-            // The work is done; only its way to where it belongs is not.
+            // The work is done; only publishing it has failed.
             || outcome == Some(Outcome::GitFailed) && is_through
     }
 }

@@ -14,34 +14,34 @@ use crate::engine::tally::Tally;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, FileId};
 
-/// Keeps the state file true.
+/// Keeps the state file up to date.
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
     state: State,
     key: Option<SealKey>,
-    /// The file that was last written; `None` before the first time.
+    /// The identity of the file that was last written; `None` before the first write.
     written: Option<FileId>,
 }
 
 impl StateFile {
-    /// Nothing is written before the loop starts.
+    /// Writes nothing before the loop starts.
     #[must_use]
     pub fn new(path: &Path, state: State) -> Self {
         Self { path: path.to_owned(), state, key: None, written: None }
     }
 
-    /// The same; each file is sealed with the key, if there is one.
+    /// Seals each written file with the key, if there is one.
     pub(super) fn sealed_with(self, key: Option<SealKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// When the loop began, in place of when this process did.
+    /// Sets when the loop began, if that was in an earlier process.
     pub fn set_started(&mut self, started: DateTime<Utc>) {
         self.state.started_at = started;
     }
 
-    /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
+    /// Writes the state again if the file was removed or replaced; returns whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if self.written.is_none_or(|written| written.is_at(&self.path)) || self.is_being_edited() {
             return Ok(false);
@@ -50,13 +50,13 @@ impl StateFile {
         Ok(true)
     }
 
-    /// The count that it has.
+    /// The current tally.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.state.tally
     }
 
-    /// Takes one fact, which the events log has, and is so long with.
+    /// Applies one fact that is in the events log, whose length is `log_length`.
     pub fn take(&mut self, stamped: &Stamped<'_>, log_length: u64) -> Result<(), FileError> {
         self.keep_edits();
         let durability = self.state.take(stamped);
@@ -64,12 +64,12 @@ impl StateFile {
         durability.map_or(Ok(()), |durability| self.write(durability))
     }
 
-    /// Whether its user may have put another file in its place: a worker's they may change while it holds.
+    /// Whether the user may have replaced the file: a worker's state may be edited while it is paused.
     fn is_being_edited(&self) -> bool {
         self.state.holds() && is_json(&self.path) && self.path.exists()
     }
 
-    /// What its user has changed in the file stays there, for `resume` to look at.
+    /// Keeps the user's changes in the file, for `resume` to read.
     fn keep_edits(&mut self) {
         let edited = self.is_being_edited().then(|| read(&self.path, Extent::Whole));
         if let Some(Ok(Found::State(edited))) = edited

@@ -1,11 +1,11 @@
-//! The state of a loop as a fold over what its events log tells: of a loop that runs, and of one that was cut off.
+//! The state of a loop as a fold over its events: of a running loop, and of a killed one.
 
 use chrono::{DateTime, Utc};
 
 use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Pending, State};
 use crate::engine::event::{Stamped, Unwritten};
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LineSpent, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
@@ -14,10 +14,10 @@ use crate::files::atomic::Durability;
 use crate::reply::usage::Usage;
 
 impl State {
-    /// Takes one fact. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
-    /// between come often and need not; `None` where nothing has changed.
+    /// Applies one fact. Returns how durably the file must be written: what must survive a power cut is synced,
+    /// frequent steps are not; `None` if nothing has changed.
     pub(super) fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
-        // What no line tells.
+        // Facts that no line has.
         match (stamped.fact, stamped.unwritten) {
             (Fact::AttemptStarted { .. }, _) => {
                 self.setup.config.iter_mut().for_each(WatchedConfig::attempt_begins);
@@ -26,14 +26,14 @@ impl State {
             _ => {}
         }
         let durability = self.apply(stamped.at.to_utc(), stamped.fact)?;
-        // The engine has more of it than a line, such as an error of an agent that was asked beside the attempt.
+        // The engine's own count has more than a line, such as an error of a side agent.
         if tells_count(stamped.fact) {
             self.tally.clone_from(stamped.tally);
         }
         Some(durability)
     }
 
-    /// Takes what one line of the events log tells; answers as [`take`](Self::take).
+    /// Applies one line of the events log; returns what [`take`](Self::take) returns.
     pub(super) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> Option<Durability> {
         Some(match fact {
             Fact::LoopStarted { limits, max_iterations, max_retries, tally, .. } => {
@@ -53,9 +53,13 @@ impl State {
                 self.stands(Status::Running, None);
                 Durability::Atomic
             }
+            Fact::Validating { spent } => {
+                self.spend(*spent);
+                return None;
+            }
             Fact::Validated { ok, output, undecided } => {
                 self.tally.validated(*ok, *undecided, output);
-                // That of an attempt is booked with it.
+                // During an attempt, it is booked with the attempt.
                 if !self.tally.in_attempt {
                     (self.tally.changed_since_validation, self.tally.unproven) = (false, !ok);
                 }
@@ -76,11 +80,11 @@ impl State {
         })
     }
 
-    /// Books what is known of the agent and the task of the attempt; answers whether it is about them.
+    /// Books the agent and the task of the attempt; returns whether the fact is about them.
     fn meets(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> bool {
         match fact {
             Fact::AgentStarted { command } => {
-                // One that is taken up has begun before.
+                // A resumed agent has begun before.
                 self.last_iteration_at = Some(at);
                 self.agent_command = Some(command.to_string());
                 (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
@@ -106,7 +110,7 @@ impl State {
         true
     }
 
-    /// Books what the loop waits for, and that it goes on.
+    /// Books the begin or the end of a wait.
     fn waits(&mut self, fact: &Fact<'_>) -> Option<Durability> {
         Some(match fact {
             Fact::Resumed { blind_waits, waited_s } => {
@@ -147,7 +151,7 @@ impl State {
         })
     }
 
-    /// Books what holds from the next iteration on.
+    /// Books changes that apply from the next iteration on.
     pub(super) fn change(&mut self, change: &Change) {
         self.max_iterations = change.max_iterations.or(self.max_iterations);
         let Some(watching) = &change.watching else { return };
@@ -165,7 +169,7 @@ impl State {
         self.waiting_for = None;
     }
 
-    /// Counts an attempt that begins: at a new iteration, once more at the last one, or for it after a cut.
+    /// Counts an attempt that begins: of a new iteration, a retry, or a repeated one after a crash.
     fn attempt_begins(&mut self, iteration: u64, retry: u32, about: Option<&str>, notes: &[String]) {
         let tally = &mut self.tally;
         if iteration > tally.iteration {
@@ -178,7 +182,7 @@ impl State {
         tally.in_attempt = true;
     }
 
-    /// Counts an attempt that has ended; one that is counted already, a second line of it does not count again.
+    /// Counts an attempt that has ended, once: a second line for it is ignored.
     fn attempt_ends(&mut self, ended: &AttemptEnded<'_>) {
         self.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends);
         if !self.tally.in_attempt {
@@ -195,14 +199,18 @@ impl State {
         let tally = &mut self.tally;
         tally.book(self.max_retries, &report, &settled);
         (tally.unproven, tally.changed_since_validation) = (ended.unproven, ended.unvalidated);
-        if let Some(spent) = ended.spent {
-            tally.cost_usd = spent.cost_usd;
-            (tally.input_tokens, tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
-        }
         tally.elapsed_seconds = ended.elapsed_s.unwrap_or(tally.elapsed_seconds);
         if let Some(head) = &ended.head {
             tally.last_commit = Some(head.to_string());
         }
+        self.spend(ended.spent);
+    }
+
+    /// Counts what the loop has spent by then, where a line tells it.
+    fn spend(&mut self, spent: Option<LineSpent>) {
+        let Some(spent) = spent else { return };
+        self.tally.cost_usd = spent.cost_usd;
+        (self.tally.input_tokens, self.tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
     }
 
     fn asked(&mut self, what: &Word<Asked>, note: Option<&str>) -> Durability {
@@ -225,7 +233,7 @@ impl State {
     fn loop_ends(&mut self, at: DateTime<Utc>, ended: &LoopEnded<'_>) {
         let LoopEnded { cost_usd, input_tokens, output_tokens, .. } = *ended;
         let outcome = ended.outcome();
-        // Its agent works on: it is as if its process had been killed.
+        // Its agent keeps running: the loop counts as killed.
         if outcome == Some(Outcome::Detached) {
             return;
         }
@@ -243,7 +251,7 @@ impl State {
     }
 }
 
-/// What an attempt means for the work. Older lines tell only what the assistant said.
+/// What an attempt means for the work. Older lines only have the assistant's text.
 fn means(ended: &AttemptEnded<'_>, status: AttemptStatus) -> Signal {
     match &ended.means {
         Some(means) => means.known().copied().unwrap_or_default(),
@@ -253,7 +261,7 @@ fn means(ended: &AttemptEnded<'_>, status: AttemptStatus) -> Signal {
     }
 }
 
-/// What an attempt left, as far as the count depends on it.
+/// The report of an attempt, as far as counts depend on it.
 fn report(ended: &AttemptEnded<'_>) -> Report {
     let (status, duration, balance) = (ended.status(), ended.duration(), ended.balance);
     let failure = ended.failure.clone();
@@ -264,7 +272,7 @@ fn report(ended: &AttemptEnded<'_>) -> Report {
     Report { failure, usage, balance, ..Report::given_up(status, duration) }
 }
 
-/// Whether the engine tells its count with a fact. With any other it is older than what the state has, such as a note.
+/// Whether the engine's count is up to date at this fact. At other facts the state may have more, such as a note.
 fn tells_count(fact: &Fact<'_>) -> bool {
     matches!(
         fact,

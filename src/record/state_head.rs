@@ -1,4 +1,4 @@
-//! What lists show of the state of a loop that has ended: few of its keys, so that thousands of states are read at once.
+//! The keys that lists show of an ended loop's state: few, so that thousands of states are read fast.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
 use crate::process::identity::ProcessIdentity;
 
-/// The keys of [`State`] and of its [`Tally`] by the same names.
+/// Keys of [`State`] and its [`Tally`], by the same names.
 #[derive(Deserialize)]
 pub(super) struct Head {
     version: u32,
@@ -49,7 +49,7 @@ pub(super) struct Head {
 }
 
 impl From<Head> for State {
-    /// What no list shows is at its default.
+    /// Other keys get their defaults.
     fn from(head: Head) -> Self {
         let Head { iteration, allowance_from, failed, cost_usd, .. } = head;
         let at_task = head.task.map(|task| AtTask {
@@ -158,7 +158,7 @@ settled = "continue"
         assert_eq!(shown(&head), shown(&whole));
         assert_eq!((head.progress().as_str(), head.pending), ("7/25", Some(Pending::Pause)));
         assert!(head.ended_at.is_some() && head.at_task.is_some());
-        // What a loop is doing takes more to tell.
+        // A running loop needs the whole state.
         std::fs::write(&path, text.replace("active = false", "active = true")).unwrap();
         let Found::State(alive) = read(&path, Extent::Head).unwrap() else { panic!("no state") };
         assert_eq!(alive.tally.given.notes.len(), 1);

@@ -12,10 +12,10 @@ use super::state_seal::Seal;
 use super::worker_file;
 use crate::files::own;
 
-/// A larger file is no state of ours, in bytes.
+/// Larger files are not states, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Whether a file of the run dir is the state, one that was set aside, or one that was never written to its end.
+/// Whether a file of the run dir is the state, one that was set aside, or an unfinished one.
 #[must_use]
 pub fn is_state(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
@@ -28,32 +28,32 @@ pub fn is_state(path: &Path) -> bool {
     rest.is_empty() || is_aside || rest.starts_with('.') && path.extension().is_some_and(|end| end == "tmp")
 }
 
-/// What stands in a state file's place.
+/// The content of a state file.
 #[derive(Debug)]
 pub enum Found {
-    /// Nothing.
+    /// No file.
     Nothing,
-    /// A state that we understand.
+    /// A readable state.
     State(Box<State>),
-    /// One that was torn or emptied. In words.
+    /// A torn or emptied file, with a description.
     Damaged(String),
-    /// One that another version of ralph has written. In words.
+    /// A state of another version of ralph, with a description.
     Unknown(String),
 }
 
-/// How much of a state file is wanted.
+/// How much of a state file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All of it.
     Whole,
-    /// Of a loop that has ended what lists show; the rest of it is at its default. Of any other one all.
+    /// For an ended loop, only what lists show, with defaults for the rest. For any other loop, all of it.
     Head,
 }
 
 /// Reads a state file.
 ///
 /// # Errors
-/// When it is there but cannot be read.
+/// If it exists and cannot be read.
 pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     let text = match own::read(path, LARGEST) {
         Ok(bytes) => String::from_utf8(bytes)
@@ -64,7 +64,7 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     Ok(of_text(&text, is_json(path), extent))
 }
 
-/// What the text of a state file says.
+/// Reads the text of a state file.
 pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
     #[derive(Deserialize)]
     struct Versioned {
@@ -74,7 +74,7 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
         return read_json(text);
     }
     let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
-    // Where these words do not begin the rest of the file, their beginning is no whole state.
+    // If the rest of the file does not begin with these words, the text before them is not a whole state.
     let head = head
         .and_then(|head| plain_toml::read(head).or_else(|| toml::from_str::<Head>(head).ok()))
         .filter(|head| !head.active);
@@ -95,7 +95,7 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
     }
 }
 
-/// The state of a worker is one.
+/// Workers have a JSON state.
 pub(super) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }

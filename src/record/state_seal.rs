@@ -1,22 +1,22 @@
-//! The seal of a state file: a signature with the user's key over the rest of the file, in its first line. What decides at `resume`
-//! whether an agent may have changed settings stands in that file, which an agent can write.
+//! The seal of a state file: a signature with the user's key over the rest of the file, in its first line. `resume`
+//! reads in that file whether an agent may have changed settings, and an agent can write the file.
 //!
-//! File and seal are one write: no crash leaves a state of ours without its seal. The state of a worker, which its user may
-//! change by hand, has none; it lies with the registry, outside of the project.
+//! File and seal are one write, so no crash leaves a state of ours without its seal. The state of a worker has no
+//! seal, because its user may edit it; it is stored with the registry, outside of the project.
 
 use crate::files::{FileError, key};
 use crate::project::Project;
 use crate::text::digest::{hmac_sha256, sha256};
 
-/// What stands before the signature in the first line, and behind it.
+/// The first line before and after the signature.
 const BEGIN: &str = "seal = \"";
 const END: &str = "\"\n";
 
-/// The key with which state files are sealed.
+/// The key that seals state files.
 #[derive(Clone)]
 pub(super) struct SealKey(String);
 
-/// The seal that a state was read with.
+/// The seal of a state that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     signature: String,
@@ -31,23 +31,23 @@ impl std::fmt::Debug for SealKey {
 }
 
 impl SealKey {
-    /// The one of this project's user; `None` without a home directory.
+    /// The key of this project's user; `None` without a home directory.
     ///
     /// # Errors
-    /// When the user's key can neither be read nor made.
+    /// If the user's key can be neither read nor created.
     pub(super) fn of(project: &Project) -> Result<Option<Self>, FileError> {
         let user = project.user_key().map(|path| key::at(&path)).transpose()?;
-        // A key of its own: nothing that is signed elsewhere can pass for the seal of a state.
+        // A derived key, so that no other signature can serve as the seal of a state.
         Ok(user.map(|user| Self(hmac_sha256(&user, b"states of loops"))))
     }
 
-    /// The same to write a state again that was read in these places with this seal; `None` for one that was not sealed: a seal would
-    /// make ours what another program has written.
+    /// The key to rewrite a state that was read at these paths with this seal; `None` if it was not sealed, because a
+    /// new seal would approve what another program has written.
     pub(super) fn of_own(places: &Project, seal: Option<&Seal>) -> Option<Self> {
         is_sealed(places, seal).then(|| Self::of(places).ok().flatten()).flatten()
     }
 
-    /// The file with this content.
+    /// The file with this content and its seal.
     pub(super) fn seal(&self, content: &str) -> String {
         format!("{BEGIN}{}{END}{content}", self.signature(&sha256(content.as_bytes())))
     }
@@ -58,7 +58,7 @@ impl SealKey {
 }
 
 impl Seal {
-    /// The seal of the file with this text; `None` where it has none.
+    /// The seal of the file with this text; `None` if it has none.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (signature, content) = text.strip_prefix(BEGIN)?.split_once(END)?;
         Some(Self { signature: signature.to_owned(), content: sha256(content.as_bytes()) })
@@ -69,8 +69,8 @@ impl Seal {
     }
 }
 
-/// Whether a state that was read in these places with this seal is as a ralph of this user has written it. Without a place for a key that is not known, and
-/// every state passes: the loop has reported that no key protects it.
+/// Whether a ralph of this user wrote the state that was read at these paths with this seal. Without a key every
+/// state passes: the loop has reported that no key protects it.
 #[must_use]
 pub fn is_sealed(places: &Project, seal: Option<&Seal>) -> bool {
     places.is_of_worker()

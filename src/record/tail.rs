@@ -1,4 +1,4 @@
-//! A log as it grows: from its end on, each whole line once. It may be cut, replaced or removed meanwhile.
+//! Follows a log from its end, each whole line once. The log may be truncated, replaced or removed meanwhile.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{FileId, own};
 
-/// So much of what is there already is read, in bytes.
+/// How much of the existing log is read, in bytes.
 const KEPT: u64 = 256 << 10;
-/// So much is read at once, in bytes.
+/// The size of one read in bytes.
 const MOST: usize = 1 << 20;
-/// A longer line is passed over, in bytes.
+/// Longer lines are skipped, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// A log, and how far it was read.
@@ -20,40 +20,40 @@ pub struct Tail {
     path: PathBuf,
     log: Option<(File, FileId)>,
     offset: u64,
-    /// A line whose end is not there yet.
+    /// An unfinished line.
     rest: Vec<u8>,
-    /// What comes up to the next line end is the end of a line whose beginning was not read.
+    /// The bytes up to the next newline belong to a line whose beginning was not read.
     is_torn: bool,
 }
 
-/// What came since the last look.
+/// New lines of the log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// It is another log than before, or was cut: what was read before is over.
+    /// The log was replaced or truncated: what was read before is void.
     pub is_anew: bool,
-    /// Whole lines, without their ends. What is no UTF-8 is replaced.
+    /// Whole lines, without newlines. Invalid UTF-8 is replaced.
     pub lines: Vec<String>,
-    /// There is more at once.
+    /// Whether more can be read at once.
     pub has_more: bool,
 }
 
 impl Tail {
-    /// Of this log, which need not be there yet.
+    /// Follows this log, which need not exist yet.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), log: None, offset: 0, rest: Vec::new(), is_torn: false }
     }
 
-    /// Where the log is.
+    /// The path of the log.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What came since the last call. A log that was removed has nothing new: what was read of it stays true.
+    /// The lines since the last call. A removed log has nothing new: what was read stays valid.
     ///
     /// # Errors
-    /// When something else is in its place, or it cannot be read.
+    /// If another kind of file is in its place, or it cannot be read.
     pub fn read(&mut self) -> io::Result<News> {
         let mut news = News::default();
         let is_there = self.log.as_ref().is_some_and(|(_, id)| id.is_at(&self.path));
@@ -87,7 +87,7 @@ impl Tail {
     fn begin_at(&mut self, file: File, id: FileId, size: u64) {
         self.offset = size.saturating_sub(KEPT);
         self.is_torn = self.offset > 0;
-        // The line end before the first whole line may be just there.
+        // The newline before the first whole line may be exactly there.
         self.offset = self.offset.saturating_sub(1);
         self.rest.clear();
         self.log = Some((file, id));

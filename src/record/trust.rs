@@ -1,5 +1,5 @@
-//! What this user trusts of projects: for each a small file in the user's state folder, with a hash of the settings that were
-//! looked at. A repository must not be able to run programs, or to send data away, by being cloned.
+//! The user's trust in projects: for each one a small file in the user's state folder, with a hash of the settings
+//! that the user has reviewed. Cloning a repository must not be enough to run programs or to send data away.
 
 use std::path::{Path, PathBuf};
 
@@ -13,29 +13,29 @@ use crate::text::digest::{sha256, sha256_of_words};
 
 /// The version of the file's layout.
 const VERSION: u32 = 1;
-/// A larger file is none of ours, in bytes.
+/// Larger files are not ours, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// A setting of the project's by its key, and its value.
-pub type Entry<'a> = (&'a str, &'a str);
+/// A setting of the project: its key and its value.
+pub type ProjectSetting<'a> = (&'a str, &'a str);
 
-/// What is trusted of one project.
+/// The trust in one project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trusted {
     version: u32,
     /// The project root.
     pub root: PathBuf,
-    /// The keys of the settings that were looked at.
+    /// The keys of the reviewed settings.
     pub settings: Vec<String>,
-    /// Of keys and values.
+    /// The hash of keys and values.
     hash: String,
-    /// When.
+    /// When the user trusted it.
     pub at: DateTime<Local>,
 }
 
-/// Whether exactly these settings of the project are trusted; those of a linked work tree may be its repository's.
+/// Whether exactly these settings of the project are trusted; a linked work tree may share those of its repository.
 #[must_use]
-pub fn is_trusted(project: &Project, settings: &[Entry<'_>]) -> bool {
+pub fn is_trusted(project: &Project, settings: &[ProjectSetting<'_>]) -> bool {
     let Some(folder) = project.trust() else { return false };
     let hash = hash(settings);
     let roots = [Some(project.root().to_owned()), project.main_root()];
@@ -45,34 +45,34 @@ pub fn is_trusted(project: &Project, settings: &[Entry<'_>]) -> bool {
     })
 }
 
-/// From here on these settings of the project are trusted.
+/// Trusts these settings of the project from now on.
 ///
 /// # Errors
-/// When that cannot be written.
-pub fn trust(project: &Project, folder: &Path, settings: &[Entry<'_>]) -> Result<(), FileError> {
+/// If that cannot be written.
+pub fn trust(project: &Project, folder: &Path, settings: &[ProjectSetting<'_>]) -> Result<(), FileError> {
     let root = resolved(project.root());
     let keys = settings.iter().map(|(key, _)| (*key).to_owned()).collect();
     let path = file(folder, &root);
     let trusted = Trusted { version: VERSION, root, settings: keys, hash: hash(settings), at: Local::now() };
     own::make_folders(folder).map_err(FileError::at(folder))?;
-    // Of text, lists and times there is always TOML.
+    // Text, lists and times can always be written as TOML.
     let text = toml::to_string(&trusted).unwrap_or_default();
     atomic::write_own(&path, text.as_bytes(), Durability::Synced).map(drop)
 }
 
-/// Nothing of the project at `root` is trusted any more; answers whether anything was.
+/// Removes the trust in the project at `root`; returns whether there was any.
 ///
 /// # Errors
-/// When that cannot be written.
+/// If that cannot be written.
 pub fn forget(folder: &Path, root: &Path) -> Result<bool, FileError> {
     let path = file(folder, &resolved(root));
     Ok(if_there(std::fs::remove_file(&path)).map_err(FileError::at(&path))?.is_some())
 }
 
-/// All that is trusted, by the root.
+/// All trusted projects, by root.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn list(folder: &Path) -> Result<Vec<Trusted>, FileError> {
     let files = own::entries(folder).map_err(FileError::at(folder))?;
     let mut all: Vec<Trusted> = files.iter().filter_map(|path| read(path)).collect();
@@ -80,7 +80,7 @@ pub fn list(folder: &Path) -> Result<Vec<Trusted>, FileError> {
     Ok(all)
 }
 
-/// A file that cannot be understood trusts nothing.
+/// An unreadable file trusts nothing.
 fn read(path: &Path) -> Option<Trusted> {
     let text = String::from_utf8(own::read(path, LARGEST).ok()?).ok()?;
     toml::from_str(&text).ok().filter(|trusted: &Trusted| trusted.version == VERSION)
@@ -95,8 +95,8 @@ fn resolved(root: &Path) -> PathBuf {
     root.canonicalize().unwrap_or_else(|_| root.to_owned())
 }
 
-/// Of keys and values.
-fn hash(settings: &[Entry<'_>]) -> String {
+/// A hash of keys and values.
+fn hash(settings: &[ProjectSetting<'_>]) -> String {
     sha256_of_words(settings.iter().flat_map(|(key, value)| [*key, *value]))
 }
 

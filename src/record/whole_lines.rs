@@ -1,36 +1,35 @@
-//! A log of an agent's two pipes in which their lines never mix.
+//! A log of an agent's stdout and stderr in which their lines are never mixed.
 
 use crate::engine::event::Stream;
 use crate::files::{FileError, RecordFile};
 
-/// A started line is held back until it is whole, so that lines of the agent's two pipes never mix; longer ones
-/// are written through.
+/// An unfinished line is held back until it is complete, up to this length; longer lines are written through.
 const HELD_LINE: usize = 1024 * 1024;
-/// How much of stderr is kept back while a very long stdout line is being written.
+/// How much of stderr is held back while a very long stdout line is being written.
 const HELD_STDERR: usize = 8 * 1024 * 1024;
 
-/// A file that takes the bytes of two pipes line by line.
+/// A file that receives the bytes of two pipes line by line.
 #[derive(Debug)]
 pub(super) struct WholeLines {
     file: RecordFile,
-    /// The started line of stdout, as far as it has not been written.
+    /// The unfinished line of stdout, as far as it has not been written.
     stdout: Vec<u8>,
-    /// The file ends in a part of a stdout line.
+    /// Whether the file ends in a part of a stdout line.
     mid_line: bool,
-    /// What stderr wrote and could not be written yet: its started line, or all of it while `mid_line`.
+    /// Held stderr: its unfinished line, or all of it while `mid_line`.
     stderr: Vec<u8>,
-    /// Bytes of stderr that found no room.
+    /// Bytes of stderr that were dropped.
     dropped: usize,
 }
 
 impl WholeLines {
-    /// Begins at the start of a line of `file`.
+    /// Starts at the beginning of a line of `file`.
     #[must_use]
     pub(super) fn new(file: RecordFile) -> Self {
         Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub(super) fn path(&self) -> &std::path::Path {
         self.file.path()
@@ -42,12 +41,12 @@ impl WholeLines {
         self.file.is_lost()
     }
 
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    /// Continues in a new file if this one was removed or replaced; returns whether it was.
     pub(super) fn keep(&mut self) -> Result<bool, FileError> {
         self.file.keep()
     }
 
-    /// Takes bytes of one of the pipes, cut anywhere.
+    /// Writes bytes of one of the pipes, cut anywhere.
     pub(super) fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         match stream {
             Stream::Stdout => self.stdout(bytes),
@@ -55,12 +54,12 @@ impl WholeLines {
         }
     }
 
-    /// Adds whole lines of ours; [`WholeLines::end_lines`] comes before them.
+    /// Adds whole lines of ours, after [`WholeLines::end_lines`].
     pub(super) fn write(&mut self, text: &str) -> Result<(), FileError> {
         self.file.write(text.as_bytes())
     }
 
-    /// Hands everything that is not held back to the operating system.
+    /// Writes everything that is not held back.
     pub(super) fn flush(&mut self) -> Result<(), FileError> {
         self.file.flush()
     }
@@ -108,7 +107,7 @@ impl WholeLines {
         Ok(())
     }
 
-    /// Writes what is held back, with the line ends that are missing.
+    /// Writes what is held back, and adds missing newlines.
     pub(super) fn end_lines(&mut self) -> Result<(), FileError> {
         if self.mid_line || !self.stdout.is_empty() {
             self.file.write(&std::mem::take(&mut self.stdout))?;

@@ -1,4 +1,4 @@
-//! Which commits HEAD named before and after each iteration, read back from the events logs.
+//! Reads HEAD before and after each iteration from the events logs.
 
 use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use super::event_line::EventLine;
 use crate::engine::fact::Fact;
 use crate::files::own;
 
-/// One iteration that came to its end.
+/// One iteration that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iteration {
     /// Its number.
@@ -26,15 +26,15 @@ struct Begun {
     head: Option<String>,
 }
 
-/// The iterations in the events logs of these folders in which HEAD changed, newest first. What was cut off is not among
-/// them: nobody knows what HEAD was when it ended.
+/// The iterations in the events logs of these folders that changed HEAD, newest first. Interrupted ones are left out:
+/// HEAD at their end is unknown.
 pub fn newest_first(folders: &[PathBuf]) -> std::io::Result<impl Iterator<Item = Iteration>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in folders {
         paths.extend(own::entries(folder)?.into_iter().filter(|path| is_events_log(path)));
     }
-    // Not by their names: these are made of local time, which goes back in autumn and with whoever travels.
-    // They only tell the order within one moment, by their number.
+    // Names are made of local time, which goes back in autumn and when the user travels, so they order only logs of
+    // the same moment, by their number.
     paths.sort_by_cached_key(|path| {
         let name = path.file_name().unwrap_or_default().to_owned();
         (begun_at(path), name.len(), name)
@@ -42,7 +42,7 @@ pub fn newest_first(folders: &[PathBuf]) -> std::io::Result<impl Iterator<Item =
     Ok(paths.into_iter().rev().flat_map(|path| read(&path).into_iter().rev()))
 }
 
-/// When a session began: the time of its first event, or else that of its file.
+/// When a session began: the time of its first event, else that of its file.
 fn begun_at(path: &Path) -> Option<DateTime<Utc>> {
     let file = own::open_to_read(path).ok()?;
     let written = file.metadata().and_then(|found| found.modified()).ok().map(DateTime::from);
@@ -55,7 +55,7 @@ fn is_events_log(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".events.jsonl"))
 }
 
-/// The iterations of one session, oldest first. Lines that cannot be read are passed over.
+/// The iterations of one session, oldest first. Unreadable lines are skipped.
 fn read(path: &Path) -> Vec<Iteration> {
     let Ok(file) = own::open_to_read(path) else { return Vec::new() };
     let mut iterations: Vec<Iteration> = Vec::new();
@@ -63,7 +63,7 @@ fn read(path: &Path) -> Vec<Iteration> {
     let mut lines = BufReader::new(file);
     let mut bytes = Vec::new();
     while lines.read_until(b'\n', &mut bytes).is_ok_and(|length| length > 0) {
-        // Most lines are what agents said; they need not be parsed.
+        // Most lines are agents' output and need not be parsed.
         let line = std::str::from_utf8(&bytes).ok().filter(|line| line.contains("\"attempt_"));
         match line.and_then(|line| EventLine::read(line).ok()) {
             Some(EventLine { run, fact: Fact::AttemptStarted { head, iteration, .. }, .. }) => {
@@ -103,7 +103,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let line_at = |at: &str, event: &str, iteration: u64, head: &str| {
             let head = (!head.is_empty()).then_some(head);
-            // What both events need, and a word that no release knows yet.
+            // The fields that both events need, and a word that no release knows yet.
             let line = json!({
                 "agent": "a", "at": at, "loop": "l", "mode": "m", "run": "r", "v": 1,
                 "event": event, "head": head, "iteration": iteration, "retry": 0, "text": "t",

@@ -1,50 +1,49 @@
-//! What a worker is set up with.
+//! The setup of a worker.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a worker is set up with.
+/// The setup of a worker.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Worker {
     /// Its command line.
     pub command: Vec<String>,
-    /// Where that runs; absolute.
+    /// Its working directory; absolute.
     pub cwd: PathBuf,
-    /// Variables that it gets, with their values; as they are kept, with marks in the place of secrets, like the command line.
+    /// Its variables with their values. As for the command line, secrets are replaced by marks.
     pub env: BTreeMap<String, String>,
-    /// Variables whose values are taken anew each time from whoever starts it.
+    /// Variables whose values come from the environment at each start.
     pub env_names: Vec<String>,
-    /// Words to find it by.
+    /// Tags to find it by.
     pub tags: Vec<String>,
-    /// The work tree that was made for it.
+    /// The work tree that was created for it.
     pub worktree: Option<WorkerTree>,
-    /// The tmux server, by the name or the path of its socket.
+    /// The name or the socket path of its tmux server.
     pub socket: String,
-    /// The name of its session there.
+    /// The name of its tmux session.
     pub session: String,
-    /// The regular expression of a screen that takes a prompt, where its user has given one.
+    /// The user's regular expression for a screen that accepts a prompt, if any.
     pub ready_pattern: Option<String>,
     /// How long it may take to show such a screen, in seconds.
     pub ready_timeout: f64,
-    /// The folder that it asks about may be trusted.
+    /// Whether to accept a question whether the folder is trusted.
     pub trust: bool,
-    /// The done pattern is looked for while the agent works, too.
+    /// Whether to look for the done pattern while the agent works, too.
     pub check_done_continuous: bool,
-    /// How often it is nudged, in seconds.
+    /// The interval of heartbeats in seconds.
     pub heartbeat: Option<f64>,
-    /// What it is nudged with.
+    /// The text of a heartbeat.
     pub heartbeat_message: String,
 }
 
 impl Worker {
-    /// With other words in the place of those that may hold secrets: its command line, the values of its variables, and
-    /// what it is nudged with.
+    /// Replaces the texts that may hold secrets: the command line, the values of variables, the text of a heartbeat.
     ///
     /// # Errors
-    /// That of `word`.
+    /// The error of `word`.
     pub fn with_words<E>(self, word: impl Fn(String) -> Result<String, E>) -> Result<Self, E> {
         Ok(Self {
             command: self.command.into_iter().map(&word).collect::<Result<_, E>>()?,
@@ -62,7 +61,7 @@ impl Worker {
 /// A work tree that was made for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerTree {
-    /// Its folder; absolute.
+    /// Its absolute path.
     pub path: PathBuf,
     /// The branch that was checked out there.
     pub branch: String,

@@ -1,6 +1,6 @@
 //! `state.json`, in which the set-up of a worker lies beside where its loop stands.
 //!
-//! The file begins with what people and scripts read, and may change by hand while the worker holds; what only ralph needs
+//! The file begins with what users and scripts read, and may edit while the worker is paused; what only ralph needs
 //! follows under `loop`.
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::state::{Pending, Setup, State, VERSION};
 use crate::engine::outcome::{Outcome, Status};
 
-/// The file. Its names are those that scripts know.
+/// The file's layout. Existing scripts use these names.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the names are given")]
 struct File {
@@ -35,7 +35,7 @@ struct File {
     state: State,
 }
 
-/// The words of the file. A loop that is to hold is paused from then on, while its agent works.
+/// The status words of the file. A loop that is asked to pause counts as paused, even while its agent works.
 fn word(state: &State) -> &'static str {
     match state.status {
         _ if state.active && state.pending == Some(Pending::Pause) => "paused",
@@ -48,14 +48,14 @@ fn word(state: &State) -> &'static str {
 }
 
 fn local(time: DateTime<Utc>) -> NaiveDateTime {
-    // As others write it; some readers take no more digits.
+    // The format of existing files; some readers accept no more digits.
     time.with_timezone(&Local).naive_local().trunc_subsecs(6)
 }
 
 /// The text of a worker's state file.
 ///
 /// # Errors
-/// Where a path is no text.
+/// If a path is not valid text.
 pub(super) fn write(state: &State) -> serde_json::Result<String> {
     let (setup, tally) = (&state.setup, &state.tally);
     let file = File {
@@ -68,7 +68,7 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
         started: local(state.started_at),
         last_iteration_started: state.last_iteration_at.map(local),
         last_iteration_ended: state.last_iteration_ended_at.map(local),
-        // Whole seconds, and nothing that could not be one.
+        // Whole seconds; other values are skipped.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         iteration_durations: tally.durations.last.iter().map(|seconds| seconds.round() as u64).collect(),
         consecutive_failures: tally.consecutive_errors,
@@ -82,10 +82,10 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&file)? + "\n")
 }
 
-/// Reads such a file; what stands in front counts, because people may have changed it.
+/// Reads such a file; its first part wins, because users may have edited it.
 ///
 /// # Errors
-/// When it is no JSON, or lacks something.
+/// If it is not JSON, or lacks a field.
 pub(super) fn read(text: &str) -> serde_json::Result<State> {
     let File {
         prompt_file,

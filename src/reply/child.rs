@@ -1,6 +1,6 @@
-//! A jq program that the user wrote runs in a child process of our own executable, because it can exhaust time,
-//! memory and stack. The child gets one event per line on stdin and answers each with one line: a JSON array of
-//! the outputs as texts, as `jq -r` prints them.
+//! Runs a user's jq program in a child process of our own executable, because it can exhaust time, memory and stack.
+//! The child reads one event per line on stdin and returns each with one line: a JSON array of the outputs as texts,
+//! as `jq -r` prints them.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
@@ -20,20 +20,20 @@ use crate::process::OWN_EXECUTABLE;
 use crate::text::duration;
 use crate::threads;
 
-/// Memory of the child, in bytes of address space.
+/// The child's limit of address space in bytes.
 const MEMORY: u64 = 512 << 20;
-/// Time the child may take for one line.
+/// The time limit for one line.
 const PER_LINE: Duration = Duration::from_secs(10);
-/// How often a child that is at work looks whether ralph is still there.
+/// How often a busy child checks whether ralph is still running.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time after which a child that does not even keep its own limit is given up.
+/// After this time, a child that exceeds its own limit is given up.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// Outputs for one line, in bytes.
+/// The limit of outputs for one line, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// An answer with the longest possible escapes around outputs of [`MAX_OUTPUT`] is shorter.
+/// Longer than any answer: outputs of [`MAX_OUTPUT`] with the longest escapes.
 const MAX_ANSWER: usize = 8 * MAX_OUTPUT;
 
-// Exit codes of the child, by which the parent knows why it died.
+// Exit codes of the child that tell the parent why it died.
 const NOT_COMPILED: i32 = 2;
 const HALTED: i32 = 10;
 const TOO_SLOW: i32 = 11;
@@ -43,14 +43,14 @@ const NO_THREAD: i32 = 13;
 /// The hidden verb that starts a child: `ralph __filter PROGRAM`.
 pub const VERB: &str = "__filter";
 
-/// The child's main: serves the program on stdin and stdout until stdin ends. Returns the exit code.
+/// The child's main function: runs the program on stdin and stdout until stdin ends. Returns the exit code.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     let ralph = getppid();
     let Some(program) = argv.first().and_then(|program| program.to_str()) else { return NOT_COMPILED };
     let Ok(program) = JqProgram::compile(program) else { return NOT_COMPILED };
     for (resource, limit) in [(Resource::As, MEMORY), (Resource::Core, 0)] {
-        // Without the limit the filter still works; the watchdog remains.
+        // The filter also works without the limit; the watchdog remains.
         _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
     }
     let (turn, turns) = mpsc::channel();
@@ -60,8 +60,8 @@ pub fn main(argv: &[OsString]) -> i32 {
     serve(&program, &mut io::stdin().lock(), &mut io::stdout().lock(), &mut || _ = turn.send(()))
 }
 
-/// Ends the process when work on one line takes too long, or when ralph is gone. The first turn begins a line, the second
-/// ends it, and so on.
+/// Ends the process if one line takes too long, or if ralph has died. The first turn begins a line, the second ends
+/// it, and so on.
 fn watch(turns: &mpsc::Receiver<()>, ralph: Option<Pid>) {
     while turns.recv().is_ok() {
         let begun = Instant::now();
@@ -73,7 +73,7 @@ fn watch(turns: &mpsc::Receiver<()>, ralph: Option<Pid>) {
     }
 }
 
-/// Answers line by line; `turn` is called when work on a line begins and when it ends.
+/// Returns line by line; calls `turn` at the begin and the end of each line.
 fn serve(
     program: &JqProgram,
     input: &mut dyn BufRead,
@@ -103,7 +103,7 @@ fn serve(
     }
 }
 
-/// The outputs for one line, or the exit code to leave with.
+/// The outputs for one line, or the exit code to end with.
 fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
     let Some(event) = Input::parse(line) else { return Ok(Vec::new()) };
     let (mut outputs, mut length) = (Vec::new(), 0);
@@ -112,7 +112,7 @@ fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
         // Empty outputs take memory too.
         length += text.len() + 1;
         if length > MAX_OUTPUT {
-            // An endless stream of outputs ends nowhere else.
+            // Otherwise an endless stream of outputs would never end.
             std::process::exit(TOO_LONG);
         }
         outputs.push(text);
@@ -123,8 +123,8 @@ fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
     }
 }
 
-/// Starts a filter child for `program`. The returned filter ends the child when it is dropped, and waits for no answer any
-/// more when the other end of `wanted` is closed; one that cannot be started answers the first line with the reason.
+/// Starts a filter child for `program`. The returned filter ends the child when it is dropped, and stops waiting for
+/// answers when the other end of `wanted` is closed; if the child cannot be started, the first answer is the reason.
 #[must_use]
 pub fn spawn(program: &str, wanted: &UnixStream) -> Elsewhere {
     let mut command = Command::new(OWN_EXECUTABLE);
@@ -135,13 +135,13 @@ pub fn spawn(program: &str, wanted: &UnixStream) -> Elsewhere {
     }
 }
 
-/// The parent's side of one child.
+/// The parent's side of a child.
 struct Asker {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
     patience: Duration,
-    /// Nobody wants answers when its other end is closed.
+    /// No answers are needed after its other end is closed.
     wanted: UnixStream,
 }
 
@@ -151,19 +151,19 @@ impl Asker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Ctrl+C is for us: the child ends when its stdin does.
+            // We handle Ctrl+C; the child ends when its stdin does.
             .process_group(0)
             .spawn()?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the filter's pipes are missing"));
         };
-        // A child that does not read must not block us; one that does not write is waited for with `poll`.
+        // A child that does not read must not block us; `poll` waits for its answers.
         let flags = rustix::fs::fcntl_getfl(&stdin)?;
         rustix::fs::fcntl_setfl(&stdin, flags | rustix::fs::OFlags::NONBLOCK)?;
         Ok(Self { child, stdin, stdout, patience, wanted })
     }
 
-    /// One line, without a newline, to the child and its outputs back; an error says why the child is dead.
+    /// Sends one line, without a newline, to the child and returns its outputs; an error says why the child has died.
     fn ask(&mut self, line: &[u8]) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let answer = self.send(line, deadline).and_then(|()| self.receive(deadline));
@@ -201,7 +201,7 @@ impl Asker {
         Ok(answer)
     }
 
-    /// Waits until `descriptor` is ready, or broken, which the next read or write tells.
+    /// Waits until `descriptor` is ready, or broken, which the next read or write reports.
     fn wait(&self, descriptor: &impl AsFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
         let mut descriptors = [PollFd::new(descriptor, flags), PollFd::new(&self.wanted, PollFlags::IN)];
         loop {
@@ -218,7 +218,7 @@ impl Asker {
         }
     }
 
-    /// Ends the child and tells why it died.
+    /// Ends the child and says why it died.
     fn last_words(&mut self, error: &io::Error) -> String {
         let gone = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
         if !gone {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_wants_is_not_waited_for() {
+    fn an_unwanted_answer_is_not_waited_for() {
         let (mut asker, hold) = asker_until("sleep 600", Duration::from_mins(10));
         drop(hold);
         assert_eq!(asker.ask(b"one"), Err("its answer is not wanted any more".to_owned()));

@@ -1,8 +1,8 @@
 //! The streaming decoder: bytes of an agent's stdout in, [`Item`]s out.
 //!
-//! A line is looked at twice. First a cheap parse checks that it is a JSON object and reads its `type`; only
-//! lines of a type that the filters look at are then parsed for jq. Tool output, the bulk of most streams,
-//! never gets that far.
+//! Each line is parsed up to twice. First a cheap parse checks that it is a JSON object and reads its `type`; only
+//! lines of a type that the filters use are then parsed for jq. Tool output, the bulk of most streams, never gets
+//! that far.
 
 use std::sync::Arc;
 
@@ -11,46 +11,46 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
-use super::lines::{Line, Lines};
+use super::lines::{Lines, StreamLine};
 use super::show::Show;
 use super::usage::UsageNote;
 
-/// One fact found in the stream.
+/// One item found in the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// A piece of the assistant's own text. Pieces follow each other without anything between them.
+    /// A piece of the assistant's own text. Pieces are joined without a separator.
     Text(String),
     /// Something for the live display.
     Show(Show),
-    /// Something the agent reports about its run.
+    /// A report of the agent about its run.
     Note(Box<UsageNote>),
 }
 
-/// What was counted in a stream.
+/// Counters for a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Lines that hold a JSON object.
+    /// Lines with a JSON object.
     pub objects: u64,
-    /// Lines that hold something else; they are skipped.
+    /// Other lines, which are skipped.
     pub malformed: u64,
     /// Lines longer than [`MAX_LINE`](super::lines::MAX_LINE); they are skipped.
     pub oversized: u64,
 }
 
-/// A filter that runs somewhere else: called with one line, without its newline, it returns the outputs as
-/// `jq -r` prints them. An error means that it died; it is not called again.
+/// A filter that runs elsewhere: called with one line, without its newline, it returns the outputs as `jq -r` prints
+/// them. After an error, which means that it has died, it is not called again.
 pub type Elsewhere = Box<dyn FnMut(&[u8]) -> Result<Vec<String>, String> + Send>;
 
-/// What all of a preset's programs would make of this line, found in a faster way; `None`: ask the programs.
+/// A faster equivalent of all of a preset's programs for a line; `None` to run the programs.
 pub type Shortcut = fn(&[u8]) -> Option<Vec<Item>>;
 
-/// Where the work of one filter is done.
+/// Where a filter runs.
 pub enum Slot {
-    /// Nowhere: there is no such filter.
+    /// There is no such filter.
     Off,
-    /// Here, by a preset's program; it sees the lines whose type is in [`Filters::types`].
+    /// Here: a preset's program; it gets the lines whose type is in [`Filters::types`].
     Here(Arc<JqProgram>),
-    /// Elsewhere, by a filter the user wrote; it sees every JSON object.
+    /// Elsewhere: a user's filter; it gets every JSON object.
     Elsewhere(Elsewhere),
 }
 
@@ -62,16 +62,16 @@ pub struct Filters {
     pub display: Slot,
     /// Finds [`UsageNote`]s.
     pub result: Slot,
-    /// The values of `type` that the programs [`Slot::Here`] look at.
+    /// The values of `type` that the programs [`Slot::Here`] use.
     pub types: &'static [&'static str],
-    /// What reads the lines of this `type` faster, as long as all filters are [`Slot::Here`] or the display is off.
+    /// A faster reader for lines of this `type`, used if all filters are [`Slot::Here`] or the display is off.
     pub shortcut: Option<(&'static str, Shortcut)>,
-    /// Where the ids of finished tool calls stand, if `result` does not find them.
+    /// Finds the ids of finished tool calls, if `result` does not.
     pub tool_results: Option<ToolResults>,
 }
 
-/// Lines that carry tool output, and a pattern for the id of the finished call. The pattern is matched on the
-/// raw line, so it has to contain unescaped quotes, which never stand inside of a JSON text.
+/// Lines with tool output, and a pattern for the id of the finished call. The pattern is matched on the raw line, so
+/// it has to contain unescaped quotes, which a JSON string never contains.
 #[derive(Clone, Debug)]
 pub struct ToolResults {
     /// The lines' `type`.
@@ -89,7 +89,7 @@ pub struct Decoder {
 }
 
 impl Filters {
-    /// No filters at all: lines are counted and nothing else.
+    /// No filters: lines are only counted.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Filters {
         }
     }
 
-    /// What the short cut makes of a line, where it may be taken.
+    /// The result of the shortcut for a line, if it applies.
     fn short_cut(&self, kind: &str, line: &[u8]) -> Option<Vec<Item>> {
         let (of, shortcut) = self.shortcut?;
         let ours = matches!(
@@ -120,34 +120,34 @@ impl Decoder {
         Self { filters, lines: Lines::default(), counters: Counters::default(), dead: None }
     }
 
-    /// Takes the next bytes of the stream, cut anywhere.
+    /// Decodes the next bytes of the stream, cut anywhere.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(Item)) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.take(bytes, |line| self.take(line, out));
         self.lines = lines;
     }
 
-    /// Ends the stream: a last line without a newline is taken if it is complete.
+    /// Ends the stream: a last line without a newline counts if it is complete.
     pub fn finish(&mut self, out: &mut dyn FnMut(Item)) {
         std::mem::take(&mut self.lines).finish(|line| self.take(line, out));
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Name and last words of a response or result filter that died: the attempt has failed.
+    /// Name and error of a response or result filter that died: the attempt has failed.
     #[must_use]
     pub fn dead_filter(&self) -> Option<&str> {
         self.dead.as_deref()
     }
 
-    fn take(&mut self, line: Line<'_>, out: &mut dyn FnMut(Item)) {
+    fn take(&mut self, line: StreamLine<'_>, out: &mut dyn FnMut(Item)) {
         match line {
-            Line::Whole(line) => self.line(line, out),
-            Line::Head(_) => self.counters.oversized += 1,
+            StreamLine::Whole(line) => self.line(line, out),
+            StreamLine::Head(_) => self.counters.oversized += 1,
         }
     }
 
@@ -176,7 +176,7 @@ impl Decoder {
         };
         self.counters.objects += 1;
         let notes = self.notes(line, &kind, event.as_ref());
-        // To which message text belongs has to be known before it comes.
+        // The message of a text has to be known before the text.
         let (before, after): (Vec<_>, Vec<_>) = notes.into_iter().partition(|note| note.message.is_some());
         before.into_iter().map(|note| Item::Note(Box::new(note))).for_each(&mut *out);
         self.respond(line, event.as_ref(), out);
@@ -187,10 +187,10 @@ impl Decoder {
     fn respond(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Item)) {
         let theirs = matches!(self.filters.response, Slot::Elsewhere(_));
         let result = self.filters.response.run(line, event, &mut |output| match output {
-            // What jq prints for a field that is not there.
+            // jq prints `null` for a missing field.
             Output::Text(text) if theirs && text == "null" => {}
             Output::Text(text) => out(Item::Text(text)),
-            // A preset's filter prints texts; anything else is a change of the agent's format.
+            // A preset's filter prints texts; anything else is a changed format of the agent.
             Output::Json(_) => {}
         });
         if let Err(reason) = result {
@@ -233,14 +233,14 @@ impl Decoder {
 }
 
 impl Slot {
-    /// Runs the filter on one line; `event` is the line parsed, if programs look at lines of its type. An error
-    /// means that the filter died. It is off from then on.
+    /// Runs the filter on one line; `event` is the parsed line, if programs use lines of its type. After an error,
+    /// which means that the filter has died, it stays off.
     fn run(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Output)) -> Result<(), String> {
         let result = match self {
             Self::Off => Ok(()),
             Self::Here(program) => match event.map_or(Ok(()), |event| program.run(event, out)) {
                 Err(RunError::Halted(code)) => Err(RunError::Halted(code).to_string()),
-                // As in jq, an error concerns this line alone.
+                // As in jq, an error concerns only this line.
                 Ok(()) | Err(RunError::Failed(_)) => Ok(()),
             },
             Self::Elsewhere(call) => {

@@ -12,13 +12,13 @@ use crate::text::line::one_line_within;
 
 /// A compiled jq program. Compile it once per loop; it can be shared between threads.
 ///
-/// The program runs in this very process: one from a user belongs into a bounded child instead, because jq
-/// programs can exhaust time, stack and memory.
+/// The program runs in this process; a user's program needs a bounded child instead, because jq programs can exhaust
+/// time, stack and memory.
 pub struct JqProgram {
     filter: jaq_core::Filter<JustLut<Val>>,
 }
 
-/// One JSON value, parsed and ready to be the input of several programs.
+/// A parsed JSON value, as input for several programs.
 pub struct Input(Val);
 
 /// One output of a [`JqProgram`].
@@ -33,7 +33,7 @@ pub enum Output {
 /// Why a run of a [`JqProgram`] stopped before its last output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// A jq error, such as an index into a number. jq itself prints it and goes on with the next input.
+    /// A jq error, such as an index into a number. jq itself prints it and continues with the next input.
     #[error("{0}")]
     Failed(String),
     /// The program called `halt`, here with this exit code.
@@ -46,11 +46,11 @@ pub enum RunError {
 /// Displays as `line 1, column 5: expected term, found "|"`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct CompileError {
-    /// Line of the offending piece, from 1.
+    /// Line of the error, from 1.
     pub line: usize,
-    /// Column of the offending piece in characters, from 1.
+    /// Column of the error in characters, from 1.
     pub column: usize,
-    /// What is wrong, without the position.
+    /// The message without the position.
     pub message: String,
 }
 
@@ -76,9 +76,9 @@ impl JqProgram {
         Ok(Self { filter })
     }
 
-    /// Runs the program on one event and hands its outputs over one by one.
+    /// Runs the program on one event and passes its outputs on one by one.
     ///
-    /// The outputs before an error have been handed over when it is returned.
+    /// The outputs before an error are passed on.
     pub fn run(&self, event: &Input, out: &mut dyn FnMut(Output)) -> Result<(), RunError> {
         let ctx = Ctx::<JustLut<Val>>::new(&self.filter.lut, Vars::new([]));
         for result in self.filter.id.run((ctx, event.0.clone())) {
@@ -98,8 +98,8 @@ impl fmt::Debug for JqProgram {
 }
 
 impl Input {
-    /// Parses one line as JSON. Invalid UTF-8 and lone surrogates are tolerated; `None` means no JSON, or
-    /// JSON nested too deeply to be handled on the stack.
+    /// Parses one line as JSON. Invalid UTF-8 and lone surrogates are tolerated; `None` if it is not JSON, or is
+    /// nested too deeply for the stack.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line::too_deep(line) {
@@ -125,7 +125,7 @@ impl RunError {
     fn from_exception(exception: jaq_core::Exn<'_, Val>) -> Self {
         match exception.get_err() {
             Ok(error) => Self::Failed(error.to_string()),
-            // What is neither an error nor a halt cannot leave a compiled program.
+            // A compiled program returns only errors and halts.
             Err(other) => other.get_halt().map_or(Self::Failed("break".into()), Self::Halted),
         }
     }
@@ -154,7 +154,7 @@ impl CompileError {
 
     fn at(source: &str, error: Option<(&str, String)>) -> Self {
         let (piece, message) = error.unwrap_or(("", "not a jq program".into()));
-        // A piece that is not a part of the source (it never should be) is reported at the start.
+        // An error outside of the source, which should not happen, is reported at the start.
         let before = (piece.as_ptr() as usize)
             .checked_sub(source.as_ptr() as usize)
             .and_then(|offset| source.get(..offset))
@@ -173,7 +173,7 @@ fn expected_found(expected: &str, found: &str) -> String {
     }
 }
 
-/// The bytes as a string, without a copy when they are UTF-8.
+/// The bytes as a string, without a copy if they are UTF-8.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

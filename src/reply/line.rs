@@ -1,4 +1,4 @@
-//! Small helpers for one line of bytes or text.
+//! Helpers for one line of bytes or text.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,10 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 /// than what `serde_json` accepts, which reads the filters' outputs.
 const MAX_DEPTH: usize = 120;
 
-/// Reads the value of the top-level `type` of a JSON object and checks the rest of the line in passing.
+/// Reads the value of the top-level `type` of a JSON object and validates the rest of the line.
 ///
-/// `None` means that the line holds no JSON object; a `type` that is missing or no text counts as empty.
-/// Invalid UTF-8 and lone surrogates elsewhere in the line do not matter. The last of several `type`s counts,
-/// as in jq.
+/// `None` if the line is not a JSON object; a missing or non-string `type` counts as empty. Invalid UTF-8 and lone
+/// surrogates elsewhere in the line do not matter. The last of several `type`s counts, as in jq.
 pub(super) fn head(line: &[u8]) -> Option<Cow<'_, str>> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let kind = json.deserialize_map(HeadVisitor).ok()?;
@@ -43,7 +42,7 @@ impl<'de> Visitor<'de> for HeadVisitor {
     }
 }
 
-/// Whether a key is `type`; read as bytes, because a key need not be UTF-8 either.
+/// Whether a key is `type`; read as bytes, because a key may be invalid UTF-8.
 struct IsType;
 
 impl<'de> DeserializeSeed<'de> for IsType {
@@ -66,7 +65,7 @@ impl Visitor<'_> for IsType {
     }
 }
 
-/// The value of `type`: a text, anything else as an empty one.
+/// The value of `type`: a string, anything else as an empty one.
 struct Kind;
 
 impl<'de> DeserializeSeed<'de> for Kind {
@@ -151,7 +150,7 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     }
 }
 
-/// The line with every `\uD8xx`/`\uDCxx` escape that has no partner replaced by U+FFFD.
+/// The line with each `\uD8xx`/`\uDCxx` escape without a partner replaced by U+FFFD.
 pub(crate) fn without_lone_surrogates(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut rest = line;

@@ -1,30 +1,30 @@
-//! Lines out of bytes that come cut anywhere.
+//! Splits a stream of bytes, cut anywhere, into lines.
 
 use std::io::BufRead as _;
 
-/// A longer line, in bytes, is counted and not parsed, unless [another limit](Lines::of_at_most) was set.
+/// Longer lines, in bytes, are counted and not parsed, unless [another limit](Lines::of_at_most) was set.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// So much is kept of a line that is too long, in bytes: what it is stands there.
+/// How much of an oversized line is kept, in bytes: enough to see its type.
 const HEAD: usize = 4096;
-/// A buffer that grew beyond this, in bytes, for one long line is given back.
+/// A buffer larger than this, in bytes, is freed after a long line.
 const KEEP_BUFFER: usize = 1 << 20;
 
 /// A line without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// All of it.
+pub enum StreamLine<'a> {
+    /// A whole line.
     Whole(&'a [u8]),
-    /// How one begins that is too long.
+    /// The beginning of an oversized line.
     Head(&'a [u8]),
 }
 
-/// Takes a stream apart. A line that came whole is not copied.
+/// Splits a stream into lines. A line that arrives whole is not copied.
 #[derive(Debug)]
 pub struct Lines {
-    /// The start of a line whose end has not come yet.
+    /// The start of an unfinished line.
     partial: Vec<u8>,
-    /// The current line is too long; its end is awaited.
+    /// The current line is oversized; its end is awaited.
     skipping: bool,
     limit: usize,
 }
@@ -36,14 +36,14 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Lines that are too long beyond so many bytes.
+    /// Lines with another limit in bytes.
     #[must_use]
     pub fn of_at_most(limit: usize) -> Self {
         Self { partial: Vec::new(), skipping: false, limit }
     }
 
-    /// Takes the next bytes, and hands each line over that they end.
-    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(Line<'_>)) {
+    /// Takes the next bytes, and passes on each line that they complete.
+    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(StreamLine<'_>)) {
         while !bytes.is_empty() {
             let mut rest = bytes;
             // Searching a slice cannot fail.
@@ -57,13 +57,13 @@ impl Lines {
         }
     }
 
-    /// Ends the stream: hands a last line over that has no newline.
-    pub fn finish(&mut self, mut line: impl FnMut(Line<'_>)) {
+    /// Ends the stream: passes on a last line without a newline.
+    pub fn finish(&mut self, mut line: impl FnMut(StreamLine<'_>)) {
         self.piece(b"", true, &mut line);
     }
 
     /// Takes a piece of one line.
-    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(Line<'_>)) {
+    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(StreamLine<'_>)) {
         if !self.skipping && self.partial.len() + piece.len() > self.limit {
             self.skipping = true;
             let missing = HEAD.saturating_sub(self.partial.len()).min(piece.len());
@@ -71,12 +71,16 @@ impl Lines {
             self.partial.truncate(HEAD);
             self.partial.shrink_to_fit();
         } else if !self.skipping && ended && self.partial.is_empty() {
-            return line(Line::Whole(piece));
+            return line(StreamLine::Whole(piece));
         } else if !self.skipping {
             self.partial.extend_from_slice(piece);
         }
         if ended {
-            line(if self.skipping { Line::Head(&self.partial) } else { Line::Whole(&self.partial) });
+            line(if self.skipping {
+                StreamLine::Head(&self.partial)
+            } else {
+                StreamLine::Whole(&self.partial)
+            });
             self.skipping = false;
             self.partial.clear();
             if self.partial.capacity() > KEEP_BUFFER {
@@ -97,10 +101,10 @@ mod tests {
         for cut in [1, 7, HEAD, text.len()] {
             let mut lines = Lines::of_at_most(HEAD + 1);
             let mut told = Vec::new();
-            let mut hear = |line: Line<'_>| {
+            let mut hear = |line: StreamLine<'_>| {
                 told.push(match line {
-                    Line::Whole(line) => (line.to_vec(), true),
-                    Line::Head(head) => (head.to_vec(), false),
+                    StreamLine::Whole(line) => (line.to_vec(), true),
+                    StreamLine::Head(head) => (head.to_vec(), false),
                 });
             };
             text.chunks(cut).for_each(|piece| lines.take(piece, &mut hear));

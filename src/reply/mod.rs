@@ -1,8 +1,8 @@
-//! What an agent said: filters, sigils, usage, and the verdict over them.
+//! An agent's reply: filters, sigils, usage, and the verdict about them.
 //!
 //! Bytes of an agent's stdout go into a [`decode::Decoder`]; assistant text, lines for the display and
-//! [`usage::UsageNote`]s come out. [`speech::Speech`] and [`usage::Usage`] fold over these, and
-//! [`verdict::judge`] decides whether the attempt succeeded.
+//! [`usage::UsageNote`]s come out. [`speech::Speech`] and [`usage::Usage`] fold them, and [`verdict::judge`] decides
+//! whether the attempt succeeded.
 
 pub mod child;
 pub mod decode;
@@ -20,19 +20,19 @@ use decode::Item;
 use speech::Speech;
 use usage::Usage;
 
-/// What one attempt said and reported: a fold over its [`Item`]s.
+/// The reply of one attempt: a fold over its [`Item`]s.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
     /// Sigils in the assistant's own text, message by message.
     pub speech: Speech,
-    /// What the agent reported about its run.
+    /// The agent's reports about its run.
     pub usage: Usage,
-    /// The assistant said something that is not blank.
+    /// Whether the assistant said something that is not blank.
     pub said: bool,
 }
 
 impl Reply {
-    /// Takes the next item in.
+    /// Adds the next item.
     pub fn fold(&mut self, item: &Item) {
         match item {
             Item::Text(text) => {

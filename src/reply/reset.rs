@@ -1,4 +1,4 @@
-//! When a usage limit ends, as the words of an agent name it where none of its fields does.
+//! Finds the end of a usage limit in an agent's message, if none of its fields has it.
 
 use std::sync::LazyLock;
 
@@ -7,8 +7,8 @@ use jiff::tz::TimeZoneDatabase;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use regex::{Captures, Regex};
 
-/// The wordings, as real agents and their providers have them. The names of the groups say what is read: `epoch`, `stamp`
-/// (RFC 3339), `length` (from now on), or `hour` with what else is known of a moment.
+/// The wordings of real agents and their providers. The names of the groups say what is read: `epoch`, `stamp` (RFC
+/// 3339), `length` (from now on), or `hour` with other parts of a time.
 const WORDINGS: [&str; 5] = [
     // claude, formerly: "usage limit reached|1795227012"
     r"limit reached\|(?<epoch>\d{10})\b",
@@ -21,15 +21,15 @@ const WORDINGS: [&str; 5] = [
     r"(?:(?:again|retry|resets?) (?:in|after)) (?<length>(?:\d+(?:\.\d+)? ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|ms|m|seconds?|secs?|s)(?:,? and |, | )?)+)",
 ];
 
-/// A time of day that lies at most this long behind has just passed; it is not tomorrow's.
+/// A time of day at most this far in the past has just passed; it is not tomorrow's.
 const JUST_PASSED: SignedDuration = SignedDuration::from_hours(1);
-/// Agents leave the seconds out.
+/// Agents omit the seconds.
 const CUT_OFF: SignedDuration = SignedDuration::from_mins(1);
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Our own, so that a machine without time zones knows them as well.
+/// Our own database, so that it also works on a machine without time zones.
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     WORDINGS.iter().filter_map(|wording| Regex::new(&format!("(?i){wording}")).ok()).collect()
@@ -37,8 +37,8 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 static PARTS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?<count>\d+(?:\.\d+)?) ?(?<unit>ms|d|h|m|s)").ok());
 
-/// The end of a usage limit that `message` names, in seconds since the epoch. `now` is in the zone that the agent means where
-/// it names none.
+/// The end of a usage limit in `message`, in seconds since the epoch. `now` is in the zone that the agent means if it
+/// names none.
 #[must_use]
 pub(super) fn named(message: &str, now: &Zoned) -> Option<i64> {
     let captures = PATTERNS.iter().find_map(|pattern| pattern.captures(message))?;
@@ -54,7 +54,7 @@ pub(super) fn named(message: &str, now: &Zoned) -> Option<i64> {
     } else {
         moment(&captures, now)?
     };
-    // A part of a second would be too early.
+    // Rounded up, as a part of a second would be too early.
     Some(at.as_second() + i64::from(at.subsec_nanosecond() > 0))
 }
 
@@ -74,7 +74,7 @@ fn time_of(length: &str) -> Option<SignedDuration> {
     SignedDuration::try_from_secs_f64(seconds).ok()
 }
 
-/// A day, if one is named, and a time of day.
+/// A time of day, with a date if there is one.
 fn moment(captures: &Captures<'_>, now: &Zoned) -> Option<Timestamp> {
     let number = |name: &str| captures.name(name).map_or(Some(0), |group| group.as_str().parse::<i8>().ok());
     let half = if captures["half"].eq_ignore_ascii_case("p") { 12 } else { 0 };
@@ -100,7 +100,7 @@ fn moment(captures: &Captures<'_>, now: &Zoned) -> Option<Timestamp> {
         .and_then(at)
 }
 
-/// When it is that time in the zone of `now`: the second time where a clock is set back, later by what is left out where it is set
+/// That time in the zone of `now`: the second occurrence if a clock is set back, moved by the gap if it is set
 /// forward.
 fn instant(now: &Zoned, day: Date, time: Time) -> Option<Timestamp> {
     now.time_zone().to_ambiguous_timestamp(day.to_datetime(time)).later().ok()
@@ -113,7 +113,7 @@ mod tests {
     const CODEX: &str = "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit \
                          https://chatgpt.com/settings/usage to purchase more credits or try again at ";
 
-    /// What the words name, told in the zone in which it is `now` (`2026-11-21T20:40:00 Europe/Berlin`).
+    /// The time that a message names, in the zone of `now` (`2026-11-21T20:40:00 Europe/Berlin`).
     fn read(message: &str, now: &str) -> Option<String> {
         let (time, zone) = now.split_once(' ').unwrap();
         let time: jiff::civil::DateTime = time.parse().unwrap();

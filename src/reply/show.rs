@@ -1,10 +1,10 @@
-//! What the live display shows.
+//! Items for the live display.
 //!
 //! # The display filter's contract
 //!
 //! A preset's display filter emits, for every event, any number of objects: `{"text": TEXT}`, `{"delta": TEXT}`,
-//! `{"thought": TEXT}`, `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A display filter that the user
-//! wrote prints lines, which are shown as they are.
+//! `{"thought": TEXT}`, `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A user's
+//! display filter prints lines, which are shown unchanged.
 
 use anstream::adapter::strip_str;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const MAX_INPUT: usize = 120;
 /// Longest error or notice, in characters.
 const MAX_MESSAGE: usize = 500;
 
-/// The parts of a tool's input that tell most about a call, the best first.
+/// The most informative parts of a tool's input, the best first.
 const TELLING: [&str; 10] = [
     "command",
     "commands",
@@ -32,48 +32,48 @@ const TELLING: [&str; 10] = [
     "prompt",
 ];
 
-/// One thing for the live display.
+/// One item for the live display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Show {
     /// A whole block of text.
     Text(String),
-    /// A piece of text that goes on where the last one ended, without a newline.
+    /// A piece of text that continues the last one, without a newline.
     Delta(String),
-    /// A piece of what it thinks, which goes on like a delta.
+    /// A piece of its thoughts, which continues like a delta.
     Thought(String),
     /// A tool call.
     Tool {
         /// The tool's name.
         name: String,
-        /// What tells most about its input, on one line of at most 120 characters.
+        /// The most informative part of its input, on one line of at most 120 characters.
         input: String,
     },
-    /// An error that the agent reports, on one line.
+    /// An error reported by the agent, on one line.
     Error(String),
-    /// Anything else worth a line: a retry, a warning.
+    /// Another notable line: a retry, a warning.
     Notice(String),
-    /// The agent has asked for leave to do something.
+    /// The agent has asked for permission.
     Permission {
-        /// What it was told.
+        /// The answer.
         leave: Leave,
-        /// The kind of tool that is to do it, by a word of the protocol.
+        /// The kind of tool, as the protocol calls it.
         kind: String,
         /// What it wants to do, on one line of at most 120 characters.
         what: String,
     },
 }
 
-/// What an agent is told that has asked for leave to do something.
+/// The answer to an agent that has asked for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Leave {
-    /// It may.
+    /// It is permitted.
     Allowed,
-    /// It may only look.
+    /// It is refused, because the agent must not change anything.
     Refused,
-    /// Nothing: no answer that it offers says that.
+    /// Not answered, because the agent offers no fitting answer.
     Unanswered,
 }
 
@@ -83,12 +83,12 @@ impl Show {
         Self::Tool { name: one_line_within(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
     }
 
-    /// What an agent has to say beside the assistant's words.
+    /// A message of the agent besides the assistant's text.
     pub(crate) fn notice(words: &str) -> Self {
         Self::Notice(one_line(words))
     }
 
-    /// What an agent that has asked for leave to do something is told; `what` may be of any form.
+    /// The answer to an agent's request for permission; `what` may have any form.
     pub(crate) fn permission(leave: Leave, kind: String, what: &str) -> Self {
         Self::Permission { leave, kind, what: one_line_within(what, MAX_INPUT) }
     }
@@ -114,7 +114,7 @@ fn one_line(text: &str) -> String {
     one_line_within(&strip_str(text).collect::<String>(), MAX_MESSAGE)
 }
 
-/// What a shell runs, of a call such as `/bin/bash -lc 'cargo test'`; a call of another kind stays as it is.
+/// The command that a shell runs in a call such as `/bin/bash -lc 'cargo test'`; other calls stay unchanged.
 fn command(input: &str) -> String {
     let is_shell = |program: &str| ["/bash", "/sh", "/zsh"].iter().any(|shell| program.ends_with(shell));
     let call = input.split_once(" -lc ").filter(|(program, _)| is_shell(program));
@@ -125,7 +125,7 @@ fn command(input: &str) -> String {
     }
 }
 
-/// A tool's input in one line: the part that tells most, or all of it.
+/// A tool's input on one line: the most informative part, or all of it.
 fn brief(input: &Value) -> String {
     let telling = |map: &serde_json::Map<String, Value>| {
         TELLING.iter().find_map(|key| map.get(*key).filter(|part| !part.is_null())).cloned()

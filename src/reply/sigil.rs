@@ -1,10 +1,11 @@
-//! Sigils: markers in the assistant's own text, found as the text streams by.
+//! Sigils: markers in the assistant's own text, found while the text streams in.
 //!
-//! A sigil is a name in angle brackets, a body, and the name again: `<promise>COMPLETE</promise>`; some have attributes behind
-//! the name, some are nothing but a name: `<verify-pass/>`. It is a *claim* where it ends its line, else a *mention*: agents talk
-//! about their markers while they think. After it only closing decoration may come. In a code span only a label may stand before
-//! it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a fenced block of code, and behind words that deny it, it is
-//! a mention; an [`Objection`] says why. Whether a claim counts depends on the message in which it was made, see [`super::speech`].
+//! A sigil is a name in angle brackets, a body, and the name again: `<promise>COMPLETE</promise>`; some have
+//! attributes after the name, some are only a name: `<verify-pass/>`. It is a *claim* if it ends its line, else a
+//! *mention*, because agents also talk about their markers. Only closing decoration may follow it. In a code span,
+//! only a label may precede it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a fenced code block,
+//! and after words that deny it, it is a mention; an [`Objection`] says why. Whether a claim counts depends on its
+//! message, see [`super::speech`].
 
 mod denial;
 mod fence;
@@ -17,27 +18,27 @@ use fence::Fence;
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
 pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
-use place::Line;
+use place::LineState;
 
 /// The assistant claims that everything is done.
 pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
 /// The assistant says that the plan no longer fits.
 pub const REPLAN: &str = "<promise>REPLAN</promise>";
 
-/// The assistant says that it cannot go on at all.
+/// The assistant says that it cannot continue at all.
 pub const FAILURE: &str = "<promise>FAILURE</promise>";
 
-/// What opens and closes a quotation; single ones are also apostrophes.
+/// Quotation marks; single ones are also apostrophes.
 const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
 const SINGLE_QUOTES: [char; 3] = ['\'', '‘', '’'];
-/// How many different sigils of one attempt are kept; an agent that says more is talking about them.
+/// The most different sigils of one attempt that are kept; an agent with more is talking about them.
 const MOST: usize = 1000;
-/// How many bytes they may have together.
+/// The limit for all their bodies in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// What may stand around a sigil without saying anything.
+/// Whether a character around a sigil is only decoration.
 fn is_decoration(char: char) -> bool {
-    // What could not be read says nothing.
+    // U+FFFD replaces unreadable bytes.
     matches!(
         char,
         '*' | '_' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | char::REPLACEMENT_CHARACTER
@@ -51,9 +52,9 @@ fn is_decoration(char: char) -> bool {
 pub struct Sigil {
     /// The name of its kind.
     pub name: &'static str,
-    /// What stands behind the first name, in the order in which it stands there.
+    /// Its attributes in order.
     pub attributes: Vec<(String, String)>,
-    /// What stands between the names.
+    /// The text between the names.
     pub body: String,
 }
 
@@ -89,36 +90,36 @@ impl fmt::Display for Sigil {
 /// Why a sigil is a mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// It does not end its line, or is in a message before the last one.
+    /// It does not end its line, or is in an earlier message.
     Place,
-    /// It is in a quotation, or in a code span behind words that are no label.
+    /// It is in a quotation, or in a code span after words that are no label.
     Quoted,
-    /// It is in a fenced block of code.
+    /// It is in a fenced code block.
     Code,
     /// The words before it deny it.
     Denied,
 }
 
-/// A sigil, and how it was said: all its occurrences together.
+/// A sigil with all its occurrences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The sigil.
     pub sigil: Sigil,
-    /// The line that it ended the last time it was claimed; lines count through all messages.
+    /// The line of its last claim; lines count through all messages.
     pub claimed: Option<u64>,
-    /// It had a line for itself, and was not quoted.
+    /// Whether it had its own line, and was not quoted.
     pub alone: bool,
-    /// The line on which it was said last.
+    /// The line of its last occurrence.
     pub line: u64,
-    /// Why it was no claim there.
+    /// Why that occurrence was no claim.
     pub objection: Option<Objection>,
 }
 
-/// The sigils of one attempt, in the order in which they were first said.
+/// The sigils of one attempt, in the order of their first occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sigils {
     all: Vec<Said>,
-    /// How many bytes their bodies have.
+    /// The total size of their bodies.
     bytes: usize,
 }
 
@@ -145,18 +146,19 @@ impl Sigils {
         self.claimed(PROMISE).any(|sigil| sigil.body == body)
     }
 
-    /// The sigils of a kind that were claimed.
+    /// The claimed sigils of a kind.
     pub fn claimed(&self, kind: SigilKind) -> impl Iterator<Item = &Sigil> {
         self.of(kind).filter(|said| said.claimed.is_some()).map(|said| &said.sigil)
     }
 
-    /// Whether a sigil of a kind was claimed whose body is this id.
+    /// Whether a sigil of a kind with this id as its body was claimed.
     #[must_use]
     pub fn names(&self, kind: SigilKind, id: &str) -> bool {
         self.claimed(kind).any(|sigil| sigil.body.trim() == id)
     }
 
-    /// Whether the task of this id is claimed to be done, and not to have failed as well: in doubt a problem is believed.
+    /// Whether the task with this id is claimed to be done, and not also to have failed: in doubt, the failure
+    /// counts.
     #[must_use]
     pub fn claims_done(&self, id: &str) -> bool {
         self.names(TASK_DONE, id) && !self.names(TASK_FAILED, id)
@@ -171,19 +173,19 @@ impl Sigils {
         self.all.iter().filter(move |said| said.sigil.name == kind.name)
     }
 
-    /// What a verifying agent has found: `Ok` where it has passed, else why it has not. `None`: it said neither.
+    /// The verdict of a verifying agent: `Ok` if the task passed, else the reason. `None` without a verdict.
     #[must_use]
     pub fn verification(&self) -> Option<Result<(), &str>> {
         self.judgement(VERIFY_PASS, VERIFY_FAIL)
     }
 
-    /// What a reviewing agent thinks: `Ok` where it wants no changes, else which. `None`: it said neither.
+    /// The verdict of a reviewing agent: `Ok` if it wants no changes, else the changes. `None` without a verdict.
     #[must_use]
     pub fn review(&self) -> Option<Result<(), &str>> {
         self.judgement(REVIEW_PASS, REVIEW_CHANGES)
     }
 
-    /// The last claim decides; who claims both on one line has not made up its mind.
+    /// The last claim counts; both claims on one line give no verdict.
     fn judgement(&self, pass: SigilKind, fail: SigilKind) -> Option<Result<(), &str>> {
         let failed = self.of(fail);
         let last = |said: &&Said| said.claimed;
@@ -198,24 +200,24 @@ impl Sigils {
         }
     }
 
-    /// Those that were said and not claimed.
+    /// The sigils that were not claimed.
     pub fn mentions(&self) -> impl Iterator<Item = &Said> {
         self.all.iter().filter(|said| said.claimed.is_none())
     }
 
-    /// Those that had a line for themselves, claimed or not.
+    /// The sigils with a line of their own, claimed or not.
     pub fn alone(&self) -> impl Iterator<Item = &Sigil> {
         self.all.iter().filter(|said| said.alone).map(|said| &said.sigil)
     }
 
-    /// Takes this one for claimed where it was said last, if it was.
+    /// Makes this sigil's last occurrence a claim, if it occurred.
     pub fn claim(&mut self, sigil: &Sigil) {
         if let Some(said) = self.all.iter_mut().find(|said| said.sigil == *sigil) {
             said.claimed = Some(said.line);
         }
     }
 
-    /// One more that was said.
+    /// Adds an occurrence.
     pub(super) fn add(&mut self, said: Said) {
         let bytes = self.bytes + said.sigil.body.len();
         if let Some(known) = self.all.iter_mut().find(|known| known.sigil == said.sigil) {
@@ -230,7 +232,7 @@ impl Sigils {
         }
     }
 
-    /// The same with other words in the place of theirs; what they claim stays.
+    /// Replaces texts; claims stay claims.
     #[must_use]
     pub fn with_texts(mut self, words: impl Fn(&str) -> String) -> Self {
         for Said { sigil: Sigil { attributes, body, .. }, .. } in &mut self.all {
@@ -242,7 +244,7 @@ impl Sigils {
         self
     }
 
-    /// The same, none of them claimed.
+    /// Turns all claims into mentions.
     pub(super) fn mentioned(self) -> impl Iterator<Item = Said> {
         self.all.into_iter().map(|said| Said {
             claimed: None,
@@ -262,7 +264,7 @@ impl IntoIterator for Sigils {
 }
 
 impl FromIterator<Sigil> for Sigils {
-    /// These are claimed, each on a line of its own.
+    /// Each sigil becomes a claim on its own line.
     fn from_iter<I: IntoIterator<Item = Sigil>>(sigils: I) -> Self {
         let mut all = Self::default();
         for (sigil, line) in sigils.into_iter().zip(0..) {
@@ -272,20 +274,20 @@ impl FromIterator<Sigil> for Sigils {
     }
 }
 
-/// Finds sigils in text that arrives in pieces, as if the pieces were one text without anything between them.
+/// Finds sigils in text that arrives in pieces, as if the pieces were joined without a separator.
 #[derive(Clone, Debug)]
 pub struct SigilScanner {
     kinds: &'static [SigilKind],
     found: Sigils,
-    /// The end of the text so far, from where a sigil may have begun.
+    /// The end of the text so far, from the possible beginning of a sigil.
     open: String,
-    /// The line before that.
-    line: Line,
+    /// The state of the line before that.
+    line: LineState,
     /// The number of that line.
     number: u64,
-    /// The last sigil, while only decoration follows it on its line.
+    /// The last sigil, as long as only decoration follows it on its line.
     last: Option<Said>,
-    /// The block of code in which that line is.
+    /// The code block of that line.
     fence: Option<Fence>,
 }
 
@@ -300,11 +302,11 @@ impl SigilScanner {
     /// A scanner for sigils of these kinds.
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
-        let (found, open, line) = (Sigils::default(), String::new(), Line::default());
+        let (found, open, line) = (Sigils::default(), String::new(), LineState::default());
         Self { kinds, found, open, line, number: 0, last: None, fence: None }
     }
 
-    /// Begins another text, whose lines come after those of this one, and answers what was found in this one.
+    /// Begins another text, with continued line numbers, and returns the sigils of the last one.
     pub(super) fn begin(&mut self) -> Sigils {
         self.end_text();
         let next = Self { number: self.number + 1, ..Self::new(self.kinds) };
@@ -322,7 +324,7 @@ impl SigilScanner {
         }
     }
 
-    /// What was found, if the text ends here.
+    /// The sigils, if the text ends here.
     #[must_use]
     pub fn sigils(&self) -> Sigils {
         let mut ended = self.clone();
@@ -336,7 +338,7 @@ impl SigilScanner {
         self.end_line();
     }
 
-    /// Scans text, behind which nothing comes if `is_end`.
+    /// Scans text; `is_end` if nothing follows.
     fn scan(&mut self, text: &str, is_end: bool) {
         let mut rest = text;
         while let Some(at) = rest.find('<') {
@@ -357,7 +359,7 @@ impl SigilScanner {
         self.read(rest);
     }
 
-    /// Reads text without a sigil in it.
+    /// Reads text without a sigil.
     fn read(&mut self, text: &str) {
         let mut lines = text.split('\n');
         let first = lines.next().unwrap_or_default();
@@ -376,7 +378,7 @@ impl SigilScanner {
         self.mention_last(Objection::Place);
         let objection = self.line.objection(&sigil);
         let alone = self.line.is_alone() && objection.is_none();
-        // It is where it ends.
+        // Its line is the one on which it ends.
         self.number += newlines(&sigil.body);
         let line = self.number;
         self.last =
@@ -384,14 +386,14 @@ impl SigilScanner {
         self.line.read_sigil();
     }
 
-    /// The last sigil is none that counts, for this reason.
+    /// Makes the last sigil a mention, for this reason.
     fn mention_last(&mut self, objection: Objection) {
         if let Some(last) = self.last.take() {
             self.found.add(Said { claimed: None, alone: false, objection: Some(objection), ..last });
         }
     }
 
-    /// Nothing is said after the last sigil. In a block of code it is an example.
+    /// Settles the last sigil at the end of its line. In a code block it is an example.
     fn end_line(&mut self) {
         let open = self.line.fence_behind(self.fence);
         if self.fence.is_some() || open.is_some() {
@@ -403,7 +405,7 @@ impl SigilScanner {
         self.line = std::mem::take(&mut self.line).next();
     }
 
-    /// What begins with `text`, which begins with a `<`.
+    /// The sigil that begins with `text`, which begins with a `<`.
     fn start(&self, text: &str) -> Start {
         let mut start = Start::Nothing;
         for kind in self.kinds {

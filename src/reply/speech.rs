@@ -1,31 +1,31 @@
-//! What the assistant says, message by message: what it claims counts in its last words only.
+//! The assistant's text, message by message: claims count only in its last message.
 //!
-//! The *last message* is what it says after its last tool call; where it says nothing there, the text that came with that call.
-//! A message ends when one with another id begins (also one that repeats what was cut off), when a tool call has its result,
-//! and at the end of a turn. A stream that shows none of these is one message.
+//! The *last message* is the text after the last tool call; if there is none, the text before that call. A message
+//! ends when one with another id begins (even if it repeats interrupted text), when a tool call gets its result, and
+//! at the end of a turn. A stream without these is one message.
 
 use super::sigil::{SigilScanner, Sigils};
 use super::usage::UsageNote;
 
-/// The sigils of what the assistant says: a fold over its text and the notes in between.
+/// The sigils of the assistant's text: a fold over its text and the notes in between.
 #[derive(Clone, Debug, Default)]
 pub struct Speech {
-    /// The message that was begun last, as far as it says something or calls a tool.
+    /// The current message, if it has text or calls a tool.
     last: SigilScanner,
-    /// What was said in those before.
+    /// The sigils of earlier messages.
     before: Sigils,
-    /// The last id of a message.
+    /// The id of the last message.
     id: String,
-    /// The message is at its end: what comes belongs to another one.
+    /// Whether the message has ended: later text belongs to another one.
     ended: bool,
-    /// It has called a tool: what is said now comes after its words.
+    /// Whether it has called a tool: later text comes after its last words.
     called: bool,
-    /// Its own calls that have no result yet.
+    /// Its own calls without a result.
     calls: Vec<String>,
 }
 
 impl Speech {
-    /// The assistant says this; it goes on where it stopped.
+    /// Adds text of the assistant, without a separator.
     pub fn say(&mut self, text: &str) {
         if self.ended || self.called {
             if text.trim().is_empty() {
@@ -36,7 +36,7 @@ impl Speech {
         self.last.push(text);
     }
 
-    /// Takes a note in.
+    /// Adds a note.
     pub fn note(&mut self, note: &UsageNote) {
         if let Some(id) = &note.message {
             self.block(id);
@@ -50,7 +50,7 @@ impl Speech {
         self.ended |= note.is_final;
     }
 
-    /// What was said: claims of the last message, and everything else as mentions.
+    /// The sigils: claims of the last message, and everything else as mentions.
     #[must_use]
     pub fn sigils(&self) -> Sigils {
         let mut sigils = self.before.clone();
@@ -58,13 +58,13 @@ impl Speech {
         sigils
     }
 
-    /// A block of text begins, of the message with this id.
+    /// Begins a block of text in the message with this id.
     fn block(&mut self, id: &str) {
         if id.is_empty() || id != self.id {
             self.ended = true;
             id.clone_into(&mut self.id);
         } else {
-            // It stands on lines of its own.
+            // A block is on lines of its own.
             self.last.push("\n");
         }
     }
@@ -83,7 +83,7 @@ impl Speech {
     fn result(&mut self, id: &str) {
         let calls = self.calls.len();
         self.calls.retain(|call| call != id);
-        // The assistant has read it when it goes on; results of sub-agents' calls are not for it.
+        // When the assistant continues, it has read the result. Results of sub-agents' calls are not for it.
         self.ended |= self.calls.len() < calls;
     }
 
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use crate::reply::sigil::COMPLETE;
 
-    /// A stream in short: `m1` begins a block of message 1, `+a` calls tool a, `-a` is its result, `s+a` a sub-agent's call,
-    /// `.` the end of a turn, `!` says the marker, `?` something else, `_` a blank.
+    /// A stream in short notation: `m1` begins a block of message 1, `+a` calls tool a, `-a` is its result, `s+a` a
+    /// sub-agent's call, `.` the end of a turn, `!` the marker, `?` other text, `_` a blank.
     fn take(speech: &mut Speech, word: &str) {
         let mut note = UsageNote::default();
         let (sign, id) = word.split_at(1);

@@ -1,9 +1,9 @@
-//! What an agent reports about its own run: cost, tokens, model, session, tools in flight, errors.
+//! An agent's reports about its own run: cost, tokens, model, session, tools in flight, errors.
 //!
 //! # The result filter's contract
 //!
-//! A result filter is a jq program that sees every event of the agent. For each it may emit any number of
-//! objects; every key is optional, and a value of another type than given here is ignored:
+//! A result filter is a jq program that gets every event of the agent. For each it may emit any number of objects;
+//! every key is optional, and a value of another type than given here is ignored:
 //!
 //! | key | value | meaning |
 //! |---|---|---|
@@ -38,22 +38,22 @@ use serde_json::Value;
 
 use super::reset;
 
-/// What kind of error an agent reported; decides whether and when another try makes sense.
+/// The kind of error that an agent reported; decides whether and when to retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// A usage or rate limit: wait, then try again.
+    /// A usage or rate limit: wait, then retry.
     Limit,
-    /// Not logged in, or the key is refused: trying again is of no use.
+    /// Not logged in, or the key is refused: a retry is useless.
     Auth,
     /// The context is too long: the same prompt fails again.
     Context,
-    /// Something that the agent, or we with it, are not allowed to do, or that it does not offer: trying again is of no use.
+    /// The agent, or ralph with it, is not allowed to do something, or does not offer it: a retry is useless.
     Permission,
-    /// The provider is overloaded or out of order: wait, then try again.
+    /// The provider is overloaded or down: wait, then retry.
     Overload,
-    /// The account is out of credit: waiting is of no use.
+    /// The account is out of credit: waiting is useless.
     Billing,
     /// Anything else.
     #[default]
@@ -70,11 +70,11 @@ pub struct UsageNote {
     pub error: Option<String>,
     /// Kind of the error.
     pub class: Option<Class>,
-    /// The agent tries what cannot succeed.
+    /// The agent tries something that cannot succeed.
     pub hopeless: bool,
     /// When a usage limit ends, in seconds since the epoch.
     pub reset_at: Option<i64>,
-    /// The same as the words of the error name it; a `reset_at` counts more.
+    /// That time from the words of the error; `reset_at` has precedence.
     pub named_reset: Option<i64>,
     /// Cost in US dollars.
     pub cost_usd: Option<f64>,
@@ -96,19 +96,19 @@ pub struct UsageNote {
     pub session_id: Option<String>,
     /// Id of a tool call that begins.
     pub tool_started: Option<String>,
-    /// Id of a tool call that begins, and whose end may never be told.
+    /// Id of a tool call that begins, and whose end may never be reported.
     pub session_started: Option<String>,
     /// Id of a tool call that ended.
     pub tool_finished: Option<String>,
-    /// What is at work in the background, all of it.
+    /// Everything at work in the background.
     pub background: Option<Vec<String>>,
-    /// The agent has arranged to go on by itself, in seconds from now.
+    /// In how many seconds the agent will continue by itself.
     pub wakes_in: Option<u64>,
-    /// The agent goes on, or begins.
+    /// The agent begins or continues a turn.
     pub turn_started: bool,
     /// The tool call is a sub-agent's.
     pub sub_agent: bool,
-    /// Id of the assistant's message that the text of this event is a block of; an empty one begins a new message.
+    /// Id of the message of this event's text; an empty one begins a new message.
     pub message: Option<String>,
 }
 
@@ -119,14 +119,14 @@ pub struct Fault {
     /// Its kind.
     #[serde(deserialize_with = "known_word")]
     pub class: Class,
-    /// In the agent's words; may have several lines, may be empty.
+    /// The agent's message; may have several lines, may be empty.
     pub message: String,
     /// When a usage limit ends, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<i64>,
 }
 
-/// Reads a word; one of a later release as the word for anything else.
+/// Reads a word; an unknown one of a later release becomes the default.
 pub(super) fn known_word<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -135,7 +135,7 @@ pub(super) fn known_word<'de, D: Deserializer<'de>, T: DeserializeOwned + Defaul
 }
 
 impl Fault {
-    /// An error of which nothing but its words is known; those of a usage limit may name its end.
+    /// An error known only by its message, which may name the end of a usage limit.
     #[must_use]
     pub fn told(class: Class, message: String) -> Self {
         let reset_at = reset::named(&message, &Zoned::now()).filter(|_| class == Class::Limit);
@@ -160,21 +160,21 @@ pub struct Usage {
     pub model: Option<String>,
     /// What the agent calls the session.
     pub session_id: Option<String>,
-    /// The agent's own last event came.
+    /// Whether the agent's own last event came.
     pub final_seen: bool,
-    /// The last error that no good final event followed.
+    /// The last error without a successful final event after it.
     pub fault: Option<Fault>,
-    /// Ids of the tool calls that have begun and not ended.
+    /// Ids of the tool calls in progress.
     pub tools_in_flight: Vec<String>,
-    /// The same, of those whose end may never be told.
+    /// Ids of those whose end may never be reported.
     pub sessions_in_flight: Vec<String>,
     /// What is at work in the background.
     pub background: Vec<String>,
-    /// The agent has arranged to go on by itself after so many seconds.
+    /// In how many seconds the agent will continue by itself.
     pub wakes_in: Option<u64>,
-    /// It has called a tool.
+    /// Whether it has called a tool.
     pub called_tools: bool,
-    /// The agent is ended for this fault: what comes then is about that, unless it is of the same class.
+    /// The agent is ended for this fault: later errors only count if they have the same class.
     hopeless: bool,
     /// A reset time that came before its error.
     reset_at: Option<i64>,
@@ -183,14 +183,14 @@ pub struct Usage {
 /// How full a model's context is, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextUse {
-    /// What is in it.
+    /// The tokens in use.
     pub tokens: u64,
-    /// How much it holds.
+    /// The capacity.
     pub window: u64,
 }
 
 impl ContextUse {
-    /// The share that is used, in whole percents.
+    /// The share in use, in whole percents.
     #[must_use]
     pub fn percent(self) -> u64 {
         self.tokens.saturating_mul(100).checked_div(self.window).unwrap_or_default()
@@ -204,21 +204,21 @@ impl Display for ContextUse {
 }
 
 impl UsageNote {
-    /// The same with the end of a usage limit that the words of its error name.
+    /// Adds the end of a usage limit that the error's message names.
     #[must_use]
     pub(crate) fn with_named_reset(self) -> Self {
         let named_reset = self.error.as_deref().and_then(|words| reset::named(words, &Zoned::now()));
         Self { named_reset, ..self }
     }
 
-    /// Reads one output of a result filter. `None` if it is no JSON object.
+    /// Reads one output of a result filter. `None` if it is not a JSON object.
     #[must_use]
     pub fn from_json(json: &str) -> Option<Self> {
         let Ok(Value::Object(map)) = serde_json::from_str(json) else { return None };
         let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
         let flag = |key: &str| map.get(key).and_then(Value::as_bool) == Some(true);
         let number = |key: &str| map.get(key).and_then(Value::as_f64).filter(|number| *number >= 0.0);
-        // `as` saturates, which is right for counts and times beyond all reason.
+        // `as` saturates, which is right for absurdly large counts and times.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let count = |key: &str| number(key).map(|number| number as u64);
         Some(Self {
@@ -261,9 +261,9 @@ impl UsageNote {
 }
 
 impl Usage {
-    /// Takes the next note in.
+    /// Adds the next note.
     pub fn fold(&mut self, note: &UsageNote) {
-        // Whatever an agent says: limits in money are kept by this.
+        // Agents' values cannot be trusted: limits in money depend on this.
         let cost = note.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
         if note.add {
             self.cost_usd = sum(self.cost_usd, cost, |a, b| (a + b).min(f64::MAX));
@@ -282,7 +282,7 @@ impl Usage {
         replace(&mut self.model, note.model.as_ref());
         replace(&mut self.session_id, note.session_id.as_ref());
         self.reset_at = note.reset_at.or(self.reset_at);
-        // A turn that begins after it has to come to an end of its own.
+        // A later turn has to end by itself.
         self.final_seen = note.is_final || self.final_seen && !note.turn_started;
         let is_about_it = || self.fault.as_ref().map(|fault| fault.class) == note.class;
         match &note.error {
@@ -303,7 +303,7 @@ impl Usage {
         if note.begun().is_some()
             && let Some(fault @ Fault { class: Class::Context, .. }) = &mut self.fault
         {
-            // It has made room and gone on.
+            // It has compacted its context and continued.
             fault.class = Class::Other;
         }
         self.called_tools |= note.begun().is_some();
@@ -320,20 +320,20 @@ impl Usage {
         }
     }
 
-    /// Adds what another agent has used.
+    /// Adds another agent's usage.
     pub fn add(&mut self, other: &Self) {
         self.cost_usd = sum(self.cost_usd, other.cost_usd, |a, b| a + b);
         self.input_tokens = sum(self.input_tokens, other.input_tokens, u64::saturating_add);
         self.output_tokens = sum(self.output_tokens, other.output_tokens, u64::saturating_add);
     }
 
-    /// How full the model's context is, where the agent tells.
+    /// How full the model's context is, if the agent reports it.
     #[must_use]
     pub fn context(&self) -> Option<ContextUse> {
         Some(ContextUse { tokens: self.context_tokens?, window: self.context_window? })
     }
 
-    /// What the agent has announced, in words: it goes on with that by itself after a final event. `None`: nothing.
+    /// What the agent will continue with by itself after a final event, in words; `None` if nothing.
     #[must_use]
     pub fn announced(&self) -> Option<String> {
         let wakes = self.wakes_in.map(|seconds| format!("a wake-up after {seconds} s"));
@@ -341,7 +341,7 @@ impl Usage {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// The agent said by itself that it is done and that all went well.
+    /// Whether the agent reported by itself that it is done and successful.
     #[must_use]
     pub fn good_final(&self) -> bool {
         self.final_seen && self.fault.is_none()
@@ -354,7 +354,7 @@ impl Usage {
             Some(before) if is_same(&before) && before.class != Class::Other => {
                 (before.class, before.message, before.reset_at)
             }
-            // What says nothing about its kind does not take back what was said.
+            // An error without a class does not change the class of the one before.
             Some(before) => {
                 let class = note.class.filter(|class| *class != Class::Other).unwrap_or(before.class);
                 (class, if message.is_empty() { before.message } else { message.to_owned() }, before.reset_at)

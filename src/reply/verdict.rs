@@ -1,4 +1,4 @@
-//! Whether an attempt succeeded.
+//! Decides whether an attempt succeeded.
 
 use anstream::adapter::strip_str;
 use chrono::DateTime;
@@ -8,9 +8,9 @@ use super::decode::Counters;
 use super::usage::{Class, Fault, known_word};
 use crate::text::line::one_line_within;
 
-/// Longest quotation of an agent in a failure's message, in characters.
+/// The longest quotation of an agent in a failure's message, in characters.
 const MAX_QUOTE: usize = 300;
-/// What an agent did whose error is its own.
+/// The verb for an error reported by the agent itself.
 const REPORTED: &str = "reported an error";
 
 /// How the agent's process ended.
@@ -19,83 +19,83 @@ const REPORTED: &str = "reported an error";
 pub enum AgentEnd {
     /// It exited by itself with this code.
     Exited(i32),
-    /// A signal, by its number, that we did not send killed it.
+    /// A signal that ralph did not send killed it.
     Signaled(i32),
-    /// Its supervisor was killed before it could tell, and what was left of it was ended.
+    /// Its supervisor was killed, and ralph ended the rest.
     OutOfSight,
-    /// We ended it: it ran longer than an attempt may.
+    /// Ralph ended it: it ran longer than an attempt may.
     TimedOut,
-    /// We ended it: it showed no sign of life for too long.
+    /// Ralph ended it: it showed no sign of life for too long.
     Inactive,
-    /// We ended it: its good final event came, and it did not exit within the grace after it.
+    /// Ralph ended it: it did not exit within the grace period after its successful final event.
     EndedAfterFinal,
-    /// We ended it because the user wanted it.
+    /// Ralph ended it at the user's request.
     Interrupted,
-    /// We ended it: it tried what cannot succeed.
+    /// Ralph ended it: it tried what cannot succeed.
     Hopeless,
 }
 
-/// Whose response and result filters read the stream.
+/// The origin of the response and result filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// The preset's own: the format is known, and silence means trouble.
+    /// The preset: the format is known, and missing output is an error.
     Preset,
-    /// The user's: what they do not find proves nothing.
+    /// The user: missing output proves nothing.
     User,
-    /// Nobody's: the exit code alone decides.
+    /// No filters: only the exit code counts.
     Nobody,
 }
 
-/// What an agent tells beside its stream; each preset has its own.
+/// What an agent says besides its stream; each preset has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asides {
-    /// What its exit codes mean, where it says nothing else.
+    /// The meaning of its exit codes without another message.
     pub exits: &'static [(i32, Class)],
-    /// How lines on stderr begin that it writes whatever happens.
+    /// The prefixes of stderr lines that it always writes.
     pub chatter: &'static [&'static str],
-    /// What it says on stderr when it refuses to work as root. Empty: it does not refuse.
+    /// Its stderr message when it refuses to work as root; empty if it does not refuse.
     pub root_refusal: &'static str,
 }
 
 impl Asides {
-    /// Of an agent of which nothing is known.
+    /// For an unknown agent.
     pub const NONE: Self = Self { exits: &[], chatter: &[], root_refusal: "" };
 
-    /// What an exit code means by itself.
+    /// The meaning of an exit code alone.
     #[must_use]
     pub fn class_of_exit(&self, code: i32) -> Class {
         self.exits.iter().find(|(known, _)| *known == code).map_or(Class::Other, |(_, class)| *class)
     }
 }
 
-/// All that is known about an attempt that ended.
+/// The evidence about an attempt that ended.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
-    /// What to call the agent in messages.
+    /// The agent's name for messages.
     pub agent: &'a str,
     /// How its process ended.
     pub end: AgentEnd,
-    /// Whose filters were in force.
+    /// The origin of the filters.
     pub readers: Readers,
-    /// The agent is one that has a final event.
+    /// Whether the agent has final events.
     pub has_final: bool,
-    /// That event came.
+    /// Whether a final event came.
     pub final_seen: bool,
-    /// The assistant said something that is not blank.
+    /// Whether the assistant said something that is not blank.
     pub said: bool,
-    /// What the decoder counted.
+    /// The decoder's counts.
     pub counters: Counters,
     /// The agent's own last error.
     pub fault: Option<&'a Fault>,
     /// A response or result filter that died.
     pub dead_filter: Option<&'a str>,
-    /// What exit codes and stderr of the agent mean.
+    /// The meaning of the agent's exit codes and stderr.
     pub asides: Asides,
-    /// The end of what the agent wrote on stderr.
+    /// The end of the agent's stderr.
     pub stderr_tail: &'a str,
 }
 
-/// In which way an attempt failed.
+/// The way in which an attempt failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +113,7 @@ pub enum Kind {
     /// The agent itself reports an error.
     #[default]
     Reported,
-    /// A filter died, so what the agent said is not known.
+    /// A filter died, so the agent's reply is unknown.
     Filter,
     /// No JSON object came.
     NoOutput,
@@ -121,7 +121,7 @@ pub enum Kind {
     NoFinal,
     /// The assistant said nothing.
     Silent,
-    /// The prompt is longer than the agent takes, so that it was not started.
+    /// The prompt is too long for the agent, so it was not started.
     PromptTooLong,
 }
 
@@ -129,20 +129,20 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineFailure"))]
 pub struct Failure {
-    /// What kind of error the agent reported.
+    /// The class of the error that the agent reported.
     #[serde(deserialize_with = "known_word")]
     pub class: Class,
     /// In which way it failed.
     #[serde(deserialize_with = "known_word")]
     pub kind: Kind,
-    /// One line for the person who must act on it.
+    /// One line for the user.
     pub message: String,
     /// When a usage limit ends, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<i64>,
 }
 
-/// Decides whether an attempt succeeded. The sigils of one that failed do not count.
+/// Decides whether an attempt succeeded. The sigils of a failed one do not count.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let Some((kind, what)) = problem(evidence) else { return Ok(()) };
     let (agent, Asides { chatter, root_refusal: refusal, .. }) = (evidence.agent, evidence.asides);
@@ -169,14 +169,14 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     Err(Failure { class, kind, message, reset_at })
 }
 
-/// The failure of an agent whose turn has ended with this error, although its program goes on.
+/// The failure of an agent whose turn has ended with this error, although its process still runs.
 #[must_use]
 pub fn reported(agent: &str, fault: &Fault) -> Failure {
     let message = format!("{agent} {REPORTED}: {}", quoted(&fault.message));
     Failure { kind: Kind::Reported, class: fault.class, message, reset_at: fault.reset_at }
 }
 
-/// What is wrong, if anything, in words that follow the agent's name.
+/// The problem, if any, in words that follow the agent's name.
 fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     match evidence.end {
         AgentEnd::Exited(0) | AgentEnd::EndedAfterFinal => {}
@@ -223,7 +223,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     None
 }
 
-/// Lines that could not be read may explain what is missing.
+/// Unreadable lines may explain what is missing.
 fn skipped(counters: Counters) -> String {
     match (counters.malformed, counters.oversized) {
         (0, 0) => String::new(),
@@ -236,7 +236,7 @@ fn skipped(counters: Counters) -> String {
 }
 
 fn root_refusal(agent: &str, kind: Kind) -> Failure {
-    // In a session the flag is not ours to leave out.
+    // In a session, the flag is set by ralph, not by the user.
     let without = if kind == Kind::Exit { ", or set AGENT_ARGS without the flag" } else { "" };
     let message = format!(
         "{agent} refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
@@ -245,8 +245,8 @@ fn root_refusal(agent: &str, kind: Kind) -> Failure {
     Failure { kind, class: Class::Permission, message, reset_at: None }
 }
 
-/// The line of stderr that says what went wrong: the last that mentions an error. When the agent gave up by itself, or left
-/// nothing else, it may also be the last with words of its own. A JSON line gives its `message`. Lines of `chatter` say nothing.
+/// The stderr line with the reason: the last one that mentions an error. If the agent gave up by itself, or left
+/// nothing else, any last line with text counts. A JSON line gives its `message`. Lines of `chatter` are ignored.
 fn last_words(stderr: &str, kind: Kind, chatter: &[&str]) -> String {
     let clean: String = strip_str(stderr).collect();
     let is_chatter = |line: &str| chatter.iter().any(|words| line.starts_with(words));
@@ -262,8 +262,8 @@ fn last_words(stderr: &str, kind: Kind, chatter: &[&str]) -> String {
     quoted(message.unwrap_or(line))
 }
 
-/// Whether a line of stderr may say why an agent failed: no stack trace, which is indented, no warning, and no line of a log,
-/// which agents write all the time.
+/// Whether a line of stderr may say why an agent failed: not an indented stack trace, a warning, or a log line, which
+/// agents write all the time.
 fn is_telling(line: &str) -> bool {
     let is_log = || {
         let time = line.split(' ').next().unwrap_or_default().trim_matches(['[', ']']);
@@ -277,7 +277,7 @@ fn is_telling(line: &str) -> bool {
         && !is_log()
 }
 
-/// What an agent says, on one line and without colours.
+/// An agent's text on one line and without colours.
 fn quoted(text: &str) -> String {
     one_line_within(&strip_str(text).collect::<String>(), MAX_QUOTE)
 }
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(failure.class, Class::Permission);
         assert!(failure.message.contains("IS_SANDBOX=1") && failure.message.contains("AGENT_ARGS"));
         assert!(judge(&Evidence { stderr_tail, ..good() }).is_ok());
-        // What the agent itself reports counts, and others do not mean it.
+        // The agent's own report counts; other messages do not.
         let fault = Fault { class: Class::Limit, message: "try again".into(), reset_at: None };
         let end = AgentEnd::Exited(1);
         let limited = judge(&Evidence { end, stderr_tail, fault: Some(&fault), ..good() }).unwrap_err();

@@ -1,11 +1,10 @@
 //! Lays the sources of settings over each other, the weakest first.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
-use super::{Origin, Resolved, SettingsError, Verb, read, shell, toml};
+use super::{Origin, Resolved, SettingsError, Verb, read, resolved, shell, toml};
 
 /// Where to look for settings. A path that does not exist is no error, except `shell_config` when it was named.
 pub struct Sources<'a> {
@@ -59,7 +58,7 @@ pub fn user_toml(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// What the sources hold.
 pub(super) struct Loaded {
     /// The settings, not yet read as what they have to be.
-    pub(super) values: Values,
+    pub(super) rows: Vec<Resolved>,
     /// All that the shell config assigns.
     pub(super) assignments: Vec<shell::Assignment>,
     /// The file of an older program, where it was read.
@@ -74,32 +73,33 @@ pub(super) struct Loaded {
 
 /// Reads all sources and lays them over each other. The first problem found ends it.
 pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
-    let mut values = Values::defaults(sources.verb);
+    let mut rows = Rows::defaults(sources.verb);
     let mut without_effect = Vec::new();
     if let Some(path) = &sources.user_toml {
-        without_effect.extend(values.toml(path, |path, line| Origin::UserToml { path, line })?);
+        without_effect.extend(rows.toml(path, |path, line| Origin::UserToml { path, line })?);
     }
-    let of_user = values.needing_trust();
+    let of_user = rows.needing_trust();
     let older = sources.older_toml.clone().filter(|path| path.symlink_metadata().is_ok());
     for path in older.iter().chain(&sources.project_toml) {
-        without_effect.extend(values.toml(path, |path, line| Origin::ProjectToml { path, line })?);
+        without_effect.extend(rows.toml(path, |path, line| Origin::ProjectToml { path, line })?);
     }
     let assignments = shell_config(sources)?;
     if let Some(path) = &sources.shell_config {
-        values.shell(path, &assignments);
+        rows.shell(path, &assignments);
     }
-    let of_project = values.of_project();
+    let of_project = rows.of_project();
     let is_trusted = of_project.is_empty() || (sources.trusts)(&of_project);
     if !is_trusted {
-        values.restore(of_user);
+        rows.restore(of_user);
     }
-    values.environment(sources.env);
-    values.flags(&sources.flags)?;
+    rows.environment(sources.env);
+    rows.flags(&sources.flags)?;
     let is_missing = |one: &&OfProject| {
-        !matches!(values.row(one.setting.key).origin, Origin::Env(_) | Origin::Flag(_)) && !is_trusted
+        !matches!(resolved::row(&rows.0, one.setting.key).origin, Origin::Env(_) | Origin::Flag(_))
+            && !is_trusted
     };
     let ignored = of_project.iter().filter(is_missing).cloned().collect();
-    Ok(Loaded { values, assignments, older, without_effect, of_project, ignored })
+    Ok(Loaded { rows: rows.0, assignments, older, without_effect, of_project, ignored })
 }
 
 /// Reads the shell config, which may be missing unless it was named.
@@ -114,9 +114,9 @@ fn shell_config(sources: &Sources<'_>) -> Result<Vec<shell::Assignment>, Setting
 }
 
 /// One value for each row of the table, in its order.
-pub(super) struct Values(Vec<Resolved>);
+struct Rows(Vec<Resolved>);
 
-impl Values {
+impl Rows {
     /// What holds where nobody says anything.
     fn defaults(verb: Option<Verb>) -> Self {
         let row = |setting: &'static Setting| Resolved {
@@ -125,46 +125,6 @@ impl Values {
             origin: Origin::Default,
         };
         Self(TABLE.iter().map(row).collect())
-    }
-
-    pub(super) fn into_rows(self) -> Vec<Resolved> {
-        self.0
-    }
-
-    pub(super) fn row(&self, key: &str) -> &Resolved {
-        // Keys are literals of this module, and every load looks up each of them: the first test would fail.
-        self.0.iter().find(|row| row.setting.key == key).expect("the key of a row of the table")
-    }
-
-    /// A value, read by `read`.
-    pub(super) fn get<T>(
-        &self,
-        key: &str,
-        read: impl Fn(&Resolved) -> Result<T, SettingsError>,
-    ) -> Result<T, SettingsError> {
-        read(self.row(key))
-    }
-
-    /// The amounts of all settings that `resume` can raise, by their keys.
-    pub(super) fn amounts(&self) -> Result<BTreeMap<&'static str, f64>, SettingsError> {
-        let amount = |row: &Resolved| Ok((row.setting.key, row.amount()?));
-        let limits = self.0.iter().filter(|row| row.setting.can_be_raised() && !row.value.is_empty());
-        limits.map(amount).collect()
-    }
-
-    /// A value where there is one, read by `read`.
-    pub(super) fn maybe<T>(
-        &self,
-        key: &str,
-        read: impl Fn(&Resolved) -> Result<T, SettingsError>,
-    ) -> Result<Option<T>, SettingsError> {
-        let row = self.row(key);
-        (!row.value.is_empty()).then(|| read(row)).transpose()
-    }
-
-    /// A text where there is one.
-    pub(super) fn text(&self, key: &str) -> Option<String> {
-        Some(self.row(key).value.clone()).filter(|value| !value.is_empty())
     }
 
     /// The settings that need trust, as they stand.

@@ -70,8 +70,8 @@ pub enum ValueKind {
         /// The smallest number that makes sense.
         least: u32,
     },
-    /// A duration above zero, see [`duration`](crate::text::duration).
-    Duration,
+    /// A duration, see [`duration`](crate::text::duration).
+    Duration(Span),
     /// An amount of money above zero, in US dollars.
     Money,
     /// An amount of room on a disk, `1 GB` or `5%`, or `0`.
@@ -82,6 +82,17 @@ pub enum ValueKind {
     Switch,
     /// Words; a list in TOML, separated by blanks elsewhere. May be none.
     Words,
+}
+
+/// Which durations a setting can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Any above zero.
+    AboveZero,
+    /// Any, and none at all.
+    OrZero,
+    /// Above zero and at most five minutes.
+    UpToFiveMinutes,
 }
 
 /// One row of the table.
@@ -142,12 +153,6 @@ impl Setting {
         doc: "",
         needs_trust: false,
     };
-    /// What takes the place of an agent preset's own.
-    pub(super) const OVERRIDE: Self =
-        Self { kind: ValueKind::Override, empty: "the agent preset's own", ..Self::ROW };
-
-    /// What has programs run, or data sent away.
-    pub(super) const TRUSTED: Self = Self { needs_trust: true, ..Self::ROW };
 
     /// The default of a verb, as one would write it; without a verb, that of most.
     #[must_use]

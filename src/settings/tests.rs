@@ -95,7 +95,7 @@ fn without_sources_the_defaults_hold() {
 fn defaults_depend_on_the_verb() {
     let defaults = |verb: Option<Verb>| {
         let settings = Scene { verb, ..Scene::new() }.settings();
-        let Settings { max_iterations, max_retries, max_consecutive_errors, .. } = settings;
+        let Values { max_iterations, max_retries, max_consecutive_errors, .. } = *settings;
         (max_iterations, max_retries, max_consecutive_errors, settings.idle_threshold, settings.stop_on_error)
     };
     for verb in [None, Some(Verb::Plan), Some(Verb::Build), Some(Verb::Prompt)] {

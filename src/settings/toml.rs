@@ -99,14 +99,14 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
             | ValueKind::Text
             | ValueKind::Secret
             | ValueKind::Override
-            | ValueKind::Duration
+            | ValueKind::Duration(_)
             | ValueKind::Room
             | ValueKind::Size,
             DeValue::String(text),
         ) => Ok(text.to_string()),
         (
             ValueKind::Count { .. }
-            | ValueKind::Duration
+            | ValueKind::Duration(_)
             | ValueKind::Money
             | ValueKind::Room
             | ValueKind::Size,
@@ -114,7 +114,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
         ) => i128::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
             .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key)),
-        (ValueKind::Duration | ValueKind::Money, DeValue::Float(number)) => Ok(number.as_str().to_owned()),
+        (ValueKind::Duration(_) | ValueKind::Money, DeValue::Float(number)) => Ok(number.as_str().to_owned()),
         (ValueKind::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
         (ValueKind::Words, DeValue::Array(list)) => words(setting, list),
         (kind, _) => Err(wrong_type(setting.key, value, wanted(kind))),
@@ -131,7 +131,7 @@ fn wanted(kind: ValueKind) -> &'static str {
         ValueKind::Switch => "true or false",
         ValueKind::Room => "an amount like \"1 GB\" or \"5%\", or 0",
         ValueKind::Size => "an amount like \"2 GB\", or 0",
-        ValueKind::Duration => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
+        ValueKind::Duration(_) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Commands that are run while the loop listens: balance, validation, the commands of a prompt, pushes.
+//! Commands that run while the loop handles requests: balance, validation, the commands of a prompt, pushes.
 
 mod validation;
 
@@ -17,21 +17,21 @@ use crate::threads;
 
 pub(crate) use validation::ValidationCommand;
 
-/// Bounds of a command beside the loop.
+/// The limits of a command beside the loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// How long it may take.
+    /// Its time limit.
     pub limit: Duration,
-    /// How many bytes of each of its two outputs are kept.
+    /// How many bytes of each of its outputs are kept.
     pub room: usize,
-    /// A request to stop that is as urgent as this ends it.
+    /// A stop request of this urgency ends it.
     pub cut_at: Urgency,
 }
 
-/// Runs a command while the loop stays open to what is asked of it.
+/// Runs a command while the loop handles requests.
 ///
 /// # Errors
-/// The outer one when the loop cannot go on, the inner one when the command cannot be started.
+/// The outer one if the loop cannot continue, the inner one if the command cannot be started.
 pub(crate) fn run(
     launch: &Launch,
     bounds: Bounds,

@@ -13,20 +13,21 @@ use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::text::duration;
 
-/// How many bytes of each of the command's two outputs are kept; what reaches the prompt is cut again.
+/// How many bytes of each output are kept; the prompt gets less.
 const ROOM: usize = 64 * 1024;
 
-/// A command for `sh -c`, run after an iteration. Exit code 0 means that the work is good.
+/// A command for `sh -c`, run after an iteration. Exit code 0 means success.
 #[derive(Debug)]
 pub(crate) struct ValidationCommand {
     launch: Launch,
-    /// In the user's words, without secrets.
+    /// The command as the user wrote it, without secrets.
     shown: String,
     limit: Duration,
 }
 
 impl ValidationCommand {
-    /// `command` is for `sh`, and `shown` what agents are told of it; where and with what environment it runs comes from the agent's own `launch`.
+    /// `command` is for `sh`, and `shown` is its text for agents; the agent's own `launch` says where and with which
+    /// environment it runs.
     #[must_use]
     pub(crate) fn new(command: &str, shown: &str, limit: Duration, launch: &Launch) -> Self {
         Self { launch: launch.shell(command), shown: shown.to_owned(), limit }

@@ -1,5 +1,4 @@
-//! One branch of the plan: prompts for its work tree, its ticks carried back into the main plan, and its commits brought
-//! to where they belong.
+//! One branch of the plan: prompts for its work tree, its ticks in the main plan, and its commits on the remote.
 
 pub(crate) mod main_plan;
 mod publisher;
@@ -33,9 +32,9 @@ static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
 pub struct Facts {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its goal.
     pub goal: String,
-    /// What it starts from.
+    /// Its base.
     pub base: String,
 }
 
@@ -45,19 +44,18 @@ pub struct Branch {
     facts: Facts,
     prompt: PromptFile,
     plan: Arc<MainPlan>,
-    /// The plan in the branch's work tree.
+    /// The copy of the plan in the branch's work tree.
     copy: PathBuf,
-    /// The texts of its tasks, as both plans had them when they were last brought together; `None` before that.
+    /// The texts of its tasks when both plans were last synchronised; `None` before that.
     known: Option<Vec<String>>,
-    /// The process of its last loop was killed.
+    /// Whether the process of its last loop was killed.
     was_killed: bool,
     publisher: Publisher,
     is_done: bool,
 }
 
 impl Branch {
-    /// A branch whose agents find the plan at `copy`. `was_killed`: the process of its last loop did not come to an end of its
-    /// own.
+    /// A branch whose agents find the plan at `copy`. `was_killed`: the process of its last loop was killed.
     #[must_use]
     pub fn new(
         facts: Facts,
@@ -69,19 +67,19 @@ impl Branch {
         Self { facts, prompt, plan, copy, known: None, was_killed, publisher, is_done: false }
     }
 
-    /// Whether nothing is left to do for it: it is finished, and where it belongs as far as that is possible.
+    /// Whether nothing is left to do: it is finished, and published as far as possible.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// What became of its commits.
+    /// The result of publishing its commits.
     #[must_use]
     pub fn into_publisher(self) -> Publisher {
         self.publisher
     }
 
-    /// The template with everything replaced that it names, in one pass.
+    /// Replaces the branch's variables in a template, in one pass.
     fn fill(&self, template: &str) -> String {
         let mut filled = String::with_capacity(template.len());
         let mut rest = 0;
@@ -100,7 +98,7 @@ impl Branch {
         if PLACEHOLDER.captures_iter(template).any(names_it) { filled } else { self.with_branch(&filled) }
     }
 
-    /// For a prompt that does not say which of the plan's branches is meant.
+    /// Adds a section for a prompt that does not say which branch of the plan is meant.
     fn with_branch(&self, prompt: &str) -> String {
         let Facts { name, goal, base } = &self.facts;
         let gap = if prompt.ends_with('\n') { "" } else { "\n" };
@@ -111,43 +109,43 @@ impl Branch {
         )
     }
 
-    /// Brings the plan into the work tree. Where ralph was killed, the copy there may hold what nobody has carried into
-    /// the main plan.
+    /// Copies the plan into the work tree. If ralph was killed, the existing copy may have ticks that the main plan
+    /// lacks.
     fn begin(&mut self) -> Result<(), String> {
         if self.was_killed && self.copy.exists() {
             self.has_plan()?;
-            // What cannot be carried back is no reason not to go on.
+            // Ticks that cannot be carried back do not stop the loop.
             let _ = self.plan.carry_from(&self.copy, &self.facts.name, Ticks::Either, &[]);
         }
         self.known = Some(self.plan.bring_to(&self.copy, &self.facts.name)?);
         Ok(())
     }
 
-    /// Opens again what agents of other branches have marked as done before the first one of this branch.
+    /// Reopens what agents of other branches marked as done before the first agent of this branch.
     fn take_claims_back(&self, context: &mut Context<'_>) -> Result<(), End> {
         let told = self.plan.take_claims_back(&|name| name == self.facts.name);
         let notice = told.map_err(|why| End::because(Outcome::RecordFailed, why))?;
         notice.map_or(Ok(()), |notice| context.notice(&notice))
     }
 
-    /// Whether the agents of the branch can work with the copy of the plan; an error says that nobody can tell.
+    /// Whether agents of the branch can use the copy of the plan; an error if that cannot be read.
     fn has_plan(&self) -> Result<bool, String> {
         MainPlan::is_usable(&self.copy, &self.facts.name)
     }
 
-    /// Brings the plan again that agents have lost or torn; `git clean -fdx` takes it along.
+    /// Restores a plan that agents have lost or torn; `git clean -fdx` removes it.
     fn bring_again(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let said = match self.plan.bring_to(&self.copy, &self.facts.name) {
             Ok(known) => {
                 self.known = Some(known);
-                format!("{} was lost or torn; it is brought again", self.copy.display())
+                format!("{} was lost or torn; it is restored", self.copy.display())
             }
             Err(why) => format!("{} was lost or torn: {why}", self.copy.display()),
         };
         context.notice(&said)
     }
 
-    /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
+    /// Carries the agents' ticks in the branch's section into the main plan, and the user's changes of tasks there
     /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let has_plan = self.has_plan();
@@ -162,7 +160,7 @@ impl Branch {
                 .carry_from(&self.copy, name, Ticks::From, known)
                 .and_then(|()| self.plan.bring_to(&self.copy, name))
                 .map(|known| self.known = Some(known)),
-            // No agent has begun since; what the last one did may not have been carried before the kill.
+            // No agent has begun since; the last one's ticks may not have been carried before the kill.
             None if self.was_killed => self.begin(),
             None => Ok(()),
         };
@@ -172,11 +170,11 @@ impl Branch {
         }
     }
 
-    /// What an agent has done to the work tree that it should not have: what it commits now is not on the branch.
+    /// What is wrong if an agent has left the branch: its commits would not be on it.
     fn astray(&self) -> Option<String> {
         let (name, tree) = (&self.facts.name, self.publisher.tree.display());
         let is_on = match git::trees::checked_out(&self.publisher.tree) {
-            // That says nothing about the tree.
+            // This error says nothing about the tree.
             Err(error) => return Some(error.to_string()),
             Ok(CheckedOut::Branch(branch)) if branch == *name => return None,
             Ok(CheckedOut::Branch(branch)) => format!("the branch '{branch}'"),
@@ -194,7 +192,7 @@ impl Branch {
     fn is_finished(&self, end: &End, tally: &Tally) -> bool {
         match end.outcome {
             Outcome::Complete | Outcome::DonePattern => true,
-            // Nobody said so, but nothing is left and nothing speaks against it.
+            // No agent has claimed completion, but no task is open and no validation has failed.
             Outcome::Idle => tally.validation_error.is_none() && self.plan.is_all_ticked(&self.facts.name),
             _ => false,
         }
@@ -207,7 +205,7 @@ impl Source for &mut Branch {
     }
 
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
-        // An agent without a work tree of its own would work on the repository around it.
+        // Without its own work tree, an agent would work on the repository around it.
         if matches!(git::trees::checked_out(&self.publisher.tree), Ok(CheckedOut::NoTree) | Err(_)) {
             return Err(End::because(Outcome::GitFailed, self.astray().unwrap_or_default()));
         }
@@ -225,8 +223,8 @@ impl Source for &mut Branch {
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
         let mut prompt = self.fill(&template);
-        // Between two agents nobody works here: these are left of a git that was killed, and keep the next agent from
-        // committing anything.
+        // No agent runs between iterations, so these are from a git that was killed, and would keep the next agent
+        // from committing.
         let locks = git::trees::locks(&self.publisher.tree, &self.facts.name);
         for lock in &locks {
             let lock = lock.display();
@@ -276,7 +274,7 @@ impl Source for &mut Branch {
 }
 
 impl Branch {
-    /// Brings everything to where it belongs when the loop has come to this `end`; how that goes may lead to another one.
+    /// Publishes the branch when its loop has ended this way; a failure may change the end.
     fn publish(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, End> {
         self.carry(context)?;
         if let Some(why) = self.astray() {
@@ -308,7 +306,7 @@ impl Branch {
     }
 }
 
-/// How a loop ends whose work has not come to where it belongs.
+/// The end of a loop whose work could not be published.
 fn instead_of(end: &End, what: &str, failure: Unpublished, context: &Context<'_>) -> End {
     let why = match (failure, context.stopped_by()) {
         (Unpublished::Cut, Some(outcome)) => return outcome.into(),
@@ -319,7 +317,7 @@ fn instead_of(end: &End, what: &str, failure: Unpublished, context: &Context<'_>
     End::because(Outcome::GitFailed, format!("{what}: {why}{before}"))
 }
 
-/// What an agent has to know about locks that nobody holds; nothing where there are none.
+/// The section of a prompt about left locks; empty if there are none.
 fn left_behind(locks: &[PathBuf]) -> String {
     let names: Vec<String> = locks.iter().map(|lock| format!("`{}`", lock.display())).collect();
     let text = match &names[..] {

@@ -1,4 +1,4 @@
-//! A fresh agent that looks at what another one has made, and changes nothing.
+//! A fresh agent that inspects another agent's work and must not change anything.
 
 use std::path::{Path, PathBuf};
 
@@ -14,89 +14,91 @@ use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::text::list::some_of;
 
-/// So many files a notice names.
+/// At most this many files are named in a notice.
 const SOME: usize = 5;
-/// One that fails, says nothing or changes something is asked once more.
+/// A failed inspection, one without a verdict, or one that changed something is repeated once.
 const TRIES: u32 = 2;
 
-/// Where it looks.
+/// The work tree to inspect.
 #[derive(Debug, Clone)]
 pub(crate) struct Ground {
     /// The top of the work tree.
     pub(crate) root: PathBuf,
-    /// Whether that is in git.
+    /// Whether it is in git.
     pub(crate) in_git: bool,
-    /// The agent can be kept from changing anything.
+    /// Whether the agent can be started read-only.
     pub(crate) looks_only: bool,
 }
 
-/// What it is asked.
+/// The question to the agent.
 pub(super) struct Question<'a> {
-    /// What it does, as in `verifying`.
+    /// Its activity, as in `verifying`.
     pub(super) what: &'static str,
-    /// Why a claim of what it found does not count, where it made none.
+    /// The error if it gives no verdict.
     pub(super) no_verdict: &'static str,
     pub(super) prompt: &'a str,
-    /// What it judges, where that is one file: it must stay as it is, also where git does not track it.
+    /// The one file that it judges, if any: it must not change, even if git does not track it.
     pub(super) document: Option<&'a Path>,
-    /// Something else looks at the work tree as it was before, so that files that it only left there do no harm.
+    /// Whether the restored work tree is validated again, so that a verdict counts although the agent left untracked
+    /// files.
     pub(super) is_proven_again: bool,
     pub(super) model: Option<String>,
-    /// What its last message claims.
+    /// The verdict in its last message.
     pub(super) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
 }
 
-/// How far an inspection has come; it may be interrupted by a wait.
+/// The state of an inspection; a wait may interrupt it.
 #[derive(Debug, Default)]
 pub(super) struct Inspection {
     tries: u32,
-    /// What it has cost so far.
+    /// Its cost so far.
     pub(super) usage: Usage,
-    /// It left files behind that were taken back, and its verdict counts all the same: why it would not.
+    /// If it left untracked files that were removed, and its verdict counts all the same: the reason why it might
+    /// not.
     pub(super) left_output: Option<String>,
 }
 
-/// What an agent changed that only looked.
+/// Changes of an inspecting agent that were undone.
 pub(super) struct TakenBack {
     /// Why its verdict does not count.
     pub(super) why: String,
-    /// It changed nothing that git tracks: tests leave such files behind.
+    /// Whether it changed no tracked file: tests leave untracked files.
     pub(super) is_output: bool,
 }
 
-/// What came of it.
+/// The result of an inspection.
 pub(super) enum Inspected {
-    /// Nothing is wrong, or this.
+    /// The verdict: nothing is wrong, or this.
     Found(Result<(), String>),
-    /// It came to no verdict, however often it was asked, for this reason.
+    /// No verdict in all tries, for this reason.
     Undecided(String),
-    /// The loop ends or holds.
+    /// The loop ends or pauses.
     CutOff,
     /// The agent could not work, for a reason that passes with time or ends the loop.
     Unable(Box<Report>),
 }
 
-/// A work tree before an agent that only looks is at work in it.
+/// The state of a work tree before an inspecting agent runs in it.
 pub(super) struct Watched {
     document: Option<PathBuf>,
     guarded: Guarded,
-    /// What it holds, in git.
+    /// The saved contents, in git.
     contents: Option<Result<Contents, GitError>>,
 }
 
 impl Ground {
-    /// Saves the work tree as it is, before an agent only looks at it, or at one `document` in it.
+    /// Saves the state of the work tree, or of one `document` in it, before an inspection.
     pub(super) fn watched(&self, document: Option<&Path>) -> Watched {
         let guarded = Guarded::take(&self.root, self.in_git, document);
         let contents = self.in_git.then(|| guarded.contents(&self.root));
         Watched { document: document.map(Path::to_owned), guarded, contents }
     }
 
-    /// Takes back what was changed while an agent only looked, once it is kept under refs, and answers why its verdict does not
-    /// count. `None`: all is as it was, but for files that cannot be taken back, which are reported.
+    /// Undoes an inspecting agent's changes, after keeping them under refs, and returns why its verdict does not
+    /// count. `None` if nothing has changed, except files that cannot be restored, which are reported.
     ///
     /// # Errors
-    /// When HEAD is on another branch, or a change cannot be taken back: nothing can be verified or built there.
+    /// If HEAD is on another branch, or a change cannot be undone: nothing can be verified or built there.
     pub(super) fn take_back(
         &self,
         agent: &str,
@@ -140,7 +142,7 @@ impl Ground {
         match &before.contents {
             Some(Ok(before)) if !before.is_same(&held) => {
                 guard::take_back(&self.root, before, &held).map_err(|error| failed(&error))?;
-                // The work tree as it was found is kept last.
+                // The found state of the work tree is the last ref.
                 if let Some(undo) = kept.last().and_then(|kept| what.undo(kept)) {
                     let ignore = if what.is_untracked_only() {
                         "; what tests leave behind belongs in .gitignore"
@@ -148,7 +150,7 @@ impl Ground {
                         ""
                     };
                     context.notice(&format!(
-                        "if it was you who changed {what} while the {agent} agent was at work, '{undo}' brings it back{ignore}"
+                        "if it was you who changed {what} while the {agent} agent was at work, '{undo}' restores it{ignore}"
                     ))?;
                 }
                 let why = format!("{told}; the work tree is as it was before");
@@ -175,7 +177,7 @@ impl Inspection {
         loop {
             let before = ground.watched(*document);
             let report = proof.agent.run(&attempt, context)?;
-            // Whatever came of it: the next one must not look at what this one has changed.
+            // In every case: the next agent must not inspect these changes.
             let changed = ground.take_back(what, &before, context)?;
             if let Some(changed) = &changed {
                 context.notice(&changed.why)?;
@@ -187,7 +189,7 @@ impl Inspection {
             used.cost_usd = report.cost_usd();
             self.usage.add(&used);
             let verdict = verdict(&report.sigils);
-            // A verdict that has come counts, whatever was asked of the loop meanwhile.
+            // A given verdict counts, even if a request for the loop arrived meanwhile.
             if report.status == AttemptStatus::Interrupted || verdict.is_none() && context.is_held_up() {
                 return Ok(Inspected::CutOff);
             }

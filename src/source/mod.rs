@@ -1,4 +1,4 @@
-//! Where work comes from: one file per kind of [`Source`](crate::engine::source::Source).
+//! The kinds of [`Source`](crate::engine::source::Source): one file each.
 
 pub(crate) mod authoring;
 pub(crate) mod branch;
@@ -42,7 +42,7 @@ fn open_tasks_refute(open: &[String]) -> Option<String> {
 }
 
 impl From<GraphError> for End {
-    /// A graph that cannot go on ends the loop.
+    /// A failed graph ends the loop.
     fn from(error: GraphError) -> Self {
         let outcome = if error.is_loss() { Outcome::GraphLost } else { Outcome::RecordFailed };
         Self::because(outcome, error.to_string())

@@ -1,4 +1,4 @@
-//! The plan of branches while it is made: a prompt file, and at the end the way of its commits to the remote.
+//! Planning of branches: a prompt file whose commits are pushed at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ use crate::git::refs::{self, Upstream};
 use crate::git::remote::{self, Remote};
 use crate::git::trees::{CheckedOut, checked_out};
 
-/// Prompts for the plan of branches.
+/// Prompts for planning branches.
 pub(crate) struct Planning {
     prompt: PromptFile,
     root: PathBuf,
-    /// The branch that the plan is committed to, and the commit that it named at the start.
+    /// The branch that the plan is committed to, and its commit at the start.
     start: Option<(String, Option<String>)>,
     way: Way,
 }
 
-/// Where a branch goes.
+/// Whether a branch is pushed.
 enum Way {
-    /// It is pushed there.
+    /// It is pushed to this remote.
     To(Remote),
     /// It is not pushed, for this reason.
     Not(&'static str),
@@ -34,8 +34,8 @@ enum Way {
 }
 
 impl Planning {
-    /// For the project at `root`. Its branch is pushed where that is wanted (`auto_push`), is not one of those that are
-    /// `protected`, and brings nothing to the remote but what is committed from now on.
+    /// The source for the project at `root`. Its branch is pushed if `auto_push` is set, it is not `protected`, and
+    /// the push brings only new commits to the remote.
     pub(crate) fn new(prompt: PromptFile, root: &Path, auto_push: bool, protected: &[String]) -> Self {
         let branch = match checked_out(root) {
             Ok(CheckedOut::Branch(branch)) => Some(branch),
@@ -55,7 +55,7 @@ impl Planning {
         Self { prompt, root: root.to_owned(), start, way }
     }
 
-    /// Brings what was committed to the remote, or tells how.
+    /// Pushes the commits, or reports how the user can.
     fn publish(&self, end: End, context: &mut Context<'_>) -> Result<End, End> {
         let Some((branch, before)) = &self.start else { return Ok(end) };
         if refs::branch_commit(&self.root, branch) == *before {
@@ -78,7 +78,7 @@ impl Planning {
     }
 }
 
-/// Whether a branch may be pushed without anybody having said so just now; an error is why not.
+/// Whether a branch may be pushed without an explicit request; an error is the reason why not.
 fn may_push(
     root: &Path,
     branch: &str,

@@ -1,4 +1,4 @@
-//! The plain loop: one prompt file, read afresh for every iteration.
+//! The plain loop: one prompt file, read again for every iteration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,38 +12,38 @@ use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
 use crate::prompt::substitute;
 
-/// What the user is told when there is no plan to build from.
+/// The message if there is no plan to build.
 pub(crate) const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
-/// What the user is told when the agent finds the implementation plan wrong.
+/// The message if the agent finds the implementation plan wrong.
 pub(crate) const REPLAN: &str =
     "Agent requested re-planning. Run 'ralph plan' to regenerate the implementation plan.";
-/// What the user is told when the agent finds the plan of branches wrong.
+/// The message if the agent finds the plan of branches wrong.
 pub(crate) const REPLAN_BRANCHES: &str =
     "Agent requested re-planning. Run 'ralph loop plan' to change the plan of branches.";
 
-/// The name that stands for how many iterations there may be.
+/// The prompt variable with the limit of iterations.
 pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
 
-/// The values of `Status:` of a task that is done.
+/// The values of `Status:` of a done task.
 const DONE: [&str; 3] = ["complete", "completed", "done"];
 
-/// Where a prompt's text comes from.
+/// The origin of a prompt's text.
 #[derive(Debug, Clone)]
 pub enum Text {
-    /// A file of the user's.
+    /// A user's file.
     File(PathBuf),
-    /// The prompt that ralph brings along.
+    /// A built-in prompt.
     BuiltIn(&'static str),
 }
 
-/// What the work has to do with an implementation plan.
+/// What the loop does with an implementation plan.
 #[derive(Debug, Clone)]
 pub enum Plan {
     /// Nothing.
     None,
-    /// It is written: who says that it is complete has to leave one with open tasks.
+    /// Writes it: completion means that it exists and has open tasks.
     Written(PathBuf),
-    /// It has to be there, and its tasks are done.
+    /// Builds it: it has to exist, and completion means that its tasks are done.
     Built(PathBuf),
 }
 
@@ -52,14 +52,15 @@ pub enum Plan {
 pub struct PromptFile {
     text: Text,
     plan: Plan,
-    /// What `$NAME` and `${NAME}` stand for; nothing else is replaced.
+    /// What the user can do if the agent finds the plan wrong.
     names: BTreeMap<String, String>,
     /// What the user can do when the agent finds the plan wrong.
     replan: &'static str,
 }
 
 impl PromptFile {
-    /// A source that substitutes `names` in `text`. `replan` says what the user can do when the agent finds the plan wrong.
+    /// A source that substitutes `names` in `text`. `replan` says what the user can do if the agent finds the plan
+    /// wrong.
     #[must_use]
     pub fn new(text: Text, plan: Plan, names: BTreeMap<String, String>, replan: &'static str) -> Self {
         Self { text, plan, names, replan }
@@ -68,7 +69,7 @@ impl PromptFile {
     /// The template as it is on disk now.
     ///
     /// # Errors
-    /// When it cannot be read, is not text, or is blank.
+    /// If it cannot be read, is not text, or is blank.
     pub fn read(&self) -> Result<String, End> {
         let path = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
@@ -93,7 +94,7 @@ impl PromptFile {
         }
     }
 
-    /// From here on `ITERATION` stands for this.
+    /// Sets the value of `ITERATION`.
     pub(super) fn set_iteration(&mut self, iteration: u64) {
         self.names.insert("ITERATION".to_owned(), iteration.to_string());
     }
@@ -103,10 +104,10 @@ impl PromptFile {
         substitute(text, &|name| self.names.get(name).map(Into::into))
     }
 
-    /// Whether the plan that build mode needs is there.
+    /// Checks that the plan exists, if build mode needs it.
     ///
     /// # Errors
-    /// When it is needed and missing.
+    /// If it is needed and missing.
     pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
             Plan::Built(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
@@ -123,14 +124,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
         InvalidData => format!("prompt file {path} is not UTF-8 text; save it as UTF-8"),
         IsADirectory => format!("prompt file {path} is a folder; name a file"),
         InvalidInput => format!(
-            "prompt file {path} is a pipe or a device, but is read anew for each iteration; save the prompt in a file"
+            "prompt file {path} is a pipe or a device, but is read again for each iteration; save the prompt in a file"
         ),
         FileTooLarge => format!("cannot read prompt file {path}: {error}; is this the right file?"),
         _ => format!("cannot read prompt file {path}: {error}; check its permissions"),
     }
 }
 
-/// The lines of an implementation plan that do not stand in code, without what makes items of them.
+/// The lines of an implementation plan outside of code blocks, without list markers.
 fn items(plan: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     let lines = plan.lines().filter(move |line| {

@@ -1,4 +1,4 @@
-//! A branch on its way to the remote.
+//! Pushes a branch to its remote.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::process::supervised::StartError;
 use crate::side_command::{self, Bounds};
 use crate::text::duration;
 
-/// The longest that a push may take.
+/// The time limit of a push.
 const PUSH_LIMIT: Duration = Duration::from_mins(5);
-/// How many bytes of each of a program's two outputs are kept.
+/// How many bytes of each output of a program are kept.
 pub(super) const ROOM: usize = 64 * 1024;
 
-/// Why something has not come to where it belongs.
+/// Why something was not published.
 #[derive(Debug)]
 pub(super) enum Unpublished {
-    /// It cannot be done here; the branch counts as built all the same.
+    /// It is not possible here; the branch counts as built all the same.
     Impossible(String),
-    /// It went wrong.
+    /// It failed.
     Wrong(String),
-    /// It was cut off, because the loop is to end now.
+    /// It was interrupted, because the loop has to end now.
     Cut,
 }
 
-/// Pushes the branch of the work tree `tree` to the one of the same name, and tells of it.
+/// Pushes the branch of the work tree `tree` to the one of the same name, and reports it.
 ///
 /// # Errors
-/// When the loop cannot go on; why it is not pushed is no such thing.
+/// If the loop cannot continue. A failed push is no such error.
 pub(super) fn push_branch(
     tree: &Path,
     remote: &Remote,
@@ -55,12 +55,12 @@ pub(super) fn push_branch(
     })
 }
 
-/// Only the second Ctrl+C cuts it off.
+/// Only the second Ctrl+C ends it.
 pub(super) fn bounds(limit: Duration) -> Bounds {
     Bounds { limit, room: ROOM, cut_at: Urgency::Now }
 }
 
-/// Exit code, stdout and stderr of a program that ended by itself; else what happened.
+/// Exit code, stdout and stderr of a program that ended by itself; otherwise what happened.
 pub(super) fn outcome(
     captured: Result<Captured, StartError>,
     limit: Duration,

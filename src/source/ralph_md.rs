@@ -1,4 +1,4 @@
-//! The RALPH.md loop: agent, commands and prompt in one file, all of it read afresh for every iteration.
+//! The RALPH.md loop: agent, commands and prompt in one file, which is read again for every iteration.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,11 +21,11 @@ use crate::prompt::placeholders::{Namespace, only_arg, resolve, without_comments
 use crate::side_command::{self, Bounds};
 use crate::text::duration;
 
-/// How much of each command's output reaches the prompt, in bytes.
+/// How many bytes of each command's output are in the prompt.
 const ROOM: usize = 1024 * 1024;
 /// How long an unusable file is read again before the loop ends: editors save by writing a new file and renaming it.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is read again meanwhile.
+/// The interval of these reads.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Prompts from a RALPH.md.
@@ -33,15 +33,15 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct RalphMd {
     /// The file.
     pub path: PathBuf,
-    /// What `{{ ralph.name }}` stands for.
+    /// The value of `{{ ralph.name }}`.
     pub name: String,
-    /// How many iterations there may be.
+    /// The limit of iterations.
     pub max_iterations: Option<u64>,
     /// The user's arguments.
     pub args: BTreeMap<String, String>,
     /// Names that arguments cannot have.
     pub reserved: Vec<String>,
-    /// Where, with what environment and under which mark commands run.
+    /// The working directory, environment and run mark of commands.
     pub launch: Launch,
 }
 
@@ -49,7 +49,7 @@ impl RalphMd {
     /// The file as it is on disk now, and its agent.
     ///
     /// # Errors
-    /// In one line: what is wrong, in which file and line, and what to do.
+    /// One line: what is wrong, in which file and line, and what to do.
     pub(crate) fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
         let shown = path.display();
         let bytes = theirs::read(path, theirs::MAX_TEXT).map_err(|error| match error.kind() {
@@ -69,7 +69,7 @@ impl RalphMd {
         Ok((document, agent))
     }
 
-    /// Reads the file, again and again for a while when it cannot be used.
+    /// Reads the file, and retries for a while if it is unusable.
     fn read_patiently(&self, context: &mut Context<'_>) -> Result<(Document, CommandLine), End> {
         let give_up = Instant::now() + PATIENCE;
         loop {
@@ -85,14 +85,14 @@ impl RalphMd {
         }
     }
 
-    /// Runs one command and answers what it printed, as the prompt shows it.
+    /// Runs one command and returns its output for the prompt.
     fn output(
         &self,
         command: &NamedCommand,
         loop_knows: &LoopKnows,
         context: &mut Context<'_>,
     ) -> Result<String, End> {
-        // An argument that nobody has given is no empty word.
+        // A missing argument is left out, and is not an empty word.
         let is_given = |word: &&String| only_arg(word).is_none_or(|name| self.args.contains_key(name));
         let words = command.run.iter().filter(is_given);
         let words = words.map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
@@ -105,7 +105,7 @@ impl RalphMd {
         Ok(text(command, captured))
     }
 
-    /// `./` means the folder of the file; everything else starts in the project root.
+    /// `./` is relative to the folder of the file; all commands start in the project root.
     fn launch_of(&self, mut words: Vec<String>) -> Launch {
         let program = if words.is_empty() { String::new() } else { words.remove(0) };
         let mut launch = self.launch.clone();
@@ -119,7 +119,7 @@ impl RalphMd {
         launch
     }
 
-    /// What the user and the loop know; commands are not among them.
+    /// The value of a placeholder that is not a command.
     fn value<'a>(&'a self, namespace: Namespace, name: &str, loop_knows: &'a LoopKnows) -> Option<&'a str> {
         match (namespace, name) {
             (Namespace::Args, name) => self.args.get(name).map(String::as_str),
@@ -131,7 +131,7 @@ impl RalphMd {
     }
 }
 
-/// The loop's own placeholders that are numbers.
+/// The numbers among the loop's placeholders.
 struct LoopKnows {
     iteration: String,
     max_iterations: String,
@@ -177,7 +177,7 @@ impl Source for RalphMd {
     }
 }
 
-/// What a person watching should know about how a command ended; that it failed is for the prompt.
+/// A notice about how a command ended. A failed command is only mentioned in the prompt.
 fn notice(command: &NamedCommand, captured: &Result<Captured, StartError>) -> Option<String> {
     let name = &command.name;
     match captured {
@@ -190,7 +190,7 @@ fn notice(command: &NamedCommand, captured: &Result<Captured, StartError>) -> Op
     }
 }
 
-/// What a command printed: stdout, then stderr, and how it ended where that was not by itself.
+/// The output of a command: stdout, stderr, and how it ended if not by itself.
 fn text(command: &NamedCommand, captured: Result<Captured, StartError>) -> String {
     let captured = match captured {
         Ok(captured) => captured,

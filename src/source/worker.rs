@@ -1,4 +1,4 @@
-//! The prompt of a worker: a file that is read anew for each iteration, and typed as it is.
+//! The prompt of a worker: a file that is read again for each iteration, and typed unchanged.
 
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use crate::files::theirs;
 /// Why a prompt cannot be typed.
 pub(crate) const TOO_LONG: &str = "it has more than 1 MB; shorten it";
 
-/// The longest prompt that a pane takes, in bytes.
+/// The longest prompt that a pane accepts, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Whether a prompt is longer than what can be typed.
+/// Whether a prompt is too long to be typed.
 pub(crate) fn is_too_long(prompt: &str) -> bool {
     prompt.len() > LONGEST
 }
 
-/// Prompts from a file; an empty one is Enter alone.
+/// Prompts from a file; an empty file means Enter alone.
 #[derive(Debug)]
 pub(crate) struct WorkerPrompt {
     file: PathBuf,
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     shown: String,
 }
 
 impl WorkerPrompt {
-    /// From `file`, an absolute path, which messages call `shown`.
+    /// A source for `file`, an absolute path, which messages call `shown`.
     pub(crate) fn new(file: PathBuf, shown: String) -> Self {
         Self { file, shown }
     }
@@ -39,7 +39,7 @@ impl WorkerPrompt {
     /// The prompt as it is on disk now.
     ///
     /// # Errors
-    /// When it is gone, cannot be read, is no text, or no file that can be read again.
+    /// If it cannot be read, is not text, or is not a regular file.
     pub(crate) fn read(&self) -> Result<String, End> {
         let text = theirs::text(&self.file).and_then(|text| {
             if is_too_long(&text) { Err(std::io::Error::other(TOO_LONG)) } else { Ok(text) }

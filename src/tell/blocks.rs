@@ -12,11 +12,11 @@ use crate::text::line::last_lines;
 use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
-/// So many of the last lines that a validation has printed are told.
+/// How many of the last lines of a validation's output are shown.
 const VALIDATION: usize = 10;
 const SINGLE: &str = "--------------------------------------------------------------------------------";
 
-/// The block before an attempt, which began at this moment of that zone.
+/// The block before an attempt that began at this time.
 #[must_use]
 pub(crate) fn header<Z: TimeZone>(iteration: u64, mode: &str, at: &DateTime<Z>) -> String {
     let time = timestamp::told(at);
@@ -95,7 +95,7 @@ pub(crate) fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> St
     text + DOUBLE + "\n"
 }
 
-/// What the validation printed last, of a loop that ends because it fails.
+/// The end of the validation's output, for a loop that ends because its validation fails.
 #[must_use]
 pub(crate) fn unproven(tally: &Tally, outcome: Outcome) -> Vec<&str> {
     let output = tally.last_validation_error().filter(|_| outcome.ended() == Ended::Unproven);

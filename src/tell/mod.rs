@@ -1,5 +1,5 @@
-//! What is told of loops: each fact in words, once, and the blocks of the session log. Views, records and notices put frames
-//! around these words. What is known of a loop while it runs is one fold.
+//! The wording of facts about loops, once for each fact, and the blocks of the session log. Views, records and
+//! notices add their frames. `seen` folds the facts of a running loop.
 
 pub(crate) mod blocks;
 pub(crate) mod seen;

@@ -1,4 +1,4 @@
-//! What is known of a running loop: the one fold over its facts that all live displays, and the log of iterations, are made of.
+//! The state of a running loop: the one fold over its facts that all live displays and the iterations log use.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -13,43 +13,43 @@ use crate::engine::tally::Tally;
 use crate::text::line::one_line;
 use crate::text::terminal::message;
 
-/// Where a loop stands.
+/// The state of a loop for displays.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) iteration: u64,
     /// The number of the last iteration that may begin.
     pub(crate) last_iteration: Option<u64>,
-    /// What it may use up, as far as the beginning of its log tells.
+    /// Its limits, if the beginning of its log has them.
     pub(crate) limits: Option<Limits>,
-    /// Of the attempts so far, in seconds.
+    /// The mean duration of its attempts so far, in seconds.
     pub(crate) mean: Option<f64>,
-    /// In US dollars.
+    /// Its cost in US dollars.
     pub(crate) cost_usd: Option<f64>,
-    /// What it had cost before this run.
+    /// Its cost before this run.
     cost_before: f64,
-    /// The task at hand, of a graph.
+    /// The current task of a graph.
     pub(crate) task: Option<AtTask>,
-    /// Of its target.
+    /// The counts of its target's tasks.
     pub(crate) tasks: Option<TaskCounts>,
     pub(crate) doing: Doing,
-    /// How far it has been asked to stop.
+    /// How urgently it was asked to stop.
     pub(crate) urgency: Urgency,
-    /// The validation of the iteration at hand has failed.
+    /// Whether the validation of the current iteration has failed.
     pub(crate) is_refuted: bool,
     pub(crate) end: Option<Ended>,
 }
 
-/// The task at hand.
+/// The current task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AtTask {
-    /// Before it: that it is verified.
+    /// Its title; says first if it is being verified.
     pub(crate) title: String,
     pub(crate) model: Option<String>,
-    /// Their total tells of all of them.
+    /// Whether its target has more than one task.
     pub(crate) is_of_many: bool,
 }
 
-/// What a loop does.
+/// The activity of a loop.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Doing {
     #[default]
@@ -72,7 +72,7 @@ pub(crate) enum Doing {
 }
 
 impl Seen {
-    /// Takes one fact.
+    /// Applies one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         let tally = stamped.tally;
         match stamped.fact {
@@ -107,7 +107,7 @@ impl Seen {
                 self.doing = Doing::BetweenAttempts;
             }
             Fact::Asked { stopping: Word::Known(urgency), .. } => self.urgency = *urgency,
-            // Whoever has pressed Ctrl+C lets it go on.
+            // An answer after Ctrl+C lets the loop continue.
             Fact::Answered { text: Some(_) } => self.urgency = Urgency::None,
             Fact::LoopEnded(_) => {
                 self.count(tally);
@@ -123,7 +123,7 @@ impl Seen {
             Fact::Tool { input, name } => Doing::Tool(plain(&format!("{name} {input}"))),
             Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } => Doing::Thinking,
             Fact::Background { tasks, .. } => Doing::Background(plain(tasks)),
-            Fact::Validating => Doing::Validating,
+            Fact::Validating { .. } => Doing::Validating,
             &Fact::Retrying { max_retries, retry, .. } => Doing::Retrying { retry, max_retries },
             Fact::Waiting { reason, until, .. } => Doing::Waiting { reason: reason.clone(), until: *until },
             Fact::Queued => Doing::Queued,
@@ -146,34 +146,34 @@ impl Seen {
         self.cost_usd = tally.cost_usd;
     }
 
-    /// `/20` behind the number of an iteration, where there is a last one.
+    /// `/20` after the number of an iteration, if there is a limit.
     pub(crate) fn of(&self) -> String {
         self.last_iteration.map(|last| format!("/{last}")).unwrap_or_default()
     }
 
-    /// What it may use up besides iterations.
+    /// Its limits besides iterations.
     pub(crate) fn budget(&self) -> Budget {
         self.limits.as_ref().map(|limits| limits.budget).unwrap_or_default()
     }
 
-    /// What this run has cost, in US dollars.
+    /// The cost of this run in US dollars.
     pub(crate) fn own_cost(&self) -> Option<f64> {
         self.cost_usd.map(|cost| cost - self.cost_before)
     }
 
-    /// Whether an attempt is under way.
+    /// Whether an attempt is running.
     pub(crate) fn is_at_work(&self) -> bool {
         matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Background(_) | Doing::Validating)
     }
 }
 
 impl Doing {
-    /// Whether it is a wait of which the end is known: how long the disk is full, nobody knows.
+    /// Whether the end of a wait is known; that of a full disk is not.
     pub(crate) fn has_end(&self) -> bool {
         matches!(self, Self::Waiting { reason, .. } if *reason != WaitReason::DiskSpace.into())
     }
 
-    /// In a few words, but for a wait, which its display words with its end.
+    /// A few words, except for a wait, which its display words with its end.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Starting => "starting".to_owned(),
@@ -190,7 +190,7 @@ impl Doing {
     }
 }
 
-/// On one line, and nothing that could drive a terminal.
+/// On one line, without anything that could control a terminal.
 fn plain(text: &str) -> String {
     one_line(&message(text))
 }

@@ -1,5 +1,5 @@
-//! Each fact in words: the one place that words an attempt, a wait, a validation or an end. What differs from here are only the
-//! lines that scripts know from earlier programs (`blocks.rs`, and the lines of runs and of workers).
+//! The wording of facts: the one place that words an attempt, a wait, a validation or an end. Only lines that scripts
+//! know from earlier programs differ (`blocks.rs`, and the lines of runs and of workers).
 
 use std::fmt::Write as _;
 
@@ -20,35 +20,35 @@ use crate::text::terminal::message;
 use crate::text::wrap::wrapped;
 use crate::text::{count, duration, timestamp};
 
-/// So much of a reason is told in a line, in characters.
+/// The longest reason in a line, in characters.
 const REASON: usize = 300;
-/// With less room than this beside the mark of a line, in cells, it is the terminal that breaks it.
+/// With less space than this beside a line's mark, in cells, wrapping is left to the terminal.
 const LEAST_ROOM: usize = 16;
-/// What stands between two figures of a line.
+/// The separator between two figures of a line.
 pub(crate) const GAP: &str = " · ";
 
-/// What an entry is, and so how it looks.
+/// The kind of an entry, which decides its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An attempt begins.
     Begin,
-    /// The assistant said this: a whole block.
+    /// A whole block of the assistant's text.
     Text,
-    /// The assistant said this, which goes on where the last piece ended.
+    /// A piece of the assistant's text, which continues the last piece.
     Piece,
-    /// The agent thought this, which goes on like a piece.
+    /// A piece of the agent's thoughts, which continues the last one.
     Thought,
-    /// A tool was called: `mark` is its name, the text what tells most about its input.
+    /// A tool call: `mark` is the tool's name, the text the most informative part of its input.
     Tool,
-    /// Something went well.
+    /// Success.
     Good,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// Something that is worth a look.
+    /// A notice.
     Note,
-    /// Something wants an answer.
+    /// A question.
     Question,
-    /// Something that may be passed over.
+    /// Less important text.
     Faint,
 }
 
@@ -71,9 +71,9 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
-    /// What its line begins with: a sign, or the name of a tool. Empty for what the agent said.
+    /// The first word of its line: a sign, or the name of a tool. Empty for the agent's text.
     pub(crate) mark: String,
-    /// As agents wrote it: it may hold anything, also what could drive a terminal.
+    /// The agents' original text: it may hold anything, including terminal escapes.
     pub(crate) text: String,
 }
 
@@ -82,7 +82,7 @@ impl Entry {
         Self { kind, mark: mark.to_owned(), text: text.into() }
     }
 
-    /// Its line, broken between words so that nothing is wider; the rest stands below what follows the mark.
+    /// Its line, wrapped between words to the width; further lines are indented below the text after the mark.
     pub(crate) fn line(&self, width: Option<usize>) -> String {
         let (style, text) = (self.kind.style(), message(&self.text));
         let head = format!("{} ", self.mark);
@@ -100,13 +100,13 @@ impl Entry {
         broken
     }
 
-    /// What stands below it of what a command has printed: all but the line that it quotes.
+    /// The lines of a command's output that are shown below it: all but the line that it quotes.
     pub(crate) fn below<'a>(&self, output: &'a str) -> &'a str {
         output.strip_prefix(&self.text).map_or(output, |rest| rest.trim_start_matches(['\r', '\n']))
     }
 }
 
-/// A fact of that moment in words; `None` for what people are not told by itself.
+/// A fact at that time in words; `None` if it has no line of its own.
 pub(crate) fn entry<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<Entry> {
     Some(match fact {
         Fact::Text { text } => Entry::new(Kind::Text, "", &**text),
@@ -142,14 +142,14 @@ pub(crate) fn entry<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<En
     })
 }
 
-/// An attempt that begins; `last` is the number of the last iteration that may begin: `Iteration 3 of 20, retry 1`.
+/// The begin of an attempt; `last` is the number of the last iteration that may begin: `Iteration 3 of 20, retry 1`.
 pub(crate) fn attempt_begins(iteration: u64, last: Option<u64>, retry: u32) -> Entry {
     let of = last.map(|last| format!(" of {last}")).unwrap_or_default();
     let retry = if retry > 0 { format!(", retry {retry}") } else { String::new() };
     Entry::new(Kind::Begin, "▶", format!("Iteration {iteration}{of}{retry}"))
 }
 
-/// How an attempt has ended: how its line looks, its sign, what became of it, and the word before how long it took.
+/// How an attempt has ended: the style of its line, its sign, the outcome, and the word before its duration.
 pub(crate) fn how(status: AttemptStatus) -> (Kind, &'static str, &'static str, &'static str) {
     match status {
         AttemptStatus::Success | AttemptStatus::Still => (Kind::Good, "✓", "completed", " in"),
@@ -163,8 +163,8 @@ pub(crate) fn how(status: AttemptStatus) -> (Kind, &'static str, &'static str, &
     }
 }
 
-/// An attempt that is over, without why it failed: `Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`.
-/// `is_refuted`: its validation has failed.
+/// The end of an attempt, without the reason of a failure: `Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in,
+/// 1.2k out`. `is_refuted`: its validation has failed.
 pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, is_refuted: bool) -> Entry {
     let (kind, mark, how, after) = match how(ended.status()) {
         (Kind::Good, ..) if is_refuted => (Kind::Note, "?", "is not valid", ", after"),
@@ -175,8 +175,7 @@ pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, is_refuted: bool) -> Entry
     Entry::new(kind, mark, spent(Some(what), ended))
 }
 
-/// What the agent of an attempt was, and what that cost: `haiku · $0.12 · 12.3k tokens in, 1.2k out`; its text is empty where
-/// nothing is known.
+/// The model of an attempt, and its cost: `haiku · $0.12 · 12.3k tokens in, 1.2k out`; empty if nothing is known.
 pub(crate) fn cost(ended: &AttemptEnded<'_>) -> Entry {
     Entry::new(Kind::Faint, "Σ", spent(ended.usage.model.as_ref().map(ToString::to_string), ended))
 }
@@ -186,7 +185,7 @@ fn spent(of: Option<String>, ended: &AttemptEnded<'_>) -> String {
     figures([of, count::money(ended.cost_usd()), count::tokens(tokens)])
 }
 
-/// Figures side by side, those that are known.
+/// The known figures in a row.
 pub(crate) fn figures(known: impl IntoIterator<Item = Option<String>>) -> String {
     known.into_iter().flatten().collect::<Vec<_>>().join(GAP)
 }
@@ -206,7 +205,7 @@ pub(crate) fn loop_ended(ended: &LoopEnded<'_>, outcome: Option<Outcome>, detail
     Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
 }
 
-/// How the end of a loop in one word looks, or where it stands, and the sign before its name.
+/// The style for the state or the end of a loop in one word, and the sign before its name.
 fn kind_of(end: &str) -> (Kind, &'static str) {
     match end {
         "done" => (Kind::Good, "✓"),
@@ -221,13 +220,13 @@ fn kind_of(end: &str) -> (Kind, &'static str) {
     }
 }
 
-/// The sign before the name of a loop that stands so, or has ended so, and its colour.
+/// The sign before the name of a loop with this state or end, and its colour.
 pub(crate) fn sign(end: &str) -> (Style, &'static str) {
     let (kind, mark) = kind_of(end);
     (kind.style(), mark)
 }
 
-/// What there is to say about the task of an iteration.
+/// A fact about the task of an iteration.
 fn task(fact: &Fact<'_>) -> Option<Entry> {
     Some(match fact {
         Fact::TaskStarted { task, verifies, .. } => {
@@ -260,7 +259,7 @@ fn task(fact: &Fact<'_>) -> Option<Entry> {
     })
 }
 
-/// What came of a command that ran beside the agent, without what it has printed.
+/// The result of a command that ran beside the agent, without its output.
 fn validation(fact: &Fact<'_>) -> Option<Entry> {
     Some(match fact {
         Fact::Validated { ok: true, .. } => Entry::new(Kind::Good, "✓", "the validation succeeded"),
@@ -275,7 +274,7 @@ fn validation(fact: &Fact<'_>) -> Option<Entry> {
     })
 }
 
-/// Why nothing happens, and that it goes on.
+/// A pause, or its end.
 fn pause<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<Entry> {
     Some(match fact {
         Fact::Retrying { max_retries, pause_s, retry, .. } => {
@@ -295,7 +294,7 @@ fn pause<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<Entry> {
     })
 }
 
-/// What is said between ralph and people.
+/// Messages between ralph and the user.
 fn remark(fact: &Fact<'_>) -> Option<Entry> {
     Some(match fact {
         Fact::NeedsAttention { screen } => {
@@ -316,15 +315,19 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
     })
 }
 
-/// What a start has read of an earlier process that was cut off, in one line.
+/// What a start has read about an earlier process that was killed, in one line.
 pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
     let are = if attempts == 1 { "is" } else { "are" };
-    let cost = count::money(cost_usd).map(|cost| format!(" ({cost})")).unwrap_or_default();
+    let cost = count::money(cost_usd).unwrap_or_default();
+    if attempts == 0 {
+        return format!("the last run was cut off: {cost} that it had not booked is counted");
+    }
+    let cost = if cost.is_empty() { cost } else { format!(" ({cost})") };
     let attempts = count::of(attempts, "attempt");
     format!("the last run was cut off: {attempts} that it had not booked {are} counted{cost}")
 }
 
-/// What a signal, or a request from another terminal, leads to; `None` where that is not told.
+/// The effect of a signal, or of a request from another terminal; `None` if it has no line.
 pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<Entry> {
     let text = match (what, urgency) {
         (Asked::Note, _) => "a note was taken for the next prompt",
@@ -341,12 +344,12 @@ pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<E
     Some(Entry::new(Kind::Note, "■", text))
 }
 
-/// One branch of many waits until fewer others are at work.
+/// A branch waits for its turn, because there is a limit of parallel branches.
 pub(crate) const QUEUED: &str = "waiting for a free place";
-/// The loop holds.
+/// The loop is paused.
 pub(crate) const PAUSED: &str = "paused, 'ralph resume' goes on";
 
-/// What is waited for, in a few words.
+/// The reason of a wait in a few words.
 pub(crate) fn wait(reason: &Word<WaitReason>) -> &str {
     match reason {
         Word::Known(reason) => wait_for(*reason),
@@ -362,13 +365,13 @@ fn wait_for(reason: WaitReason) -> &'static str {
     }
 }
 
-/// The same by the word of a report, which may be another pause.
+/// [`wait`] by the word of a report, which may be another pause.
 pub(crate) fn wait_named(what: &str) -> &str {
     let known = WaitReason::ALL.into_iter().find(|reason| reason.word() == what);
     known.map_or(what, |reason| wait_for(reason))
 }
 
-/// What is waited for, and until when: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.
+/// The reason and the end of a wait: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.
 pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
     let Fact::Waiting { reason, until, .. } = fact else { return None };
     if let Some(shortage) = fact.shortage() {
@@ -380,7 +383,7 @@ pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
     Some(format!("{}{reached}; waiting until {until} ({left})", wait(reason)))
 }
 
-/// How a wait ends at once; the name of a loop for a shell, or none for all loops.
+/// The command that ends a wait at once; the name of a loop for a shell, or empty for all loops.
 pub(crate) fn tries_now(name: &str) -> String {
     format!("'ralph resume{}{name}' tries now", if name.is_empty() { "" } else { " " })
 }

@@ -1,6 +1,6 @@
 //! Amounts of bytes as people write and read them.
 
-/// Units by their size, the largest first. A kilobyte has a thousand bytes, as on the box of a disk.
+/// Units by size, the largest first. A kilobyte has a thousand bytes, as disk vendors count.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -13,14 +13,14 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// An amount such as `1 GB`, `500MB`, `1.5 GiB` or `0`; `None` where it is none.
+/// An amount such as `1 GB`, `500MB`, `1.5 GiB` or `0`; `None` for anything else.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = (text[..split].parse::<f64>().ok()?, text[split..].trim());
     let size = match unit {
-        // Without a unit it could be anything.
+        // A number without a unit is ambiguous.
         "" => (number == 0.0).then_some(1)?,
         unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.1,
     };

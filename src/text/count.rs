@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for users.
 
 /// `812`, `12.3k`, `1.2M`.
 #[must_use]
@@ -7,7 +7,7 @@ pub(crate) fn short(count: u64) -> String {
     let exact = count as f64;
     match count {
         0..1_000 => count.to_string(),
-        // What would round up to 1000.0k is 1.0M.
+        // Rounds to 1.0M, not to 1000.0k.
         1_000..999_950 => format!("{:.1}k", exact / 1e3),
         _ => format!("{:.1}M", exact / 1e6),
     }
@@ -20,13 +20,13 @@ pub(crate) fn of(count: u64, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// `$1.20`; none for what costs nothing, or where that is not known.
+/// `$1.20`; `None` if the cost is zero or unknown.
 #[must_use]
 pub(crate) fn money(cost: Option<f64>) -> Option<String> {
     cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
 }
 
-/// `12.3k tokens in, 678 out`; none where there are none.
+/// `12.3k tokens in, 678 out`; `None` without tokens.
 #[must_use]
 pub(crate) fn tokens((input, output): (u64, u64)) -> Option<String> {
     (input.saturating_add(output) > 0).then(|| format!("{} tokens in, {} out", short(input), short(output)))

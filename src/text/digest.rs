@@ -1,4 +1,4 @@
-//! Hashes and signatures in hexadecimal digits, and the randomness of keys.
+//! Hashes and signatures in hexadecimal digits, and random bytes for keys.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
-/// The SHA-256 of words, each with its length before it, so that none can run into the next.
+/// The SHA-256 of words, each preceded by its length, so that adjacent words cannot be confused.
 #[must_use]
 pub(crate) fn sha256_of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
@@ -28,7 +28,7 @@ pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> String {
     hex(HmacKey::of(key).sign(bytes).as_ref())
 }
 
-/// A key of HMAC-SHA256 that signs many times: what follows from its bytes is computed once.
+/// A key of HMAC-SHA256 for many signatures: values derived from its bytes are computed once.
 #[derive(Clone)]
 pub(crate) struct HmacKey(hmac::Key);
 
@@ -44,10 +44,10 @@ impl HmacKey {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
-/// When the system has none to give.
+/// If the system provides none.
 pub(crate) fn random<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;

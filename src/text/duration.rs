@@ -1,6 +1,6 @@
-//! Durations as people write them, `30s`, `5m`, `2h`, `1h30m`, `1.5s` or bare seconds, and as they read them.
+//! Durations as users write them, `30s`, `5m`, `2h`, `1h30m`, `1.5s` or bare seconds, and as they read them.
 //!
-//! What somebody has set is shown as they would write it ([`format`]), what was measured in the other forms.
+//! A setting is shown as the user would write it ([`format`]), a measurement in the other forms.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) enum DurationError {
     TooLong(String),
 }
 
-/// So many seconds; what is no span of time is none.
+/// This many seconds; zero for an invalid number.
 #[must_use]
 pub(crate) fn of_seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     if duration.is_zero() { Err(DurationError::Zero(text.to_owned())) } else { Ok(duration) }
 }
 
-/// Reads a duration that may be zero, for a pause that can be none.
+/// Reads a duration that may be zero, for an optional pause.
 pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, DurationError> {
     let malformed = || DurationError::Malformed(text.to_owned());
     let mut rest = text.trim();
@@ -59,7 +59,7 @@ pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, DurationError> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, tail) = rest.split_at(end);
         let (seconds, tail) = match tail.chars().next() {
-            // Seconds without a unit stand alone: `1h30` could mean minutes.
+            // Seconds without a unit only count alone: in `1h30` they could mean minutes.
             None if first => (1, tail),
             None => return Err(malformed()),
             Some(unit) => {
@@ -88,7 +88,7 @@ fn number_in_nanos(number: &str) -> Option<u128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    // Only digits are left, so parsing fails on overflow alone.
+    // Only digits are left, so parsing fails only on overflow.
     let whole = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(u128::MAX) };
     let billionths = fraction.chars().chain(std::iter::repeat('0')).take(9);
     let fraction =
@@ -113,7 +113,7 @@ pub(crate) fn format(duration: Duration) -> String {
     part(hours, 'h') + &part(minutes, 'm') + &seconds
 }
 
-/// What was measured, in whole seconds: `7s`, `5m42s`, `1h02m03s`.
+/// A measurement in whole seconds: `7s`, `5m42s`, `1h02m03s`.
 #[must_use]
 pub(crate) fn elapsed(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -125,7 +125,7 @@ pub(crate) fn elapsed(duration: Duration) -> String {
     }
 }
 
-/// The same, below a minute with a tenth of a second: `1.2s`, `5m42s`.
+/// A measurement with tenths of a second below a minute: `1.2s`, `5m42s`.
 #[must_use]
 pub(crate) fn elapsed_tenths(duration: Duration) -> String {
     if duration < Duration::from_mins(1) {
@@ -135,13 +135,13 @@ pub(crate) fn elapsed_tenths(duration: Duration) -> String {
     }
 }
 
-/// What was measured, in seconds and no other unit: `342s`.
+/// A measurement in seconds only: `342s`.
 #[must_use]
 pub(crate) fn in_seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs())
 }
 
-/// Enough for an estimate, from a minute on to the nearest one: `42s`, `16m`, `5h 0m`.
+/// An estimate, rounded to minutes from a minute on: `42s`, `16m`, `5h 0m`.
 #[must_use]
 pub(crate) fn rough(duration: Duration) -> String {
     let minutes = (duration.as_secs() + 30) / 60;

@@ -1,6 +1,6 @@
-//! The beginning and the end of a text that is too long: what went wrong mostly stands in one of them.
+//! The beginning and the end of a long text, as one of them usually has the error.
 
-/// The beginning and the end of `text`, at most `room` bytes together, with a line that says what is left out.
+/// The beginning and the end of `text`, at most `room` bytes together, with a line about what is left out.
 #[must_use]
 pub(crate) fn head_and_tail(text: &str, room: usize) -> String {
     if text.len() <= room {
@@ -11,7 +11,7 @@ pub(crate) fn head_and_tail(text: &str, room: usize) -> String {
     around_gap(&text[..head], tail - head, &text[tail..])
 }
 
-/// A beginning and an end, with a line that says how many bytes are left out between them.
+/// A beginning and an end, with a line about how many bytes are left out between them.
 #[must_use]
 pub(crate) fn around_gap(head: &str, left_out: usize, tail: &str) -> String {
     format!("{head}\n[… {left_out} bytes left out …]\n{tail}")

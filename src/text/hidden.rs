@@ -1,11 +1,11 @@
-//! Characters that cannot be seen. By them two names that look alike can differ, and a text can hold words that a program
-//! reads and a person does not.
+//! Invisible characters. With them, two names that look alike can differ, and a text can hold words that a program
+//! reads and a user does not see.
 
 use std::borrow::Cow;
 
-/// `text` with an escape (`\u{200b}`) in the place of each invisible character and of each one that changes the order in which
-/// others are shown. Control characters are for the caller. Joiners and variation selectors stay where scripts and emoji
-/// need them: behind a character that is not ASCII.
+/// `text` with an escape (`\u{200b}`) for each invisible character and for each character that changes the display
+/// order. Control characters are left to the caller. Joiners and variation selectors stay where scripts and emoji
+/// need them: after a character that is not ASCII.
 #[must_use]
 pub(crate) fn revealed(text: &str) -> Cow<'_, str> {
     let mut before = None;
@@ -15,7 +15,7 @@ pub(crate) fn revealed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of text that follows a character; answers also which character its end shows.
+/// [`revealed`] for text that follows a character; also returns the last visible character.
 #[must_use]
 pub(crate) fn revealed_after(before: Option<char>, text: &str) -> (String, Option<char>) {
     let (mut before, mut rest, mut shown) = (before, text, String::with_capacity(text.len()));
@@ -30,7 +30,8 @@ pub(crate) fn revealed_after(before: Option<char>, text: &str) -> (String, Optio
     (shown + rest, before)
 }
 
-/// Where the first character is that has to be revealed. `before` is the one before the text, then the one before that place.
+/// The position of the first character to be revealed. `before` is the character before the text, then the one before
+/// that position.
 fn first(text: &str, before: &mut Option<char>) -> Option<usize> {
     for (at, char) in text.char_indices() {
         if is_invisible(char) && !is_needed(*before, char) {
@@ -41,8 +42,8 @@ fn first(text: &str, before: &mut Option<char>) -> Option<usize> {
     None
 }
 
-/// Whether nothing of a character is seen but what it does to others: those that Unicode calls default-ignorable or a format,
-/// and the separators that end a line in no file.
+/// Whether a character is invisible: the default-ignorable and format characters of Unicode, and separators that end
+/// no line in files.
 fn is_invisible(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'
@@ -53,7 +54,7 @@ fn is_invisible(char: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether text needs this invisible character behind the one that is shown before it.
+/// Whether this invisible character is needed after the visible one before it.
 fn is_needed(before: Option<char>, char: char) -> bool {
     let is_of_script = |before: char| !before.is_ascii() && !is_joiner(before);
     match char {

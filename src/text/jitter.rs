@@ -1,11 +1,11 @@
-//! A little chance in pauses, so that loops that failed together do not come back together.
+//! Random variation of pauses, so that loops that failed together do not retry together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 /// `pause`, or up to a quarter more or less.
 pub(crate) fn around(pause: Duration) -> Duration {
-    // The standard library seeds every RandomState from the system's randomness; pauses need no better.
+    // The standard library seeds every RandomState from the system's randomness, which is good enough for pauses.
     let chance = RandomState::new().hash_one(0) % 501;
     let permille = 750 + u32::try_from(chance).unwrap_or(250);
     pause * permille / 1000

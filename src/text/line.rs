@@ -1,4 +1,4 @@
-//! Text of others where a single line of it is wanted.
+//! Single lines made from foreign text.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ pub(crate) fn one_line(text: &str) -> String {
     one_line_within(text, usize::MAX)
 }
 
-/// The same in at most `max` characters; a cut shows as `…`.
+/// [`one_line`] cut to at most `max` characters; a cut shows as `…`.
 #[must_use]
 pub(crate) fn one_line_within(text: &str, max: usize) -> String {
     let mut out = String::new();
@@ -31,27 +31,26 @@ pub(crate) fn one_line_within(text: &str, max: usize) -> String {
     out
 }
 
-/// The lines of `text` as one, `between` in their place. Blanks at their ends go, those inside of a line count and stay.
+/// The lines of `text` joined by `between`. Blanks at their ends are removed, blanks inside stay.
 #[must_use]
 pub(crate) fn joined(text: &str, between: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(between)
 }
 
-/// The first line with something in it, without the blanks around it.
+/// The first non-blank line, trimmed.
 #[must_use]
 pub(crate) fn first(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// The last lines with something in them, at most `count`, without the blanks at their ends.
+/// The last non-blank lines, at most `count`, trimmed.
 #[must_use]
 pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].to_vec()
 }
 
-/// `text` with its control characters, and those that cannot be seen, as escapes, so that it stays on its line and can still
-/// be read exactly.
+/// `text` with control and invisible characters as escapes, so that it stays on one line and can be read exactly.
 #[must_use]
 pub(crate) fn escaped(text: &str) -> String {
     let shown = |c: char| match c {
@@ -62,7 +61,7 @@ pub(crate) fn escaped(text: &str) -> String {
     revealed(text).chars().map(shown).collect()
 }
 
-/// A word as one would write it for a shell. What is no UTF-8 is shown, not kept.
+/// A word quoted for a shell. Invalid UTF-8 is shown, not preserved.
 #[must_use]
 pub(crate) fn shell_word(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().as_bytes();
@@ -71,7 +70,7 @@ pub(crate) fn shell_word(word: impl AsRef<OsStr>) -> String {
     String::from_utf8_lossy(&quoted).into_owned()
 }
 
-/// The words of a command line as one would write them for a shell.
+/// The words of a command line, quoted for a shell.
 #[must_use]
 pub(crate) fn shell_words<'a>(words: impl IntoIterator<Item = &'a OsString>) -> String {
     words.into_iter().map(shell_word).collect::<Vec<_>>().join(" ")

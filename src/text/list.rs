@@ -1,6 +1,6 @@
-//! Lists that may be long.
+//! Lists of names in messages.
 
-/// The first `at_most` of these with commas between them, and how many more there are: `a, b and 3 more`.
+/// The first `at_most` names with commas, and how many more there are: `a, b and 3 more`.
 #[must_use]
 pub(crate) fn some_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>, at_most: usize) -> String {
     let mut names = names.into_iter();
@@ -9,7 +9,7 @@ pub(crate) fn some_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>, at_most
     some.join(", ") + &and_more(names.count())
 }
 
-/// What follows a list of which `count` are not shown: ` and 3 more`; nothing where all are.
+/// The end of a list of which `count` names are not shown: ` and 3 more`; empty for none.
 #[must_use]
 pub(crate) fn and_more(count: usize) -> String {
     if count > 0 { format!(" and {count} more") } else { String::new() }

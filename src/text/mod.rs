@@ -1,5 +1,5 @@
-//! Text for people: each form in which the program writes a duration, a time, a list or a long text, once. Knows nothing
-//! of ralph.
+//! Text for users: the one form in which the program writes durations, times, lists or long texts. Knows nothing of
+//! ralph.
 
 pub(crate) mod bytes;
 pub(crate) mod count;

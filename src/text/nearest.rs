@@ -1,7 +1,7 @@
-//! Finds the name a person meant.
+//! Finds the name that the user meant.
 
-/// The candidate closest to `wanted`, if one is close enough that a typing slip explains the difference: one edit
-/// for every three characters begun. Case does not count.
+/// The candidate closest to `wanted`, if the difference can be a typing error: one edit for every three characters
+/// begun. Ignores case.
 pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let close_enough = wanted.chars().count().div_ceil(3);
@@ -13,13 +13,13 @@ pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a
         .map(|(_, candidate)| candidate)
 }
 
-/// The same where it can be nothing but a slip of the fingers: two edits, as of two letters that changed places.
+/// The closest candidate within two edits, such as two swapped letters: certainly a typing error.
 pub(crate) fn slip<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits = |candidate: &str| distance(&written.to_lowercase(), &candidate.to_lowercase());
     nearest(written, candidates).filter(|candidate| edits(candidate) <= 2)
 }
 
-/// How many insertions, deletions and replacements turn `from` into `to`.
+/// The number of insertions, deletions and replacements from `from` to `to`.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,16 +1,16 @@
-//! The colours of what is shown. They can be read on black and on white alike: nothing yellow, cyan, blue or bright.
+//! The colours of the output. They are readable on black and on white: no yellow, cyan, blue or bright colours.
 
 use anstyle::{AnsiColor, Style};
 
-/// What went well.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What went wrong.
+/// Errors.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default();
-/// What is worth a look.
+/// Notices.
 pub(crate) const NOTE: Style = AnsiColor::Magenta.on_default();
-/// What wants an answer.
+/// Questions.
 pub(crate) const QUESTION: Style = AnsiColor::Magenta.on_default().bold();
-/// What stands out without being good or bad.
+/// Emphasis, neither good nor bad.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What may be passed over.
+/// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();

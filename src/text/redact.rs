@@ -1,7 +1,8 @@
-//! Takes secrets out of what is kept and shown. A value is known in the forms in which programs write it ([`forms`]), and is found
-//! however the bytes that hold it are cut: what may be the beginning of one is held back until more is known.
+//! Removes secrets from records and output. A value is found in the forms in which programs write it ([`forms`]),
+//! even if its bytes arrive in pieces: a possible beginning of one is held back until more is known.
 //!
-//! No value has a newline in it (one of several lines is several values), so nothing is held back beyond the end of a line.
+//! Values have no newlines (a value of several lines counts as several values), so nothing is held back beyond the
+//! end of a line.
 
 mod begins;
 mod forms;
@@ -20,21 +21,21 @@ use self::begins::Begins;
 use self::fragments::Fragments;
 use super::texts::Texts;
 
-/// A shorter value is never looked for, in bytes: it would be found where it does not stand.
+/// Shorter values are not searched, in bytes: there would be false matches.
 pub const SHORTEST: usize = 8;
-/// How begins what stands in the place of a value.
+/// The beginning of the mark that replaces a value.
 pub const MARK: &str = "[redacted:";
 
-/// What knows the secrets, and takes them out. By default there are none.
+/// Knows the secrets and removes them. The default has none.
 #[derive(Clone, Default)]
 pub struct Redactor(Option<Arc<Known>>);
 
 struct Known {
     automaton: AhoCorasick,
     fragments: Option<Fragments>,
-    /// Each form, with the place of its name; in the order of bytes, which is also that of the automaton.
+    /// Each form with the index of its name, sorted by bytes like the automaton.
     forms: Vec<(Vec<u8>, usize)>,
-    /// What stands in the place of a value, by the place of its name.
+    /// The mark for a value, by the index of its name.
     marks: Vec<String>,
     names: Vec<String>,
     values: Vec<String>,
@@ -42,11 +43,11 @@ struct Known {
     begins: Begins,
 }
 
-/// One stream of bytes less its secrets, cut anywhere.
+/// Removes secrets from one stream of bytes, cut anywhere.
 #[derive(Debug, Clone, Default)]
 pub struct Redaction {
     redactor: Redactor,
-    /// What came last and may be the beginning of a secret.
+    /// The last bytes, which may be the beginning of a secret.
     held: Vec<u8>,
 }
 
@@ -58,8 +59,8 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Takes these values out, each called by its name; those under [`SHORTEST`] bytes are left out. A value of two names is called
-    /// by the first.
+    /// Removes these values, each with its name; values under [`SHORTEST`] bytes are ignored. A value with two names
+    /// gets the first.
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let (mut names, mut values, mut of_values) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,7 +81,7 @@ impl Redactor {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(forms.iter().map(|(form, _)| form));
-        // It fails only where all values together have gigabytes.
+        // It fails only if all values together have gigabytes.
         let Some(automaton) = automaton.ok().filter(|_| !forms.is_empty()) else { return Self(None) };
         let begins = Begins::of(forms.iter().map(|(form, _)| form));
         let fragments = Fragments::of(values.iter().map(String::as_str).zip(&of_values));
@@ -89,22 +90,22 @@ impl Redactor {
         Self(Some(Arc::new(Known { automaton, fragments, forms, marks, names, values, longest, begins })))
     }
 
-    /// Whether there is nothing to take out.
+    /// Whether there are no secrets.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.is_none()
     }
 
-    /// A stream that begins.
+    /// A new stream.
     #[must_use]
     pub fn stream(&self) -> Redaction {
         Redaction { redactor: self.clone(), held: Vec::new() }
     }
 
-    /// A whole text less its secrets, those included of which a part was cut off: at its end, or where `…` says so.
+    /// A whole text without its secrets, including those that were cut off at its end, or where `…` says so.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // A value that has a colour in it can be read all the same, and others take the colours out.
+        // A value with colours inside is still readable, and other code removes the colours.
         if text.contains('\x1b') && !self.is_idle() {
             let bare: String = strip_str(text).collect();
             if let Cow::Owned(kept) = self.uncoloured(&bare) {
@@ -114,7 +115,7 @@ impl Redactor {
         self.uncoloured(text)
     }
 
-    /// Takes them out of all texts that something holds.
+    /// Removes secrets from all texts of a value.
     pub fn clean(&self, texts: &mut impl Texts) {
         if self.is_idle() {
             return;
@@ -142,7 +143,7 @@ impl Redactor {
         if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
     }
 
-    /// A text of which nothing was cut off, less its secrets: [`Redactor::restore`] puts them back.
+    /// A complete text without its secrets: [`Redactor::restore`] puts them back.
     #[must_use]
     pub fn word(&self, text: &str) -> String {
         let Some(known) = &self.0 else { return text.to_owned() };
@@ -154,7 +155,7 @@ impl Redactor {
         out
     }
 
-    /// Puts the values back into a [`Redactor::word`]. `None`: it names one that is not known, or that has several lines.
+    /// Restores the values in a [`Redactor::word`]. `None` if it names an unknown one, or one of several lines.
     #[must_use]
     pub fn restore(&self, text: &str) -> Option<String> {
         let mut out = text.to_owned();
@@ -167,14 +168,14 @@ impl Redactor {
     }
 }
 
-/// A piece of text, and what stands at its end where something was cut off.
+/// A piece of text, and its end if something was cut off there.
 fn split_off_cut(piece: &str) -> (&str, &str) {
     let Some(before) = piece.strip_suffix('…') else { return (piece, "") };
     piece.split_at(before.trim_end_matches([' ', '\n', '[']).len())
 }
 
 impl Known {
-    /// How many of these bytes are certain to hold no secret; `None`: one stands among them.
+    /// How many of these bytes certainly hold no secret; `None` if there is one among them.
     fn certain(&self, bytes: &[u8]) -> Option<usize> {
         let held = self.held_from(bytes, 0);
         let may_be_in = self.fragments.as_ref().is_none_or(|fragments| fragments.may_be_in(bytes));
@@ -182,11 +183,11 @@ impl Known {
         found.is_none_or(|found| found.start() >= held).then_some(held)
     }
 
-    /// Bytes less the secrets in them, and from where on they may hold the beginning of one.
+    /// The bytes without secrets, and from which position on they may hold the beginning of one.
     fn replaced(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let (mut out, mut at, mut held) = (Vec::with_capacity(bytes.len()), 0, self.held_from(bytes, 0));
         for found in self.automaton.find_iter(bytes) {
-            // More may come that makes another one of it.
+            // More bytes may make it another one.
             if found.start() >= held {
                 break;
             }
@@ -205,7 +206,7 @@ impl Known {
         self.marks[self.forms[form].1].as_bytes()
     }
 
-    /// From where on `bytes` are the beginning of a form and not all of it; their end where they are none.
+    /// The position from which `bytes` are an unfinished form; their end if there is none.
     fn held_from(&self, bytes: &[u8], from: usize) -> usize {
         let from = from.max(bytes.len().saturating_sub(self.longest - 1));
         let line = bytes[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);

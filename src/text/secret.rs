@@ -1,10 +1,11 @@
-//! Which variables hold a secret, by their names and by what their values look like. `docs/safety.md` tells the same.
+//! Detects variables that hold a secret, by their names and the form of their values. `docs/safety.md` documents the
+//! rules.
 
 use std::borrow::Cow;
 
 use super::redact::SHORTEST;
 
-/// One of these words in a name says that the value is a secret.
+/// A name with one of these words has a secret value.
 pub(crate) const TELLING: [&str; 31] = [
     "KEY",
     "KEYS",
@@ -38,7 +39,7 @@ pub(crate) const TELLING: [&str; 31] = [
     "WEBHOOK",
     "PRIVATE",
 ];
-/// One of these as the last word says that it is only about one.
+/// A name with one of these as its last word has a value that only describes a secret.
 pub(crate) const ABOUT: [&str; 29] = [
     "FILE",
     "PATH",
@@ -70,7 +71,7 @@ pub(crate) const ABOUT: [&str; 29] = [
     "SCOPES",
     "DOMAIN",
 ];
-/// How tokens of well-known services begin.
+/// The prefixes of tokens of well-known services.
 pub(crate) const BEGINNINGS: [&str; 30] = [
     "sk-",
     "sk_live_",
@@ -103,12 +104,12 @@ pub(crate) const BEGINNINGS: [&str; 30] = [
     "AGE-SECRET-KEY-",
     "whsec_",
 ];
-/// The shortest token that is known by how it looks.
+/// The shortest token that is recognised by its form.
 const SHORTEST_TOKEN: usize = 20;
-/// The least entropy of one, in bits for each character.
+/// The least entropy of a token in bits per character.
 const LEAST_ENTROPY: f64 = 3.5;
 
-/// What of the value of a variable is secret; `is_wanted`: the user has named it.
+/// The secret parts of a variable's value; `is_wanted` if the user has named it.
 #[must_use]
 pub(crate) fn secrets<'a>(name: &str, value: &'a str, is_wanted: bool) -> Vec<Cow<'a, str>> {
     let value = value.trim();
@@ -122,7 +123,7 @@ pub(crate) fn secrets<'a>(name: &str, value: &'a str, is_wanted: bool) -> Vec<Co
     whole.then_some(value.into()).into_iter().chain(parts).collect()
 }
 
-/// Whether a name stands on a list; `*` in front or at the end stands for anything.
+/// Whether a name is on a list; `*` at its beginning or end matches anything.
 #[must_use]
 pub(crate) fn is_listed(name: &str, list: &[String]) -> bool {
     list.iter().any(|known| match (known.strip_prefix('*'), known.strip_suffix('*')) {
@@ -141,16 +142,16 @@ fn has_telling_name(name: &str) -> bool {
     !is_public && !is_about && words.iter().any(|word| TELLING.contains(word))
 }
 
-/// Numbers, a word, a path: to take them out would make what is shown unreadable, and hide nothing.
+/// Numbers, a word, a path: redacting them would make output unreadable, and hide nothing.
 fn is_dull(value: &str) -> bool {
     let is_number = value.chars().all(|c| c.is_ascii_digit() || ".,:+-_/ ".contains(c));
     let is_path = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start))
-        // A password may begin like one.
+        // A password may begin with a slash.
         && value.chars().all(|c| c.is_alphanumeric() || "/._-~+@:, ".contains(c));
     is_number || is_path || is_word(value)
 }
 
-/// Letters alone, as a word is written: `true`, `PRODUCTION`, `Enabled`.
+/// Only letters in the usual case, such as `true`, `PRODUCTION`, `Enabled`.
 fn is_word(value: &str) -> bool {
     let rest = value.get(1..).unwrap_or_default();
     let is_all = |is: fn(&u8) -> bool, text: &str| text.as_bytes().iter().all(is);
@@ -162,7 +163,7 @@ fn is_scheme(scheme: &str) -> bool {
     !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// An address, behind its scheme: the password, and what looks like a token, each also as a program that decodes it has it.
+/// The secrets in an address after its scheme: the password, and any token, each also as a program decodes it.
 fn of_address(address: &str) -> Vec<Cow<'_, str>> {
     let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
@@ -190,7 +191,7 @@ fn decoded(part: &str) -> Option<String> {
     String::from_utf8(out).ok().filter(|out| has_any && out.len() >= SHORTEST)
 }
 
-/// Whether a value is a token of a well-known service, or of any: many characters, as if by chance.
+/// Whether a value is a token of a well-known service, or a long random one.
 fn is_token(value: &str) -> bool {
     if value.len() < SHORTEST_TOKEN {
         return false;
@@ -205,7 +206,7 @@ fn has_digit(value: &str) -> bool {
     value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Letters of both cases and digits, changing so often that nobody has thought of them.
+/// Whether letters of both cases and digits alternate as only random text does.
 fn is_random(value: &str) -> bool {
     #[derive(PartialEq, Clone, Copy)]
     enum Class {
@@ -228,7 +229,7 @@ fn is_random(value: &str) -> bool {
     has_all && changes * 3 >= classes.len() && entropy(value.as_bytes()) >= LEAST_ENTROPY
 }
 
-/// Bits for each byte, by how often each one stands in it.
+/// Entropy in bits per byte, from the frequency of each byte.
 #[expect(clippy::cast_precision_loss, reason = "no value has 2^52 bytes")]
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_usize; 256];

@@ -1,9 +1,10 @@
-//! Text of others on its way to a terminal: what repositories and agents write must not drive it, and is seen.
+//! Makes foreign text safe for a terminal: text of repositories and agents must not control it, and has to be
+//! visible.
 
 use super::hidden::{revealed, revealed_after};
 
-/// `text` without what could drive a terminal: control characters other than newline and tab, and escape sequences other
-/// than colours, are left out. What cannot be seen shows as an escape.
+/// `text` without control characters except newline and tab, and without escape sequences except colours. Invisible
+/// characters become escapes.
 #[must_use]
 pub(crate) fn clean(text: &str) -> String {
     revealed(&undriven(text)).into_owned()
@@ -34,11 +35,11 @@ fn colour(text: &str) -> Option<usize> {
     body[length..].starts_with('m').then_some(2 + length + 1)
 }
 
-/// `text` as a message of one line: without escape sequences, colours included, with a blank for each newline and each other
-/// control character, and with an escape for what cannot be seen. Its own blanks stay.
+/// `text` as a message of one line: without escape sequences, including colours, with a blank for each newline and
+/// control character, and with an escape for each invisible character. Its own blanks stay.
 #[must_use]
 pub(crate) fn message(text: &str) -> String {
-    // As it is nearly always; a list has thousands.
+    // The usual case; a list has thousands of texts.
     if !text.contains(char::is_control) {
         return revealed(text).into_owned();
     }
@@ -49,20 +50,20 @@ pub(crate) fn message(text: &str) -> String {
     revealed(&text).into_owned()
 }
 
-/// [`clean`] for bytes that come in pieces, cut anywhere; what is no UTF-8 is replaced.
+/// [`clean`] for bytes in pieces, cut anywhere; invalid UTF-8 is replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
-    /// The end of the last piece: the beginning of a character or of a colour.
+    /// The unfinished end of the last piece: a part of a character or of a colour.
     held: Vec<u8>,
-    /// The character that was shown before it.
+    /// The last visible character before it.
     before: Option<char>,
 }
 
 impl Cleaner {
-    /// A longer sequence is no colour.
+    /// Longer sequences are not colours.
     const LONGEST: usize = 32;
 
-    /// What can be written of these bytes and those before.
+    /// The text that is complete with these bytes.
     #[must_use]
     pub(crate) fn take(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
@@ -73,7 +74,7 @@ impl Cleaner {
         shown
     }
 
-    /// Up to where no character and no colour is cut off.
+    /// The end of the last complete character and colour.
     fn whole(&self) -> usize {
         let held = &self.held;
         let end = held.len();
@@ -85,7 +86,7 @@ impl Cleaner {
                 return near + at;
             }
         }
-        // A character has at most four bytes; the first of several says how many.
+        // A character has at most four bytes; its first byte says how many.
         let lead = held[end.saturating_sub(3)..].iter().rposition(|&byte| byte >= 0xc0);
         let Some(missing) = lead.map(|at| end.saturating_sub(3) + at) else { return end };
         let length = match held[missing] {

@@ -1,13 +1,13 @@
-//! What holds texts of others, such as agents and commands: each of these texts can be replaced, to take secrets out.
+//! Values with foreign texts, such as agents' output: each text can be replaced, to remove secrets.
 
 use std::borrow::Cow;
 
-/// The new text for a text; `None`: it stays.
+/// The new text for a text; `None` keeps it.
 pub type New<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What holds texts.
+/// A value with texts.
 pub trait Texts {
-    /// Replaces each text for which there is a new one. Nothing is copied for those that stay.
+    /// Replaces each text for which there is a new one. Kept texts are not copied.
     fn replace_texts(&mut self, new: New<'_>);
 }
 

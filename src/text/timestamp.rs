@@ -1,4 +1,4 @@
-//! Moments as people read them, and as names are made of them.
+//! Times for users and in names.
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 
@@ -8,7 +8,7 @@ pub(crate) fn local<Z: TimeZone>(at: &DateTime<Z>) -> String {
     told(&at.with_timezone(&Local))
 }
 
-/// The same in the zone that the moment was told in.
+/// `2026-01-31 23:59:59` in the time's own zone.
 #[must_use]
 pub(crate) fn told<Z: TimeZone>(at: &DateTime<Z>) -> String {
     at.naive_local().format("%Y-%m-%d %H:%M:%S").to_string()
@@ -20,7 +20,7 @@ pub(crate) fn minute<Z: TimeZone>(at: &DateTime<Z>) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// A moment that is mostly a matter of hours, local time: `23:59:59` on the day of `now`, else `2026-01-31 23:59`.
+/// A time that is usually less than a day away, local: `23:59:59` on the day of `now`, else `2026-01-31 23:59`.
 #[must_use]
 pub(crate) fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> String {
     let at = at.with_timezone(&Local);
@@ -28,25 +28,25 @@ pub(crate) fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> Str
     at.format(form).to_string()
 }
 
-/// `2026-01-31T23:59:59`, local time: one word, for logs that programs take apart.
+/// `2026-01-31T23:59:59`, local time: one word, for logs that programs parse.
 #[must_use]
 pub(crate) fn iso(at: DateTime<Local>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// `20260131-235959`, local time: for the names of files that people look for.
+/// `20260131-235959`, local time: for file names that users look for.
 #[must_use]
 pub(crate) fn for_names(at: DateTime<Local>) -> String {
     at.format("%Y%m%d-%H%M%S").to_string()
 }
 
-/// `20260131T235959123456789` in UTC, to the nanosecond: for names that are to be unique and sort by time.
+/// `20260131T235959123456789` in UTC, to the nanosecond: for unique names that sort by time.
 #[must_use]
 pub(crate) fn exact(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%S%9f").to_string()
 }
 
-/// The first name with this stamp is the stamp, those after it are `stamp-2`, `stamp-3` and so on.
+/// The first name with this stamp is the stamp itself, later ones are `stamp-2`, `stamp-3` and so on.
 #[must_use]
 pub(crate) fn numbered(stamp: &str, number: u64) -> String {
     if number == 1 { stamp.to_owned() } else { format!("{stamp}-{number}") }

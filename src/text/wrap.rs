@@ -1,9 +1,9 @@
-//! Text in lines of a given width.
+//! Wraps text to a given width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `text` in at most `lines` lines of at most `width` cells (at least 1), broken between words where it can be; `…` stands
-/// for what is left out.
+/// `text` in at most `lines` lines of at most `width` cells (at least 1), broken between words if possible; `…`
+/// stands for what is left out.
 #[must_use]
 pub(crate) fn wrapped(text: &str, width: usize, lines: usize) -> Vec<String> {
     let mut wrapped = Vec::new();
@@ -21,18 +21,18 @@ pub(crate) fn wrapped(text: &str, width: usize, lines: usize) -> Vec<String> {
     wrapped
 }
 
-/// Where a line that begins with `text` is best broken.
+/// The best position to break a line that begins with `text`.
 fn end_of_line(text: &str, width: usize) -> usize {
     let fits = prefix(text, width);
     if text[fits..].starts_with(' ') {
         return fits;
     }
     let first = text.chars().next().map_or(0, char::len_utf8);
-    // A cell that is wider than the line has to go somewhere.
+    // A character wider than the line gets a line of its own.
     text[..fits].rfind(' ').filter(|blank| *blank > 0).unwrap_or(fits).max(first)
 }
 
-/// How many bytes of `text` fit into so many cells.
+/// How many bytes of `text` fit into this many cells.
 fn prefix(text: &str, width: usize) -> usize {
     let mut cells = 0;
     let too_much = |(_, char): &(usize, char)| {

@@ -1,20 +1,20 @@
-//! What can go wrong with tmux.
+//! Errors of tmux.
 
 use std::io;
 use std::time::Duration;
 
-/// tmux cannot be used, or refused something.
+/// tmux cannot be used, or refused a command.
 #[derive(Debug, thiserror::Error)]
 pub enum TmuxError {
-    /// There is none.
+    /// It is not installed.
     #[error("tmux is not installed: install it ('apt-get install tmux', 'brew install tmux') and try again")]
     Missing,
-    /// It lacks what we need.
+    /// It is too old.
     #[error(
         "tmux is too old: this is '{found}', and 3.2 or later is needed: install that ('apt-get install tmux', 'brew install tmux')"
     )]
     TooOld {
-        /// What it says of itself.
+        /// The version that it reports.
         found: String,
     },
     /// A server does not answer.
@@ -22,44 +22,44 @@ pub enum TmuxError {
     Silent {
         /// The command.
         command: String,
-        /// How long it was waited for.
+        /// How long it was awaited.
         limit: Duration,
         /// The server, as options of tmux.
         server: String,
     },
-    /// It said no.
+    /// It refused a command.
     #[error("tmux refused '{command}': {said}: look at 'tmux {server} ls'")]
     Refused {
         /// The command.
         command: String,
-        /// What it said.
+        /// Its message.
         said: String,
         /// The server, as options of tmux.
         server: String,
     },
-    /// The pane, or the whole server, is not there any more.
+    /// The pane, or the whole server, does not exist any more.
     #[error("the tmux pane is gone, or its server is ({0}): start a new one")]
     Gone(String),
     /// The connection to a server was closed.
     #[error("the connection to tmux was closed ({0}): connect again")]
     Closed(String),
-    /// What is to be typed is not.
+    /// The text cannot be typed.
     #[error("cannot type into a tmux pane: {0}")]
     Input(String),
-    /// The system refused something.
+    /// A system error.
     #[error("cannot run tmux: {0}: see to that and try again")]
     System(#[from] io::Error),
 }
 
 impl TmuxError {
-    /// Whether it says that the pane is not there any more.
+    /// Whether it means that the pane does not exist any more.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone(_))
     }
 }
 
-/// How tmux begins to say that what was asked for is not there. Sources: `cmd-find.c`, `client.c`, `cmd-paste-buffer.c`.
+/// How tmux's messages about missing targets begin. Sources: `cmd-find.c`, `client.c`, `cmd-paste-buffer.c`.
 const GONE: [&str; 9] = [
     "can't find pane",
     "can't find window",
@@ -72,7 +72,7 @@ const GONE: [&str; 9] = [
     "target pane has exited",
 ];
 
-/// What it means that tmux refused a command.
+/// The error for a refused command.
 pub(super) fn refused(command: String, said: &str, server: String) -> TmuxError {
     let said = said.trim().to_owned();
     if GONE.iter().any(|beginning| said.starts_with(beginning)) {

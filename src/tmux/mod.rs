@@ -1,8 +1,8 @@
-//! A tmux server of our own, and the panes in it that belong to us.
+//! Our own tmux server, and our panes in it.
 //!
-//! [`server`] runs the short commands of tmux, [`window`] opens and closes panes, [`screen`] looks at them, [`paste`] types into
-//! them, [`control`] hears of them without asking. Whatever is done to a pane is done by its id, and only in the server that
-//! it was opened in: tmux finds names by their beginning, and counts ids from 0 again in each server.
+//! [`server`] runs short tmux commands, [`window`] opens and closes panes, [`screen`] reads them, [`paste`] types
+//! into them, [`control`] reports their events. Panes are always addressed by id, and only in the server in which
+//! they were opened: tmux matches names by prefix, and counts ids from 0 again in each server.
 
 pub mod control;
 pub mod error;
@@ -20,12 +20,12 @@ pub use screen::Screen;
 pub use server::Server;
 pub use window::{Opening, Window};
 
-/// Whoever has tmux run commands: a short process for each call, or a connection.
+/// A way to run tmux commands: a short process for each call, or a connection.
 pub trait Asks {
-    /// Has these commands run, one right after the other, up to the first that is refused; what they answered, line by line.
+    /// Runs these commands in order, up to the first that is refused; returns their output, line by line.
     ///
     /// # Errors
-    /// When one is refused, or there is no answer.
+    /// If one is refused, or there is no answer.
     fn ask(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError>;
 }
 

@@ -1,7 +1,7 @@
 //! Types into a pane.
 //!
-//! All of it goes through a buffer of tmux's, which reaches the program whatever the user does in that window: keys that are
-//! sent would go to the mode in which a user reads what has scrolled by, and a long text is refused as one command.
+//! All text goes through a tmux buffer, which reaches the program whatever the user does in that window: keys would
+//! go to the mode in which a user scrolls back, and tmux refuses a long text as one command.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,23 +30,23 @@ impl Key {
     }
 }
 
-/// Pastes a text, in brackets where the program has asked for them: it is one text then, however many lines it has. Without,
-/// it comes as if typed. A line end stays one (the key Ctrl+J), as Enter would submit a piece of it: tmux tells nobody whether
-/// there are brackets. Returns when tmux has it; the program may still be reading. Control characters are left out, how many
-/// is the answer.
+/// Pastes a text, in brackets if the program has asked for them: then it is one text of any number of lines.
+/// Otherwise it arrives as if typed. A line end stays a line end (Ctrl+J), as Enter would submit a part of the text:
+/// tmux does not report whether there are brackets. Returns when tmux has it; the program may still be reading.
+/// Control characters are removed; returns how many.
 ///
 /// # Errors
-/// When the pane is gone, its program has ended, or the text is longer than [`MOST`].
+/// If the pane is gone, its program has ended, or the text is longer than [`MOST`].
 pub fn paste(window: &Window, text: &str) -> Result<usize, TmuxError> {
     let (text, removed) = typable(text);
     put(window, text.into_bytes(), &["-p", "-r"])?;
     Ok(removed)
 }
 
-/// Types a text without brackets. The rest is as above.
+/// Types a text without brackets, otherwise like [`paste`].
 ///
 /// # Errors
-/// As above.
+/// As for [`paste`].
 pub fn type_text(window: &Window, text: &str) -> Result<usize, TmuxError> {
     let (text, removed) = typable(text);
     put(window, text.into_bytes(), &["-r"])?;
@@ -56,15 +56,15 @@ pub fn type_text(window: &Window, text: &str) -> Result<usize, TmuxError> {
 /// Presses a key.
 ///
 /// # Errors
-/// When the pane is gone, or its program has ended.
+/// If the pane is gone, or its program has ended.
 pub fn press(window: &Window, key: Key) -> Result<(), TmuxError> {
     put(window, key.bytes(), &["-r"])
 }
 
-/// Presses keys by the names that tmux has for them, one after the other, also where a user reads what has scrolled by.
+/// Presses keys by their tmux names, one after the other, even if a user is scrolling back.
 ///
 /// # Errors
-/// When the pane is gone, or its program has ended.
+/// If the pane is gone, or its program has ended.
 pub fn press_keys(window: &Window, keys: &[&str]) -> Result<(), TmuxError> {
     let leave = Words::new(["if-shell", "-F", "-t", &window.pane, "#{pane_in_mode}"]).and([Words::new([
         "send-keys",
@@ -78,8 +78,9 @@ pub fn press_keys(window: &Window, keys: &[&str]) -> Result<(), TmuxError> {
     guarded(window, &[window.guarded_alive(&leave), window.guarded_alive(&send)], None)
 }
 
-/// What of a text can be typed without doing anything else: all but control characters, of which newline and tab stay, and
-/// how many were left out. An `ESC[201~` would end the brackets, `^C` would interrupt. A Windows line end is a line end.
+/// The part of a text that can be typed without side effects: without control characters except newline and tab, and
+/// how many were removed. An `ESC[201~` would end the brackets, `^C` would interrupt. A Windows line end becomes a
+/// newline.
 #[must_use]
 pub fn typable(text: &str) -> (String, usize) {
     let text = text.replace("\r\n", "\n");
@@ -89,7 +90,7 @@ pub fn typable(text: &str) -> (String, usize) {
     (clean, removed)
 }
 
-/// Names each buffer of ours anew.
+/// Gives each of our buffers a new name.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 fn put(window: &Window, bytes: Vec<u8>, flags: &[&str]) -> Result<(), TmuxError> {

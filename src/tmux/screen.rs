@@ -1,75 +1,75 @@
-//! What a pane shows, as text.
+//! The text that a pane shows.
 
 use super::error::TmuxError;
 use super::window::Window;
 use super::{Asks, Words};
 
-/// How often the place of a mark is looked for anew in a pane that scrolls meanwhile.
+/// How often the position of a mark is searched again in a pane that scrolls meanwhile.
 const TRIES: usize = 5;
-/// How many lines above a mark have to be as they were.
+/// How many lines above a mark have to match.
 const ABOVE: usize = 5;
 
-/// What tmux tells of a pane, in this order.
+/// The facts that tmux reports about a pane, in this order.
 const FACTS: &str = "#{pid},#{pane_id},#{pane_dead},#{pane_dead_status},#{alternate_on},#{cursor_x},#{cursor_y},#{pane_width},#{pane_height},#{history_size},#{pane_in_mode}";
 
-/// A pane at one moment.
+/// The state of a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Screen {
-    /// Its lines from top to bottom without escape sequences and trailing blanks, and without the empty ones at the end. Where
-    /// what has scrolled by was asked for as well, that comes first.
+    /// Its lines from top to bottom without escape sequences and trailing blanks, and without the empty ones at the
+    /// end. The scrollback comes first if it was requested.
     pub lines: Vec<String>,
     /// Column and row of the cursor on the visible screen, from 0.
     pub cursor: (usize, usize),
     /// Columns and rows.
     pub size: (usize, usize),
-    /// How many lines have scrolled by and are still there.
+    /// How many lines the scrollback has.
     pub scrolled: usize,
-    /// The program has switched to its alternate screen, from which nothing scrolls away.
+    /// Whether the program uses its alternate screen, which has no scrollback.
     pub is_alternate: bool,
-    /// A user reads what has scrolled by; the lines are those of the program all the same.
+    /// Whether a user is scrolling back; the lines are those of the program all the same.
     pub is_in_mode: bool,
-    /// The program of the pane has ended: our wrapper, not what it runs.
+    /// Set if the program of the pane has ended: our wrapper, not what it runs.
     pub dead: Option<Dead>,
 }
 
 /// How the first program of a pane has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dead {
-    /// Its exit code, where tmux knows one.
+    /// Its exit code, if tmux knows it.
     pub status: Option<i32>,
 }
 
 impl Mark {
-    /// How many lines had scrolled by.
+    /// The length of the scrollback.
     #[must_use]
     pub fn scrolled(&self) -> usize {
         self.scrolled
     }
 }
 
-/// How much of a pane is looked at.
+/// How much of a pane to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What can be seen.
+    /// The visible screen.
     Visible,
-    /// What has scrolled by as well.
+    /// The visible screen and the scrollback.
     Whole,
 }
 
-/// A place in what a pane has shown: what comes later is below it.
+/// A position in the output of a pane: later output is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// How many lines had scrolled by.
+    /// The length of the scrollback.
     scrolled: usize,
-    /// The last ones of them: where they are not found again, lines were lost, or broken anew for another width.
+    /// Its last lines: if they are not found again, lines were lost, or wrapped to another width.
     above: Vec<String>,
 }
 
-/// Looks at a pane, by `tmux` at what can be seen; all that has scrolled by is too much for a connection, which has to be
-/// read to its end, and always takes a process. `joined`: what the terminal has broken, for want of columns, is one line.
+/// Reads a pane, by `tmux` for the visible screen; the whole scrollback is too much for a connection, so it always
+/// takes a process. `joined`: a line that the terminal has wrapped is one line.
 ///
 /// # Errors
-/// When it is gone, or tmux does not answer.
+/// If it is gone, or tmux does not answer.
 pub fn look(tmux: &impl Asks, window: &Window, extent: Extent, joined: bool) -> Result<Screen, TmuxError> {
     let from = match extent {
         Extent::Visible => None,
@@ -78,7 +78,7 @@ pub fn look(tmux: &impl Asks, window: &Window, extent: Extent, joined: bool) -> 
     look_from(tmux, window, from, joined)
 }
 
-/// Marks the place between what has scrolled by and what can be seen.
+/// Marks the position between the scrollback and the visible screen.
 ///
 /// # Errors
 /// As above.
@@ -87,8 +87,8 @@ pub fn mark(tmux: &impl Asks, window: &Window) -> Result<Mark, TmuxError> {
     Ok(Mark { scrolled: screen.scrolled, above: first(&screen, screen.scrolled.min(ABOVE)) })
 }
 
-/// All lines that have come since `mark`, beginning with the top of the screen as it was then. Where that place is lost
-/// (too much has scrolled by, somebody cleared it, the terminal has another width) these are all lines there are.
+/// All lines since `mark`, beginning with the top of the screen at that time. If the position is lost (too much
+/// output, a cleared scrollback, another width), all existing lines.
 ///
 /// # Errors
 /// As above.
@@ -103,7 +103,7 @@ pub fn since(tmux: &impl Asks, window: &Window, mark: &Mark, joined: bool) -> Re
         if check.scrolled == scrolled && first(&check, mark.above.len()) != mark.above {
             break;
         }
-        // The first one that can be seen is line 0.
+        // Line 0 is the first visible one.
         let from = if lines == 0 { "0".to_owned() } else { format!("-{lines}") };
         let screen = look_from(tmux, window, Some(&from), joined)?;
         if check.scrolled == scrolled && screen.scrolled == scrolled {
@@ -114,12 +114,12 @@ pub fn since(tmux: &impl Asks, window: &Window, mark: &Mark, joined: bool) -> Re
     look(tmux, window, Extent::Whole, joined)
 }
 
-/// The first lines, also where they are empty as all that follows.
+/// The first lines, even if they and all following ones are empty.
 fn first(screen: &Screen, count: usize) -> Vec<String> {
     screen.lines.iter().cloned().chain(std::iter::repeat(String::new())).take(count).collect()
 }
 
-/// Asks for facts and lines at one go. `from`: the first line, counted from the top of the screen.
+/// Asks for facts and lines together. `from`: the first line, counted from the top of the screen.
 fn look_from(
     tmux: &impl Asks,
     window: &Window,
@@ -144,11 +144,11 @@ fn look_from(
         .ok_or_else(|| TmuxError::Gone(format!("can't find pane: {}", window.pane)))
 }
 
-/// What a line with [`FACTS`] says.
+/// The values of a line with [`FACTS`].
 struct Facts {
     server: u32,
     pane: String,
-    /// Without lines.
+    /// The screen without its lines.
     screen: Screen,
 }
 
@@ -171,7 +171,7 @@ impl Facts {
     fn screen(self, lines: &[String]) -> Screen {
         let mut lines: Vec<String> = lines.iter().map(|line| line.trim_end().to_owned()).collect();
         drop_empty(&mut lines);
-        // What tmux 3.2 writes below all that a program has left.
+        // tmux 3.2 writes this line below a dead program's output.
         if self.screen.dead.is_some() && lines.last().is_some_and(|line| line.starts_with("Pane is dead (")) {
             lines.pop();
             drop_empty(&mut lines);

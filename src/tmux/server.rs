@@ -1,4 +1,4 @@
-//! A tmux server by its socket: how it is started and asked.
+//! A tmux server: how it is started, and how commands are run in it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,21 +14,21 @@ use crate::process::sweep::without_limit_mark;
 
 /// How long tmux may take to answer. It has nothing to wait for.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// How long it may take to take in a megabyte, too.
+/// How long it may take if it also reads a megabyte of input.
 const INPUT_LIMIT: Duration = Duration::from_secs(30);
 
-/// The first words of each of our command lines. Whatever the locale says, the screens of agents are UTF-8. The user's
-/// configuration is for the user's servers: in this one, a plugin that restores sessions would start programs, a hook or a default
-/// command would do things to our windows, and options could end them.
+/// The first words of each of our command lines. Agents' screens are UTF-8, whatever the locale says. The user's
+/// configuration is for the user's servers: in this one, a plugin that restores sessions would start programs, a hook
+/// or a default command would change our windows, and options could close them.
 const ALONE: [&str; 3] = ["-u", "-f", "/dev/null"];
 
-/// Whether a server with this command line was started by ralph, and is not one that a user has lent it.
+/// Whether ralph has started the server with this command line, rather than the user.
 #[must_use]
 pub fn is_ours(words: &[String]) -> bool {
     words.get(1..=ALONE.len()).is_some_and(|words| words == ALONE)
 }
 
-/// A tmux server, whether it runs or not.
+/// A tmux server, running or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// `-L` and a name, or `-S` and a path.
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server by its name among the user's, or by the path of its socket where there is a slash in it.
+    /// The server by name, or by the path of its socket if there is a slash in it.
     #[must_use]
     pub fn new(socket: impl AsRef<OsStr>) -> Self {
         let socket = socket.as_ref();
@@ -49,7 +49,7 @@ impl Server {
         Self { options: ["-L".into(), socket.to_owned()] }
     }
 
-    /// The options of tmux that name it, for people.
+    /// The options of tmux that name it, for messages.
     #[must_use]
     pub fn options(&self) -> String {
         self.options.join(OsStr::new(" ")).to_string_lossy().into_owned()
@@ -66,18 +66,18 @@ impl Server {
         Path::new(parent.as_deref().unwrap_or(OsStr::new("/tmp"))).join(own)
     }
 
-    /// Whether the tmux that is installed will do.
+    /// Checks whether the installed tmux is new enough.
     ///
     /// # Errors
-    /// When there is none, or it is too old.
+    /// If it is missing or too old.
     pub fn check() -> Result<(), TmuxError> {
         let output = run(Command::new("tmux").arg("-V"), None, LIMIT)?;
         version::check(&String::from_utf8_lossy(&output.stdout))
     }
 
-    /// A command of tmux for this server, in an environment without anything of ours: the server gets it when it starts, and
-    /// hands it on to all that is ever started in it, the user's own windows included. A run's mark there would have them
-    /// swept, and another `TMUX` would be taken for the server's own.
+    /// A tmux command for this server, in an environment without our variables: the server inherits it when it
+    /// starts, and passes it on to everything started in it, including the user's own windows. A run's mark there
+    /// would have them swept, and a foreign `TMUX` would be mistaken for the server's own.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new("tmux");
         let is_ours = |name: &OsStr| {
@@ -86,13 +86,13 @@ impl Server {
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
             command.env_remove(name);
         }
-        // It stays while folders come and go.
+        // Folders may be removed; `/` stays.
         command.current_dir("/");
         command.args(ALONE).args(&self.options);
         command
     }
 
-    /// The same as [`Asks::ask`], with input for a command that reads it.
+    /// [`Asks::ask`] with input for a command that reads it.
     pub(super) fn ask_with(
         &self,
         commands: &[Words],
@@ -101,12 +101,12 @@ impl Server {
         self.answer(self.command(), commands, input)
     }
 
-    /// The same as [`Asks::ask`] where it may start the server, which then has nothing of ours that outlives us: no mark of a
-    /// run around us, and none of the files that whoever started us has open, as a script does that holds a lock by one.
+    /// [`Asks::ask`] if it may start the server, which must not keep anything of ours: no mark of a run around us,
+    /// and no open files of our parent, such as a script that holds a lock.
     pub(super) fn ask_to_start(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
         let tmux = self.command();
         let mut command = Command::new(SHELL);
-        // All that every shell can close.
+        // The descriptors that every shell can close.
         command
             .args(["-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec tmux \"$@\"", "sh"])
             .args(tmux.get_args());
@@ -133,7 +133,7 @@ impl Server {
             }
             error => error,
         })?;
-        // One that cannot make its socket says so, and that all went well.
+        // A server that cannot create its socket prints an error and exits successfully.
         let is_silent = output.stdout.is_empty() && !output.stderr.is_empty();
         if !output.status.success() || is_silent {
             let said = String::from_utf8_lossy(&output.stderr);

@@ -1,8 +1,9 @@
-//! Who may have a server do something at the same time as others.
+//! Serialises commands that a server cannot handle together.
 //!
-//! tmux (3.3a) tells all clients in control mode of sessions that come and go, also one that has not introduced itself to the
-//! end. That crashes the server, and every agent in it is lost: fifty workers could not be started at once. So nobody of ours
-//! has a server do anything while such a client is being attached. What users do at that very moment is not in our hands.
+//! tmux (3.3a) notifies all clients in control mode about new and ended sessions, including a client that has not
+//! finished its handshake. That crashes the server, and every agent in it is lost: fifty workers could not be started
+//! at once. So no ralph process changes the server while such a client is being attached. Commands of users at that
+//! moment cannot be prevented.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,23 +15,23 @@ use rustix::io::Errno;
 
 use super::server::{LIMIT, Server};
 
-/// How soon one looks again whose turn has not come.
+/// How soon a waiting process tries again.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// A turn; it is over when this is dropped, or by the kernel's hand with the process.
+/// A turn; it ends when this is dropped, or when the process ends.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The folder of the server's socket, locked. `None`: it cannot be, and nobody waits for anybody.
+    /// The locked folder of the server's socket. `None` if it cannot be locked; then there is no waiting.
     _folder: Option<OwnedFd>,
 }
 
 impl Server {
-    /// Waits for a turn that others may have as well.
+    /// Waits for a shared turn.
     pub(super) fn turn(&self) -> Turn {
         Turn::take(&self.folder(), FlockOperation::NonBlockingLockShared)
     }
 
-    /// Waits for a turn that nobody else has.
+    /// Waits for an exclusive turn.
     pub(super) fn turn_alone(&self) -> Turn {
         Turn::take(&self.folder(), FlockOperation::NonBlockingLockExclusive)
     }
@@ -43,7 +44,7 @@ impl Turn {
         let Ok(folder) = rustix::fs::open(folder, flags, Mode::empty()) else {
             return Self { _folder: None };
         };
-        // One that is stopped in the middle of its turn must not hold everybody up.
+        // A process that is stopped during its turn must not block all others.
         let until = Instant::now() + LIMIT;
         while flock(&folder, operation) == Err(Errno::WOULDBLOCK) && Instant::now() < until {
             thread::sleep(AGAIN);
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_nobody_waits() {
+    fn without_a_folder_there_is_no_waiting() {
         let server = Server::new("/nowhere/at/all");
         drop([server.turn_alone(), server.turn_alone()]);
     }

@@ -1,15 +1,15 @@
-//! Which tmux it is.
+//! Checks the version of tmux.
 
 use super::error::TmuxError;
 
-/// The first that has `-f` flags of clients, `pause-after` and pane-wide actions of a connection. Source: tmux's `CHANGES`.
+/// The first version that has client flags `-f`, `pause-after` and pane-wide subscriptions. Source: tmux's `CHANGES`.
 const OLDEST: (u32, u32) = (3, 2);
 
-/// Whether the tmux that says this of itself (`tmux -V`) will do.
+/// Checks whether the tmux with this version text (`tmux -V`) is new enough.
 pub(super) fn check(said: &str) -> Result<(), TmuxError> {
     let too_old = || TmuxError::TooOld { found: said.trim().to_owned() };
     let version = said.trim().strip_prefix("tmux ").ok_or_else(too_old)?;
-    // What is built from its repository, and that of OpenBSD, has other numbers and is new enough.
+    // Builds from its repository, and OpenBSD's, have other numbers and are new enough.
     if version == "master" || version.starts_with("openbsd-") {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Opens and closes the panes of workers, each in a session of its own.
+//! Opens and closes the panes of workers, each in its own session.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,45 +10,45 @@ use super::server::Server;
 use super::{Asks as _, Words, words};
 use crate::process::identity::ProcessIdentity;
 
-/// How many lines can be scrolled back to in our windows: most of what an agent prints in one iteration.
+/// The scrollback of our windows in lines: most of an agent's output in one iteration.
 const HISTORY: &str = "50000";
-/// What a server without a configuration has.
+/// The default of a server without a configuration.
 const USUAL_HISTORY: &str = "2000";
-/// How many sessions of one name are reckoned with.
+/// The most sessions of one name.
 const MOST_OF_A_NAME: u32 = 1000;
-/// What tmux tells of a new window. The path comes last, as it may have blanks in it.
+/// The facts about a new window. The path comes last, because it may have blanks in it.
 const IDS: &str = "#{session_id} #{window_id} #{pane_id} #{pid} #{session_name} #{socket_path}";
 
-/// Where a pane is.
+/// The position of a pane.
 const PLACE: &str = "#{session_id} #{window_id} #{session_name}";
 
-/// What to open.
+/// The pane to open.
 #[derive(Debug, Clone)]
 pub struct Opening<'a> {
-    /// What the session and the window are called; other characters than letters, digits, `-` and `_` become `_`, and a name
-    /// that is taken gets a number.
+    /// The name of the session and the window; characters other than letters, digits, `-` and `_` become `_`, and a
+    /// name that is taken gets a number.
     pub name: &'a str,
-    /// The program and its arguments: two words or more, as tmux would hand a single one to a shell.
+    /// The program and its arguments: two words or more, as tmux would pass a single one to a shell.
     pub argv: &'a [OsString],
-    /// Where windows that a user opens beside ours begin.
+    /// The working directory for further windows that a user opens in the session.
     pub cwd: &'a Path,
-    /// Columns and rows, as long as nobody attaches from a terminal of another size.
+    /// Columns and rows, until a terminal of another size is attached.
     pub size: (u16, u16),
 }
 
 impl Opening<'_> {
-    /// The size where nothing says otherwise.
+    /// The default size.
     pub const SIZE: (u16, u16) = (200, 50);
 }
 
-/// A window of ours with one pane. All of it stays true until the pane is gone: ids are never used again in one server.
+/// A window of ours with one pane. All fields stay valid until the pane is gone: a server never reuses ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// The path of the server's socket.
     pub socket: PathBuf,
     /// The server's process.
     pub server: ProcessIdentity,
-    /// The session as people see it.
+    /// The name of the session.
     pub name: String,
     /// The session, as `$3`.
     pub session: String,
@@ -65,20 +65,21 @@ impl Window {
         Server::new(&self.socket)
     }
 
-    /// `command` if this is still the server in which the window was opened, else one that answers [`STRANGER`].
+    /// `command` if this is still the server in which the window was opened, else one that prints [`STRANGER`].
     pub(super) fn guarded(&self, command: &Words) -> Words {
         self.guarded_by(&self.is_same(), command)
     }
 
-    /// The same for a command that needs a living program in the pane: tmux 3.3a crashes when it pastes to a dead one.
+    /// A command that needs a living program in the pane, or one that prints [`STRANGER`]: tmux 3.3a crashes when it
+    /// pastes to a dead one.
     pub(super) fn guarded_alive(&self, command: &Words) -> Words {
         self.guarded_by(&format!("#{{&&:{},#{{!=:#{{pane_dead}},1}}}}", self.is_same()), command)
     }
 
-    /// The same pane with the session and the window that it is in now: a user may have moved it.
+    /// This pane with its current session and window: a user may have moved it.
     ///
     /// # Errors
-    /// When it is gone, or tmux does not answer.
+    /// If it is gone, or tmux does not answer.
     pub fn where_it_is(&self) -> Result<Self, TmuxError> {
         let line = self.told(PLACE)?;
         match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
@@ -92,16 +93,16 @@ impl Window {
         }
     }
 
-    /// The pid of the program that was started in it last, which may have ended.
+    /// The pid of the program that was last started in it, which may have ended.
     ///
     /// # Errors
-    /// When it is gone, or tmux does not answer.
+    /// If it is gone, or tmux does not answer.
     pub fn process(&self) -> Result<u32, TmuxError> {
         let line = self.told("#{pane_pid}")?;
         line.parse().map_err(|_| TmuxError::Gone(line))
     }
 
-    /// What tmux makes of this format for it, and [`STRANGER`] where it is another server's.
+    /// Expands a tmux format for it, or [`STRANGER`] if it is in another server.
     fn told(&self, format: &str) -> Result<String, TmuxError> {
         let show = Words::new(["display-message", "-p", "-t", &self.pane, format]);
         self.require_server()?;
@@ -119,16 +120,16 @@ impl Window {
             .and([command.to_line(), stranger.to_line()])
     }
 
-    /// An error where the server is not that in which the window was opened, as far as can be seen from here.
+    /// Fails if the server is not the one in which the window was opened, as far as can be seen from here.
     pub(super) fn require_server(&self) -> Result<(), TmuxError> {
         if self.server.is_alive() { Ok(()) } else { Err(TmuxError::Gone(format!("pid {}", self.server.pid))) }
     }
 }
 
-/// What a guarded command answers where it is not run.
+/// The output of a guarded command that is not run.
 pub(super) const STRANGER: &str = "ralph: its program has ended, or this is another server";
 
-/// Has a command run that is [guarded](Window::guarded).
+/// Runs commands that are [guarded](Window::guarded).
 pub(super) fn guarded(window: &Window, commands: &[Words], input: Option<Vec<u8>>) -> Result<(), TmuxError> {
     window.require_server()?;
     let answer = window.server().ask_with(commands, input)?;
@@ -139,16 +140,16 @@ pub(super) fn guarded(window: &Window, commands: &[Words], input: Option<Vec<u8>
 }
 
 impl Server {
-    /// Opens a session with one window, and starts the server where there is none.
+    /// Opens a session with one window, and starts the server if it does not run.
     ///
     /// # Errors
-    /// When tmux is missing, too old or refuses.
+    /// If tmux is missing, too old or refuses.
     pub fn open(&self, opening: &Opening<'_>) -> Result<Window, TmuxError> {
         Self::check()?;
         if opening.argv.len() < 2 {
             return Err(TmuxError::Input("a program without arguments would be run by a shell".to_owned()));
         }
-        // What another server has for the user's own windows is kept: the user may have named one.
+        // The user's own windows in this server keep its setting: the user may have named the server.
         let usual = self.ask(&[Words::new(["show-options", "-gv", "history-limit"])]);
         let usual = usual.ok().and_then(|lines| lines.into_iter().next()).unwrap_or(USUAL_HISTORY.to_owned());
         let base = session_name(opening.name);
@@ -157,7 +158,7 @@ impl Server {
             let name = if count == 1 { base.clone() } else { format!("{base}-{count}") };
             let made = self.ask_to_start(&commands(opening, &name, &usual));
             if made.is_err() {
-                // The commands after the one that was refused were not run.
+                // The commands after the refused one were not run.
                 let _ = self.ask(&[set_history(&usual)]);
             }
             match made {
@@ -171,10 +172,10 @@ impl Server {
         }
     }
 
-    /// Starts another program in a window of ours, in place of what is there: who is attached to it stays.
+    /// Starts another program in a window of ours, replacing the current one: attached clients stay.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If it is gone.
     pub fn renew(&self, window: &Window, argv: &[OsString], cwd: &Path) -> Result<(), TmuxError> {
         if argv.len() < 2 {
             return Err(TmuxError::Input("a program without arguments would be run by a shell".to_owned()));
@@ -187,11 +188,11 @@ impl Server {
 }
 
 impl Server {
-    /// Closes all panes that were started with this word in their command line, which nobody else may use: whoever made them may
-    /// not have come to write down that they are there. The one of `but` stays. How many there were.
+    /// Closes all panes that were started with this unique word in their command line, except the one of `but`: a
+    /// process may have died before it recorded them. Returns how many there were.
     ///
     /// # Errors
-    /// When tmux does not answer.
+    /// If tmux does not answer.
     pub fn close_strays(&self, word: &str, but: Option<&Window>) -> Result<usize, TmuxError> {
         let is_one = format!("#{{m:*{word}*,#{{pane_start_command}}}}");
         let list = Words::new(["list-panes", "-a", "-f", &is_one, "-F", "#{pid} #{pane_id}"]);
@@ -208,7 +209,7 @@ impl Server {
             let kill = Words::new(["kill-pane", "-t", pane]).to_line();
             let guarded = Words::new(["if-shell", "-F", "-t", pane, &is_one]).and([kill]);
             match self.ask(&[guarded]) {
-                // It, or with the last one the server, has gone meanwhile.
+                // The pane, or with the last one the server, has ended meanwhile.
                 Err(error) if !error.is_gone() => return Err(error),
                 _ => count += 1,
             }
@@ -217,11 +218,11 @@ impl Server {
     }
 }
 
-/// Closes our pane, and nothing else: the window, the session and the server go with it when nobody else has anything there.
-/// One that is gone already is as good.
+/// Closes only our pane: its window, session and server end with it if nothing else is in them. A missing pane is
+/// fine.
 ///
 /// # Errors
-/// When tmux does not answer.
+/// If tmux does not answer.
 pub fn close(window: &Window) -> Result<(), TmuxError> {
     let kill = Words::new(["kill-pane", "-t", &window.pane]);
     match guarded(window, &[window.guarded(&kill)], None) {
@@ -230,7 +231,7 @@ pub fn close(window: &Window) -> Result<(), TmuxError> {
     }
 }
 
-/// The command that shows a window to the user whose terminal we have, also inside of another tmux.
+/// The command that shows a window to the user in our terminal, also inside another tmux.
 #[must_use]
 pub fn attach(window: &Window) -> std::process::Command {
     let show = [
@@ -243,25 +244,25 @@ pub fn attach(window: &Window) -> std::process::Command {
     command
 }
 
-/// All that makes a window of ours, at one go: nothing can happen to it in between.
+/// All commands for a window of ours, as one list, so that nothing can happen in between.
 fn commands(opening: &Opening<'_>, name: &str, usual: &str) -> Vec<Words> {
     let (columns, rows) = opening.size;
     let target = format!("={name}:");
     let new = Words::new(["new-session", "-d", "-P", "-F", IDS, "-s", name, "-n", name])
-        // Variables of ours would become the session's.
+        // The session would inherit our variables.
         .and(["-E", "-x", &columns.to_string(), "-y", &rows.to_string(), "-c"])
         .and([words::literal(opening.cwd.as_os_str()), "--".into()])
         .and(opening.argv);
     let pane = |flags, option, value| Words::new(["set-option", flags, "-t", &target, option, value]);
     let status = format!(" {} ", words::literal(opening.name.as_ref()).to_string_lossy().replace('%', "%%"));
     vec![
-        // A pane takes it on when it is opened.
+        // A pane takes the value when it is opened.
         set_history(HISTORY),
         new,
         set_history(usual),
-        // The last screen is looked at after the program has ended.
+        // The last screen is read after the program has ended.
         pane("-p", "remain-on-exit", "on"),
-        // No line about that on it; tmux 3.2 does not know this option.
+        // No line about that on the screen; tmux 3.2 does not know this option.
         pane("-pq", "remain-on-exit-format", ""),
         pane("-q", "destroy-unattached", "off"),
         pane("-q", "status-left", &status),
@@ -273,7 +274,7 @@ fn set_history(lines: &str) -> Words {
     Words::new(["set-option", "-g", "history-limit", lines])
 }
 
-/// A name that tmux takes as it is: neither a format nor an id, and without what ends a name.
+/// A name that tmux accepts unchanged: neither a format nor an id, and without characters that end a name.
 fn session_name(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
     let name: String = name.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();

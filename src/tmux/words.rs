@@ -1,4 +1,4 @@
-//! The words of a command of tmux, and how they are written so that they are taken as they are.
+//! The words of a tmux command, and how to quote them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -13,7 +13,7 @@ impl Words {
         Self(words.into_iter().map(Into::into).collect())
     }
 
-    /// With more words.
+    /// Appends words.
     #[must_use]
     pub fn and(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.0.extend(words.into_iter().map(Into::into));
@@ -26,7 +26,7 @@ impl Words {
         self.0.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// As a text that tmux reads again: for connections, and for commands within commands.
+    /// As text that tmux parses again: for connections, and for commands within commands.
     pub(super) fn to_line(&self) -> OsString {
         let quoted = |word: &OsString| {
             let inner: Vec<&[u8]> = word.as_bytes().split(|byte| *byte == b'\'').collect();
@@ -36,7 +36,7 @@ impl Words {
     }
 }
 
-/// Commands as arguments of one process, one after the other. A `;` at the end of a word would end the command.
+/// Several commands as arguments of one process. A `;` at the end of a word would end the command.
 pub(super) fn to_args(commands: &[Words]) -> Vec<OsString> {
     let escaped = |word: &OsString| match word.as_bytes().strip_suffix(b";") {
         Some(rest) => OsString::from_vec([rest, br"\;"].concat()),
@@ -52,13 +52,13 @@ pub(super) fn to_args(commands: &[Words]) -> Vec<OsString> {
     args
 }
 
-/// Commands as one line of a connection.
+/// Several commands as one line of a connection.
 pub(super) fn to_line(commands: &[Words]) -> OsString {
     let lines: Vec<OsString> = commands.iter().map(Words::to_line).collect();
     lines.join(OsStr::new(" ; "))
 }
 
-/// `text` where tmux expands formats (`#{…}`, `#(…)`) and times (`%H`), as it is.
+/// Escapes `text` where tmux expands formats (`#{…}`, `#(…)`) and times (`%H`).
 pub(super) fn literal(text: &OsStr) -> OsString {
     let mut literal = Vec::with_capacity(text.len());
     for byte in text.as_bytes() {

@@ -1,5 +1,5 @@
-//! Agents over the Agent Client Protocol: the scripted agent of ours talks it, and asks of its client what real ones ask. Real
-//! ones are not on every machine; what those have said is played to the codec in its own tests.
+//! Agents over the Agent Client Protocol: the scripted agent speaks it, and makes the requests that real agents make.
+//! Real agents are not on every machine; their recorded messages are played to the codec in its own tests.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -41,7 +41,7 @@ fn what_an_agent_asks_for_it_gets() {
         (format!("write {root}/new/file.txt what it says"), "null"),
         ("permission edit".to_owned(), "the allow_once one"),
         ("terminal cat mine.txt".to_owned(), r#""output":"what I say\n","truncated":false"#),
-        // Nothing of it goes through a shell.
+        // No shell expands it.
         ("terminal echo $HOME;ls".to_owned(), r#""output":"$HOME;ls\n""#),
         ("terminal false".to_owned(), r#"{"exitCode":1,"signal":null}"#),
         ("terminal printenv PLAYED RALPH_ITERATION RALPH_TOTAL".to_owned(), r#""output":"over ACP\n1\n1\n""#),
@@ -83,13 +83,13 @@ fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
         assert_end(&scratch, &run, code, reason, "failed");
         assert!(run.stderr.contains(words), "{plays}: {run:?}");
     }
-    // Over a pipe there is nobody to ask.
+    // Over a pipe there is no user to ask.
     let mut piped = scratch.ralph("prompt p.md 1 --max-retries 0 --agent script");
     let run = Scratch::finish(piped.env("RALPH_SCRIPT_PLAY", "permission edit"));
     assert!(run.code == Some(4) && run.stderr.contains("can only be played over ACP"), "{run:?}");
 }
 
-/// A key of the environment is the only login without a person.
+/// A key in the environment is the only login without a user.
 #[test]
 fn a_login_is_made_with_a_key_or_asked_for() {
     let scratch = Scratch::new();
@@ -98,7 +98,7 @@ fn a_login_is_made_with_a_key_or_asked_for() {
     assert!(run.stderr.contains("Authentication required"), "{run:?}");
     let run = finish(command(&scratch, "login", "").env("CODEX_API_KEY", "canary").spawn().unwrap());
     assert_end(&scratch, &run, 0, "complete", "stopped");
-    // The agent's own environment is what counts.
+    // The agent's own environment counts.
     scratch.write(".ralph/config", "export CODEX_API_KEY=canary\n");
     let run = play(&scratch, "login", "");
     assert_end(&scratch, &run, 0, "complete", "stopped");
@@ -106,7 +106,7 @@ fn a_login_is_made_with_a_key_or_asked_for() {
     assert!(!format!("{run:?}{logs}").contains("canary"), "the agent reads it where it is");
 }
 
-/// Says what an agent has said in a recorded session with ralph, up to each of ralph's lines when that comes.
+/// Replays an agent's messages from a recorded session with ralph, waiting for each of ralph's lines.
 const REPLAY: &str = r#"
 exec 3<"$1"
 while IFS= read -r _; do
@@ -114,7 +114,7 @@ while IFS= read -r _; do
 done
 "#;
 
-/// A loop of one iteration whose agent says what a real one has said.
+/// A loop of one iteration whose agent repeats a recorded session.
 fn replay(scratch: &Scratch, recording: &str) -> Run {
     let path = format!("{}/tests/recordings/acp/{recording}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recorded = fs::read_to_string(path).unwrap();
@@ -123,7 +123,7 @@ fn replay(scratch: &Scratch, recording: &str) -> Run {
         Some("agent->client") => format!("{}\n", line["msg"]),
         _ => "--\n".to_owned(),
     });
-    // Before the first line of ralph's nothing is said.
+    // The agent says nothing before ralph's first line.
     scratch.write("said", said.skip(1).collect::<String>());
     scratch.write("replay", REPLAY);
     let mut command = scratch.ralph("prompt p.md 1 --max-retries 0 --max-limit-wait 1s");
@@ -167,12 +167,12 @@ fn turns_that_have_failed_in_real_sessions_are_failures() {
         let run = replay(&scratch, &format!("failed/{recording}"));
         assert_end(&scratch, &run, 4, reason, "failed");
         assert!(run.stderr.contains(words), "{recording}: {run:?}");
-        // An error is told once, and as one.
+        // An error is shown once, as an error.
         assert_eq!(run.stderr.matches(words).count(), 1, "{recording}: {run:?}");
     });
 }
 
-/// A notice of the agent's follows the claim.
+/// A notice of the agent follows the claim.
 #[test]
 fn a_claim_counts_whatever_an_agent_has_to_say_beside_it() {
     for recording in ["claude-agent-acp.informational", "claude-agent-acp.notice"] {
@@ -183,7 +183,7 @@ fn a_claim_counts_whatever_an_agent_has_to_say_beside_it() {
     }
 }
 
-/// A model that the loop around us was asked for is not ours to hand on.
+/// The model of a loop around us is not passed on.
 #[test]
 fn an_agent_gets_no_model_of_another_loop() {
     let scratch = Scratch::new();
@@ -244,7 +244,7 @@ fn cut_short(plays: &str) -> (Scratch, Run) {
         let log = fs::read_to_string(scratch.session_logs().pop()?).ok()?;
         log.contains("I wait.").then_some(())
     });
-    // The first one waits for the end of the attempt.
+    // The first stop waits for the end of the attempt.
     scratch.ask_to_stop(ralph.id(), Signal::INT);
     scratch.ask_to_stop(ralph.id(), Signal::INT);
     let run = finish(ralph);
@@ -257,7 +257,7 @@ fn cut_short(plays: &str) -> (Scratch, Run) {
 fn a_turn_is_cancelled_before_anybody_is_killed() {
     let (scratch, run) = cut_short("wait");
     assert_eq!(scratch.read("cancelled"), "by its client\n");
-    // The agent has left by itself: the ladder begins after 3 s.
+    // The agent has exited by itself: the ladder begins after 3 s.
     assert!(run.elapsed < Duration::from_secs(3), "{run:?}");
     let (_, run) = cut_short("stubborn");
     assert!(run.elapsed >= Duration::from_secs(3), "it had its time: {run:?}");
@@ -321,7 +321,7 @@ fn plans_builds_and_a_ralph_md_go_over_acp() {
     scratch.assert_nothing_left();
 }
 
-/// A task that is verified by an agent that may only look; what it tries is played.
+/// A task that a read-only agent verifies; its actions are played.
 fn verified(plays: &str) -> (Scratch, Run) {
     let scratch = Scratch::new();
     assert_eq!(scratch.run("task add first").code, Some(0));
@@ -354,7 +354,7 @@ fn what_an_agent_leaves_behind_ends_with_its_attempt() {
     scratch.assert_nothing_left();
 }
 
-/// In whatever phase ralph is killed, neither the agent nor what it has had ralph start outlives it.
+/// Whenever ralph is killed, neither the agent nor the programs that ralph has started for it survive.
 #[test]
 fn nothing_outlives_a_killed_ralph() {
     let plays = [

@@ -1,4 +1,4 @@
-//! What some agents need besides a prompt on their stdin: an argument, an identity for git.
+//! Needs of some agents besides a prompt on their stdin: an argument, an identity for git.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const GEMINI_SAYS: [&str; 2] = [
 #[test]
 fn cline_in_a_ralph_md_gets_its_argument() {
     let scratch = Scratch::new();
-    // As the real one: a prompt on stdin alone is none.
+    // Like the real one, it does not accept a prompt on stdin alone.
     let insists = "[[ \"${!#}\" = *input.* || \"$*\" = *mine* ]] || { echo 'requires a prompt argument' >&2; exit 1; }\n";
     let keeps = "printf '%s\\n' \"$@\" > args.txt\n";
     scratch.agent("cline", &format!("{keeps}{insists}{}", says(&CLINE_SAYS)));
@@ -97,13 +97,13 @@ fn an_agent_that_hides_gits_configuration_commits_as_its_user() {
     assert_eq!(authors(&scratch), "José x of@config José x me@example.org\n");
     fs::remove_file(scratch.path(".ralph/config")).unwrap();
 
-    // So does the agent of a RALPH.md, and the repository's own identity comes before the user's.
+    // The agent of a RALPH.md gets it, too, and the repository's own identity precedes the user's.
     scratch.git(&["config", "user.name", "Local"]);
     scratch.write("fix/RALPH.md", "---\nagent: gemini --yolo\n---\nDo it.\n");
     run(&scratch, "run fix -n 1", &[]);
     assert_eq!(authors(&scratch), "Local me@example.org Local me@example.org\n");
 
-    // The others see git's configuration, and get nothing.
+    // Other agents see git's configuration, and get no variables.
     let others = "env | grep ^GIT_ > env.txt\n".to_owned() + &crate::scratch::claude_says("more");
     scratch.agent("claude", &others);
     run(&scratch, "prompt p.md 1", &[]);

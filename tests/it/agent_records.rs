@@ -1,4 +1,4 @@
-//! What is recorded of agents: model and session from the first word on, cost, changes, context, prompts that are too long.
+//! Records of agents: model and session from the first message on, cost, changes, context, prompts that are too long.
 
 use std::fs;
 
@@ -75,7 +75,7 @@ fn the_models_that_gemini_used_are_told() {
 }
 
 #[test]
-fn a_cost_that_nobody_reports_is_absent() {
+fn an_unreported_cost_is_absent() {
     let scratch = Scratch::new();
     let silent = r#"{"type":"result","subtype":"success","is_error":false,"result":"","usage":{"input_tokens":10,"output_tokens":5}}"#;
     scratch.agent("claude", &says(&[&claude_text("more"), silent]));
@@ -101,7 +101,7 @@ fn a_commit_is_a_change_without_idle_detection() {
     let changed = |run: &Run| -> Vec<Value> {
         the(&events(run), "attempt_ended").iter().map(|ended| ended["changed"].clone()).collect()
     };
-    // The first iteration only writes, which nobody looks at; the validation's own commit is no agent's.
+    // The first iteration only writes, which is not checked; the validation's own commit is not an agent's.
     let run = scratch.run("prompt p.md 3 --json");
     assert_eq!(changed(&run), [Value::Null, json!(true), Value::Null], "{run:?}");
     let mut command = scratch.ralph("prompt p.md 1 --json --validate");
@@ -168,7 +168,7 @@ fn a_prompt_that_is_too_long_is_refused_before_the_agent_starts() {
             format!("{agent} takes at most {limit} {unit} in a prompt, and this one has {}", limit + 1);
         assert!(run.code == Some(4) && run.stderr.contains(&said), "{:?} {}", run.code, run.stderr);
         assert!(!scratch.path("started").exists(), "{agent}");
-        // It is not tried again: it would be too long again.
+        // There is no retry: it would be too long again.
         assert!(!run.stderr.contains("retry"), "{}", run.stderr);
 
         scratch.write("p.md", start.to_owned() + &fill.repeat(limit - start.len()));
@@ -177,7 +177,7 @@ fn a_prompt_that_is_too_long_is_refused_before_the_agent_starts() {
         assert_eq!(got, ((limit - start.len()) * fill.len() + start.len()) as u64, "{agent}");
         fs::remove_file(scratch.path("started")).unwrap();
     }
-    // What commands print counts; like a context that is too long, it ends the loop.
+    // Output of commands counts; like a context that is too long, it ends the loop.
     scratch.write("long.sh", "head -c 1048576 /dev/zero | tr '\\0' a");
     scratch.write(
         "fix/RALPH.md",

@@ -1,4 +1,4 @@
-//! How agents are started, what reaches them, and what becomes of what real ones say.
+//! How agents are started, their inputs, and the results of real streams.
 
 use std::fs;
 use std::path::Path;
@@ -253,7 +253,7 @@ fn agent_cli_may_be_a_path_with_blanks() {
     let absolute = scratch.path("my tools/agent");
     for cli in ["my tools/agent", "./my tools/agent", absolute.to_str().unwrap()] {
         scratch.write(".ralph/config", format!("AGENT_CLI='{cli}'\nAGENT_ARGS=-x\n"));
-        // The path is the project's, wherever in it ralph is started.
+        // The path is the project's, from any folder in it.
         for folder in ["", "specs"] {
             let mut command = scratch.ralph("prompt 1");
             let run = Scratch::finish(command.arg(scratch.path("p.md")).current_dir(scratch.path(folder)));
@@ -324,7 +324,7 @@ fn an_unknown_output_format_is_a_notice_once_with_what_to_do() {
     scratch.write("fix/RALPH.md", "---\nagent: my-agent\n---\nDo it.\n");
     scratch.agent("my-agent", "cat > /dev/null; echo '{\"role\":\"assistant\"}'");
     assert_eq!(notices(&scratch.run("run fix -n 2")), 1);
-    // A response filter of the user's reads it, a result filter does not.
+    // A user's response filter reads it, a result filter does not.
     for (filter, expected) in [("AGENT_RESPONSE_FILTER=.say", 0), ("AGENT_RESULT_FILTER='{model}'", 1)] {
         scratch.write(".ralph/config", format!("AGENT_TYPE=custom\nAGENT_CLI=my-agent\n{filter}\n"));
         let run = scratch.run("prompt p.md 1");

@@ -1,4 +1,4 @@
-//! An agent that says its last word while something of its own is still at work: its `result` is not the last one.
+//! An agent whose final `result` comes while its background work still runs: that `result` is not the last one.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ cat > /dev/null
 init
 "#;
 
-/// An agent that lives on after its last word is given up after a moment.
+/// An agent that still runs after its final event is given up after a moment.
 fn scratch(body: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.write(".ralph/config", "AGENT_GRACE=1\n");
@@ -34,7 +34,7 @@ fn what_it_has_announced_is_waited_for() {
             "{announce}; say waiting; result; sleep 4.5; background ''
             init; sleep 1.5; say '<promise>COMPLETE</promise>'; result; touch $HOME/through"
         ));
-        // It is silent for longer than an agent may be.
+        // It is silent for longer than the limit.
         let run = scratch.run("prompt p.md 1 --inactivity-timeout 2s --max-retries 0");
         ends(&run, "completion signal detected");
         assert!(scratch.home().join("through").exists(), "it was not let through: {run:?}");

@@ -209,7 +209,7 @@ fn prompt_files() {
     scratch.write("blank.md", " \n\t\n");
     scratch.write("latin1.md", b"caf\xe9 <promise>COMPLETE</promise>");
     scratch.write("endless.md", "Do it for ever. COMPLETE <promise>REPLAN</promise>");
-    // Not in the project, every file of which is read to see that nothing changes.
+    // Outside the project, every file of which is read to check that nothing changes.
     let mut pipe = scratch.command("mkfifo");
     assert!(pipe.arg("../pipe.md").status().unwrap().success());
     for (args, words) in [
@@ -223,7 +223,7 @@ fn prompt_files() {
     ] {
         refuses(&scratch, args, words);
     }
-    // Only an ad-hoc prompt has to name the signal.
+    // Only an ad-hoc prompt needs the marker.
     scratch.write(".ralph/prompts/plan.md", "Plan.");
     scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
     let run = scratch.run("plan 1");
@@ -247,7 +247,7 @@ fn a_ralph_dir_that_cannot_be_written() {
         refuses(&scratch, args, words);
     }
 
-    // Whichever of ralph's own files cannot be written: it is named, and no session log is left.
+    // If one of ralph's own files cannot be written, it is named, and no session log is left.
     for (taken, name) in [("logs", "logs"), ("lock/x", "lock"), ("iterations.log/x", "iterations.log")] {
         let scratch = sound();
         scratch.write(&format!(".ralph/{taken}"), "in the way");

@@ -1,4 +1,4 @@
-//! Header, footer and summary, and which of the four places each text goes to.
+//! Header, footer and summary, and the destinations of each text.
 
 use regex::Regex;
 
@@ -228,7 +228,7 @@ fn a_usage_command_that_fails_is_silent() {
 
 #[test]
 fn a_usage_command_that_hangs_is_given_up() {
-    // The first query hangs for its ten seconds, the second answers.
+    // The first query hangs for its ten seconds, the second one answers.
     let scratch = with_balance("\"[ -e spent ] || sleep 60; echo 9.50\"", "cat");
     let run = scratch.run("prompt p.md 1");
     ended(&run, 0);
@@ -252,7 +252,7 @@ fn quiet_shows_the_summary_and_what_went_wrong() {
 }
 
 #[test]
-fn output_nobody_reads_does_not_stop_a_loop() {
+fn unread_output_does_not_stop_a_loop() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says("said"));
     let mut child = scratch.start("prompt p.md 2");

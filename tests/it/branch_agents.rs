@@ -1,4 +1,4 @@
-//! Agents of branches that do what they should not.
+//! Agents of branches that break the rules.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn what_is_committed_elsewhere_is_not_taken_for_the_branchs() {
     assert_eq!(project.plan().matches("Status: done").count(), 1);
     assert_eq!((project.pushed("switches"), project.pushed("stray")), (None, None));
 
-    // Set right by hand, nothing is built again.
+    // After it was fixed by hand, nothing is built again.
     let tree = project.scratch.path(".worktrees/switches");
     project.scratch.git(&["-C", tree.to_str().unwrap(), "checkout", "--quiet", "-B", "switches", "stray"]);
     let calls = project.calls("switches");
@@ -70,12 +70,12 @@ fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
 }
 
 #[test]
-fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
+fn a_garbage_copy_of_the_plan_is_restored() {
     let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
     project.agent(r"work; [ $RALPH_BRANCH$RALPH_ITERATION != one1 ] || printf '\377\376```' > $plan; end");
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("was lost or torn; it is brought again"), "{run:?}");
+    assert!(run.stderr.contains("was lost or torn; it is restored"), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 2);
 }
 

@@ -1,6 +1,7 @@
-//! What branches start from.
+//! The bases of branches.
 
 use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Started, wait_for};
 
 fn section(name: &str, base: &str) -> String {
     format!("## Branch: {name}\nGoal: Have {name}\n{base}- [ ] Do {name}\n\n")
@@ -69,7 +70,7 @@ fn a_base_is_a_branch_here_or_there_a_tag_or_a_commit() {
     for (base, branch) in [("there", "a"), ("there", "d"), ("master", "e")] {
         assert!(gh.contains(&format!("--base {base} --head {branch} ")), "{branch}: {gh}");
     }
-    // A tag or a bare commit is nothing that one could merge into.
+    // A tag or a bare commit cannot be merged into.
     assert!(!gh.contains("--head b ") && !gh.contains("--head c "), "{gh}");
     assert!(run.stdout.contains("b, c: no pull request: its base is no branch"), "{run:?}");
 }
@@ -89,4 +90,41 @@ fn without_a_base_the_setting_counts_then_master_then_the_current_branch() {
     scratch.write("ralph.toml", "[git]\npr_base = 'gone'\n");
     let run = scratch.run("loop build");
     assert!(run.code == Some(1) && run.stderr.contains("fix git.pr_base"), "{run:?}");
+}
+
+#[test]
+fn only_the_named_branches_are_built_with_what_they_start_from() {
+    let text = section("low", "") + &section("top", "Base: low\n") + &section("other", "");
+    let project = BranchProject::without_remote(&text);
+    let dry = project.scratch.run("loop build top --dry-run").stdout;
+    assert!(dry.contains("2 of 3 branches would be built") && !dry.contains("Have other"), "{dry}");
+    let run = project.scratch.run("loop build top");
+    assert!(run.code == Some(0) && run.stdout.contains("not started"), "{run:?}");
+    assert_eq!((project.calls("low"), project.calls("top"), project.calls("other")), (1, 1, 0));
+    let run = project.scratch.run("loop build low");
+    assert!(run.code == Some(0) && run.stdout.contains("These branches are done"), "{run:?}");
+    let run = project.scratch.run("loop build oter");
+    let said = "has no branch 'oter': it has low, top and other";
+    assert!(run.code == Some(1) && run.stderr.contains(said), "{run:?}");
+}
+
+#[test]
+fn resume_goes_on_with_the_branch_that_it_names_alone() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 2)]));
+    project.agent(
+        "touch \"$HOME/held-$RALPH_BRANCH\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.02; done; work; end",
+    );
+    let ralph = Started::new(&project.scratch, "loop build");
+    for branch in ["one", "two"] {
+        let held = project.home_path(&format!("held-{branch}"));
+        wait_for("the agents", || held.exists().then_some(()));
+    }
+    drop(ralph); // kill -9
+    std::fs::write(project.home_path("go"), "").unwrap();
+    let run = project.scratch.run("resume two");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!((project.commits("one").len(), project.commits("two").len()), (0, 2));
+    let run = project.scratch.run("resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(project.commits("one").len(), 2);
 }

@@ -1,4 +1,4 @@
-//! How the loop of a branch ends, and what the next build makes of it.
+//! How the loop of a branch ends, and what the next build does.
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Started, wait_for};
@@ -94,12 +94,12 @@ fn waiting_for_a_place_is_no_time_of_the_branchs_own() {
 }
 
 #[test]
-fn a_limit_is_no_failure_even_when_the_last_iteration_was_one() {
+fn a_limit_whose_last_iteration_failed_is_a_failure() {
     let project = BranchProject::without_remote(&plan(&[("one", 2)]));
     project.agent("[ $RALPH_ITERATION = 1 ] || exit 1; work; end");
     let run = project.scratch.run("loop build -m 2");
-    assert_eq!((run.code, reason(&project, "one")), (Some(0), "max_iterations".into()), "{run:?}");
-    assert!(run.stdout.contains("one     limit "), "{run:?}");
+    assert_eq!((run.code, reason(&project, "one")), (Some(4), "max_iterations".into()), "{run:?}");
+    assert!(run.stdout.contains("one     failed "), "{run:?}");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_branch_that_an_agent_has_marked_as_done_is_built_on() {
     assert!(run.code == Some(0) && run.stderr.matches(doubt).count() == 1, "{run:?}");
     assert_eq!((project.calls("one"), project.calls("two")), (2, 1));
     assert_eq!(reason(&project, "one"), "complete");
-    // Now it is true.
+    // Now the tasks are done.
     let run = project.scratch.run("loop build");
     assert!(run.code == Some(0) && !run.stderr.contains("marked as done"), "{run:?}");
     assert_eq!(project.calls("one"), 2);
@@ -195,7 +195,7 @@ fn what_an_agent_marks_as_done_in_a_branch_that_waits_is_planned_again() {
     let told = "work of 'two' was marked as done, which ralph has not built";
     let project = two_waits_for_one("s/^Goal: Have two$/&\\nStatus: done/", "exit 3");
     let run = project.scratch.run("loop build -m 1");
-    assert!(run.code == Some(0) && run.stderr.matches(told).count() == 1, "{run:?}");
+    assert!(run.code == Some(4) && run.stderr.matches(told).count() == 1, "{run:?}");
     assert!(project.plan().contains("Goal: Have two\nStatus: planned\nBase: one\n"), "{}", project.plan());
     project.agent("work; end");
     let run = project.scratch.run("loop build");
@@ -215,7 +215,7 @@ fn what_an_agent_marks_as_done_before_ralph_is_killed_is_planned_again() {
     let run = project.scratch.run("loop build");
     assert_eq!((run.code, project.calls("two")), (Some(0), 1), "{run:?}");
     assert!(run.stderr.contains("work of 'two' was marked as done, which ralph has not built"), "{run:?}");
-    // What a run that has ended was shown is not kept.
+    // What an earlier run was shown is not kept.
     let kept = project.scratch.run("loop build --dry-run");
     assert!(kept.code == Some(0) && !kept.stderr.contains("marked as done"), "{kept:?}");
 }

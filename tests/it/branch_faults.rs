@@ -1,4 +1,4 @@
-//! What is wrong with a plan is said before anything starts; what is wrong with one work tree stops that branch alone.
+//! Errors in a plan are reported before anything starts; an error in one work tree stops only that branch.
 
 use std::fs;
 
@@ -139,7 +139,7 @@ fn the_lock_of_another_git_is_named_and_never_deleted() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;
     scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
-    // Old, empty, and nobody has it open: it may be somebody's all the same.
+    // Old, empty, and not open in any process: it may still be in use.
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(24);
     for (lock, code) in [("config", 1), ("refs/heads/one", 5)] {
         let lock = scratch.path(&format!(".git/{lock}.lock"));
@@ -150,7 +150,7 @@ fn the_lock_of_another_git_is_named_and_never_deleted() {
             run.stderr.lines().find(|line| line.contains("a lock of git's is in the way, since 1970-01-0"));
         let told = told.unwrap_or_else(|| panic!("{run:?}"));
         assert!(told.contains("when none works in this repository any more"), "{told}");
-        // What it advises, done.
+        // Follows its advice.
         let (_, command) = told.split_once("delete it with '").unwrap();
         let command = command.split_once('\'').unwrap().0;
         assert!(scratch.command("sh").args(["-c", command]).status().unwrap().success());
@@ -166,7 +166,7 @@ fn a_lock_that_is_soon_gone_is_waited_for() {
     scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
     scratch.write(".git/config.lock", "");
     let ralph = scratch.start("loop build");
-    // It holds the project from the moment before it writes the configuration.
+    // It holds the project's lock before it writes the configuration.
     wait_for("ralph to be at it", || scratch.path(".ralph/lock").exists().then_some(()));
     fs::remove_file(scratch.path(".git/config.lock")).unwrap();
     let run = crate::scratch::finish(ralph);
@@ -179,7 +179,7 @@ fn a_lock_that_is_soon_gone_is_waited_for() {
 }
 
 #[test]
-fn nobody_builds_twice_at_once() {
+fn two_builds_cannot_run_at_once() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;
     project.agent(r#"while [ ! -e "$HOME/go" ]; do sleep 0.05; done; work; end"#);
@@ -194,7 +194,7 @@ fn nobody_builds_twice_at_once() {
     assert_eq!(crate::scratch::finish(first).code, Some(0));
 }
 
-/// A git in front of the real one, which does something of its own when a work tree is made.
+/// A git in front of the real one that runs a script when a work tree is added.
 fn git_that(project: &BranchProject, does: &str) {
     let text = format!(
         "#!/bin/bash\nreal=/usr/bin/git\ncase \"$*\" in *'worktree add'*) {does};; esac\nexec $real \"$@\"\n"
@@ -221,7 +221,7 @@ fn a_git_that_is_ended_from_outside_is_not_told_as_a_hook() {
         );
         assert!(run.stderr.contains("start again"), "{does}: {run:?}");
         assert_eq!(project.calls("one"), 0, "{does}");
-        // What it advises, done.
+        // Follows its advice.
         fs::remove_file(project.scratch.outside().join("bin/git")).unwrap();
         let run = project.scratch.run("loop build");
         assert!(run.code == Some(0) && project.commits("one") == ["Do 1 of one"], "{does}: {run:?}");
@@ -234,7 +234,7 @@ fn a_git_that_was_to_end_because_the_user_leaves_is_not_told_as_a_hook() {
     git_that(&project, "touch \"$HOME/begun\"; exec sleep 60");
     let ralph = project.scratch.start("loop build");
     wait_for("git", || project.home_path("begun").exists().then_some(()));
-    // The same signal twice at once would count as one.
+    // Two signals at once would count as one.
     send(ralph.id(), Signal::INT);
     send(ralph.id(), Signal::TERM);
     let run = crate::scratch::finish(ralph);

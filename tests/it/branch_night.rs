@@ -1,11 +1,11 @@
-//! A whole night: eight branches at once, some of which go wrong, and a ralph that is killed in the middle.
+//! Eight branches in parallel, some of which fail, and a ralph that is killed in the middle.
 
 use std::collections::BTreeSet;
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Run, Started, wait_for};
 
-/// Two fail always, one hangs, one meets a usage limit at first, four do their work.
+/// Two always fail, one hangs, one reaches a usage limit at first, four do their work.
 const NIGHT: &str = r#"case $RALPH_BRANCH in
   fails-*) echo 'no luck today' >&2; exit 1 ;;
   hangs) setsid sleep 600 & sleep 600 ;;
@@ -20,7 +20,7 @@ sleep 0.2; work; end"#;
 
 const GOOD: [&str; 5] = ["one", "two", "feature/three", "four", "limited"];
 
-/// What the branches made: each task exactly once, and everything where it belongs.
+/// The results of the branches: each task exactly once, all published.
 fn everything_once(project: &BranchProject) {
     for branch in GOOD {
         let commits = project.commits(branch);

@@ -136,11 +136,11 @@ fn prompts_come_from_the_project_or_from_a_file_and_name_the_branch() {
 }
 
 #[test]
-fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
+fn ticks_that_were_not_carried_before_a_kill_come_back() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let (main, aside) =
         (project.scratch.path("IMPLEMENTATION_PLAN.md"), project.scratch.outside().join("aside"));
-    // Nobody can write a plan into a pipe: ralph has to end, if it is not killed before.
+    // A plan cannot be written into a pipe: ralph has to end, unless it is killed before.
     project.agent(&format!("work; mv {0} {1}; mkfifo {0}; end", main.display(), aside.display()));
     let ralph = Started::new(&project.scratch, "loop build");
     wait_for("the end of the attempt", || {

@@ -1,4 +1,4 @@
-//! `ralph loop plan`: until the plan is there and can be built.
+//! `ralph loop plan`: until there is a valid plan.
 
 use std::fs;
 
@@ -114,7 +114,7 @@ fn a_bare_loop_goes_on_with_a_planning_that_was_cut_off_and_else_builds() {
     project.agent(&format!(
         "[ \"$RALPH_BRANCH\" ] || printf '## Branch: x\\nGoal: g\\n- [ ] t\\n' > $plan; {COMPLETE}"
     ));
-    // A flag that only building has means building, which has no plan yet.
+    // A flag that only `build` has means `build`, which has no plan yet.
     let run = project.scratch.run("loop --jobs 2");
     assert!(run.code == Some(2) && run.stderr.contains("Implementation plan not found"), "{run:?}");
     let run = project.scratch.run("loop");
@@ -137,7 +137,7 @@ fn with_the_scripted_agent_from_specs_to_branches() {
     assert_eq!(project.commits("greet").len(), 2);
 }
 
-/// A plan is committed to the branch that the user is on; it goes to the remote only where nothing else would go along.
+/// A plan is committed to the user's current branch; it is pushed only if no other commit would be pushed with it.
 #[test]
 fn a_plan_is_pushed_where_nothing_else_goes_along() {
     let writes = format!(
@@ -194,7 +194,7 @@ fn work_that_the_planning_agent_marks_as_done_is_planned_again() {
             "sed -i '/^## Branch: claimed/,/^$/{{/^Status/d; s/^Goal: g/&\\nStatus: done/}}; /^## Branch: ticked/,${{s/\\[ /[x/}}' \
              $plan; {ends}"
         ));
-        // The user has marked the first one, and ticked a task of each.
+        // The user has marked the first one as done, and ticked a task of each.
         let plan = |claimed: &str| {
             section("own", done, " ") + &section("claimed", claimed, " ") + &section("ticked", "", " ")
         };

@@ -1,5 +1,5 @@
-//! A project with a plan of branches, a remote, an agent that really commits, and a `gh` that only notes what it is asked:
-//! the real one needs GitHub.
+//! A project with a plan of branches, a remote, an agent that makes real commits, and a `gh` that only records its
+//! arguments: the real one needs GitHub.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -34,7 +34,7 @@ end() {
 }
 "###;
 
-/// A `gh` that notes its arguments, one line each, and answers with an address.
+/// A `gh` that writes its arguments, one per line, and prints an address.
 const GH: &str = r#"
 printf '%s\n' "$*" >> "$HOME/gh"
 case "$1 $2" in
@@ -60,7 +60,7 @@ impl BranchProject {
         project
     }
 
-    /// The same without a remote and without `gh`.
+    /// [`new`](Self::new) without a remote and without `gh`.
     pub(crate) fn without_remote(plan: &str) -> Self {
         let scratch = Scratch::new();
         scratch.git(&["checkout", "--quiet", "-b", "master"]);

@@ -1,4 +1,4 @@
-//! Pushing, pull requests, and honesty about what could not be done.
+//! Pushing, pull requests, and reports about what was not done.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn settings(project: &BranchProject, text: &str) {
     project.scratch.write("ralph.toml", text);
 }
 
-/// A build whose branch is done, though something about publishing could not be done, which it says.
+/// A finished branch with a publishing step that was not possible, which the build reports.
 fn done_but(project: &BranchProject, why: &str) -> Run {
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");

@@ -1,4 +1,4 @@
-//! What the loops of branches leave: with the project, so that it outlives their work trees.
+//! Records of the loops of branches are with the project, so that they outlive work trees.
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn records_outlive_work_trees() {
     assert_eq!(said("status --json").matches("\"name\":").count(), 2);
     let run = scratch.run("revert one");
     assert!(run.code == Some(1) && run.stderr.contains("the work tree of 'one' is gone"), "{run:?}");
-    // Also where nobody has a home.
+    // Also without a home directory.
     fs::remove_dir_all(project.home_path("state")).unwrap();
     assert_eq!(said("status one --json").lines().count(), 1);
 
@@ -68,7 +68,7 @@ fn records_outlive_work_trees() {
     assert_eq!(end["branches"][1]["branch"], "feature/two");
     assert_eq!(end["run"], folder.file_name().unwrap().to_str().unwrap());
     assert!(folder.join("feature%2Ftwo").is_dir() && folder.join("one").is_dir());
-    // Nothing of it is ever committed.
+    // Its records are never committed.
     assert_eq!(scratch.git(&["status", "--porcelain", "--", ".ralph"]), "");
 
     said("clean");

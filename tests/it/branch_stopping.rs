@@ -38,7 +38,7 @@ fn states(project: &BranchProject, branches: &[&str]) -> BTreeMap<String, (Strin
     branches.iter().map(state).collect()
 }
 
-/// Waits until each of these has been asked so many times; two signals in a row may become one.
+/// Waits until each of these has received this many requests; two signals in a row may become one.
 fn heard(project: &BranchProject, branches: &[&str], times: usize) {
     let asked = |branch: &&str| project.events(branch).matches("\"asked\"").count();
     wait_for("it to be heard by all", || branches.iter().all(|branch| asked(branch) >= times).then_some(()));
@@ -230,7 +230,7 @@ fn a_usage_limit_that_one_meets_is_known_to_all() {
     let reset: u64 = project.home("reset").trim().parse().unwrap();
     let starts: Vec<u64> =
         project.home("times").lines().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
-    // Those two that began before it was known, and all others after it was over.
+    // The two that began before the limit was known, and all others after it.
     assert_eq!(starts.iter().filter(|start| **start < reset).count(), 2, "{starts:?} {reset}: {run:?}");
     assert_eq!((project.commits("a").len(), project.state("a")["iteration"].as_integer()), (2, Some(2)));
     assert_eq!(run.stderr.matches("⏸ usage limit reached; waiting until").count(), 1, "told once: {run:?}");
@@ -245,7 +245,7 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     executable(&hook, &format!("#!/bin/sh\necho $$ > {}\nsleep 600\n", pid.display()));
     let ralph = project.scratch.start("loop build");
     let at_work = process_in(&pid);
-    // Nobody says that it was heard, and the same signal twice at once would count as one.
+    // There is no message about it, and two signals at once would count as one.
     signal(&ralph, Signal::INT);
     signal(&ralph, Signal::TERM);
     let run = ended(ralph, 130);

@@ -1,4 +1,4 @@
-//! What a person, and what a program, sees of branches that are built side by side.
+//! The display of parallel branches, for users and for programs.
 
 use std::fs;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::processes::send;
 use crate::scratch::{Scratch, await_end, process_in, wait_for};
 use crate::terminal::{End, Terminal};
 
-/// What the agents below know beside what those of every branch project do.
+/// Functions for the agents below, besides those of every branch project.
 const WORDS: &str = r#"
 use_tool() { printf '{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"%s"}}]},"parent_tool_use_id":null}\n' "$1"; }
 wait_for() { touch "$HOME/waits-$1-$RALPH_BRANCH"; while [ ! -e "$HOME/$1" ] && [ ! -e "$HOME/$1-$RALPH_BRANCH" ]; do sleep 0.02; done; }
@@ -151,7 +151,7 @@ fn the_lines_follow_the_terminals_size() {
                 && rows.iter().all(|row| row.chars().count() < columns.into())
         });
     }
-    // There is no room for all: the rest is counted.
+    // There is not enough space for all: the rest is counted.
     terminal.resize(4, 100);
     terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["0 of 2 done", HINT]);
     terminal.resize(5, 100);
@@ -232,7 +232,7 @@ fn ctrl_c_twice_ends_the_agents_and_thrice_kills_them() {
     assert!(end.history.contains("\nNext: ralph loop build"), "{}", end.history);
 }
 
-/// The first attempts of all five branches meet a usage limit that lasts for ten minutes, none before all have begun.
+/// The first attempts of all five branches reach a usage limit of ten minutes, after all have begun.
 const LIMITED: &str = r#"
 while [ "$(wc -l < "$HOME/calls")" -lt 5 ]; do sleep 0.02; done
 if mkdir "$HOME/limit-$RALPH_BRANCH" 2> /dev/null; then
@@ -398,7 +398,7 @@ fn a_terminal_that_is_held_holds_neither_the_agents_nor_their_stop() {
         BRANCHES.iter().all(|branch| ended(branch)).then_some(())
     });
     assert!(!terminal.screen().contains("line 30 of"), "it is held: {}", terminal.screen());
-    // The last words wait for a reader; whoever does not want to wait for them says so once more.
+    // The end waits for a reader; a second signal ends the wait.
     send(ralph, Signal::TERM);
     assert_eq!(terminal.end().code, Some(130));
     project.scratch.await_nothing_left();

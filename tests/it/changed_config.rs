@@ -1,4 +1,5 @@
-//! Settings that were changed since a loop began: `ralph resume` tells, and asks where an agent may have done it.
+//! Settings that changed since a loop began: `ralph resume` reports them, and asks for confirmation if an agent may
+//! have changed them.
 
 use crate::policies::{agent, assert_end, attempts, project};
 use crate::scratch::{Scratch, Started, wait_for};
@@ -6,7 +7,7 @@ use crate::scratch::{Scratch, Started, wait_for};
 const REFUSED: &str =
     "ralph.toml was changed inside an attempt of loop 'prompt': look at it, and go on with --accept-config";
 const TOLD: &str = "ralph.toml is not as it was when loop 'prompt' began";
-/// What an agent would have the loop believe.
+/// A forged setting of an agent.
 const TRUE: &str = "printf '[validation]\\ncommand = \"true\"\\n' > ralph.toml\n";
 
 /// A loop at its limit, with a validation that fails; its agent does this.
@@ -35,7 +36,7 @@ fn what_an_agent_has_changed_is_not_taken_up_unseen() {
         assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
         assert_eq!(attempts(&scratch), 1);
     }
-    // As it was, it is all right.
+    // With the original content, it resumes.
     let changed = scratch.read("ralph.toml");
     scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
     agent(&scratch, "complete");
@@ -104,7 +105,7 @@ fn the_front_matter_of_a_ralph_md_is_one_of_the_settings() {
     let run = scratch.run("resume fix --max-iterations 2");
     let refused = "the front matter of fix/RALPH.md was changed inside an attempt of loop 'fix'";
     assert!(run.code == Some(1) && run.stderr.contains(refused), "{run:?}");
-    // The prompt below it may change.
+    // The prompt below may change.
     scratch.write("fix/RALPH.md", "---\nagent: claude\n---\nGo on.\n");
     agent(&scratch, "say hi; ok");
     let run = scratch.run("resume fix --max-iterations 2");
@@ -185,7 +186,7 @@ fn a_state_that_an_agent_has_written_says_nothing_about_what_it_changed() {
             assert!(run.code == Some(1) && run.stderr.contains(refused), "{to}: {run:?}");
             assert_eq!(attempts(&scratch), 1);
         }
-        // Nor does a loop that books only the end of a dead one make it true.
+        // Booking the end of a dead loop does not seal it either.
         let _ = scratch.run("cancel");
         let run = scratch.run("prompt p.md 1 --resume");
         assert!(run.code == Some(1) && run.stderr.contains("--accept-config"), "{to}: {run:?}");
@@ -202,7 +203,7 @@ fn a_state_that_was_lost_says_nothing_about_what_an_agent_changed() {
     let run = scratch.run("prompt p.md 1 --resume");
     assert!(run.code == Some(1) && run.stderr.contains("go on with --accept-config"), "{run:?}");
     assert_eq!(attempts(&scratch), 1);
-    // Where nothing has changed, nothing is asked.
+    // Without a change, there is no question.
     scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
     let run = scratch.run("prompt p.md 1 --resume");
     assert!(run.code == Some(4) && attempts(&scratch) == 2, "{run:?}");

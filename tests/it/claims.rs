@@ -1,4 +1,4 @@
-//! Where a marker counts: at the end of a line of the agent's last message, and nowhere else.
+//! A marker counts at the end of a line of the agent's last message, and nowhere else.
 
 use rustix::process::Signal;
 
@@ -9,7 +9,7 @@ const COMPLETE: &str = "<promise>COMPLETE</promise>";
 const MENTION: &str = "I should answer <promise>COMPLETE</promise> only when all is done; it is not.";
 const NOTICE: &str = "the agent mentions <promise>COMPLETE</promise>";
 
-/// What an agent prints that says `before`, calls a tool, and says `after`; its words are JSON without quotes.
+/// A stream in which the agent says `before`, calls a tool, and says `after`; its words are JSON without quotes.
 fn stream(agent: &str, before: &str, after: &str) -> Vec<String> {
     let lines: &[&str] = match agent {
         "claude" => &[
@@ -204,7 +204,7 @@ fn twice_in_a_row_alone_on_a_line_without_a_change_is_a_claim() {
         (format!("[ $n = 1 ] && git commit -q --allow-empty -m x; {marker}"), Some(3)),
         (format!("[ $n = 2 ] && {{ say hm; ok; exit; }}; {marker}"), Some(4)),
         (format!("echo $n > new; {marker}"), None),
-        // A usage limit in between is waited for, and is nobody's answer.
+        // A usage limit in between is not an answer of the agent.
         (format!("[ $n = 2 ] && limit $(( $(date +%s) + 1 )); {marker}"), Some(3)),
         ("alone 'Done: <promise>COMPLETE</promise>'".to_owned(), None),
         ("alone 'Done.\\n<promise>REPLAN</promise>'; [ $n = 1 ] || exit 0".to_owned(), Some(2)),

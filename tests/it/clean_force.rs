@@ -108,7 +108,7 @@ fn force_saves_every_byte_whatever_git_makes_of_a_file() {
     let saved = scratch.git(&["diff", "--name-only", "-z", "x", keep]);
     let mut saved: Vec<&str> = saved.split_terminator('\0').collect();
     saved.sort_unstable();
-    // Of `same.lossy` git calls nothing changed, and would write it out otherwise.
+    // git sees no change in `same.lossy`, and would check out other content.
     let others = ["link", "mode.lossy", "same.lossy"];
     let mut expected: Vec<&str> = files.iter().map(|(name, _)| *name).chain(others).collect();
     expected.sort_unstable();
@@ -121,7 +121,7 @@ fn force_saves_every_byte_whatever_git_makes_of_a_file() {
 fn force_saves_what_git_cleans_away_before_it_compares() {
     let scratch = with_trees(&["x"]);
     scratch.git(&["config", "filter.sec.clean", "sed /SECRET/d"]);
-    // Its other half fails: what it would write is not known.
+    // Its other half fails, so what it would write is unknown.
     scratch.git(&["config", "filter.broken.clean", "cat"]);
     scratch.git(&["config", "filter.broken.smudge", "false"]);
     scratch.git(&["config", "filter.broken.required", "true"]);
@@ -143,7 +143,7 @@ fn force_saves_what_git_cleans_away_before_it_compares() {
     in_x(&scratch, &["add", "--all"]);
     in_x(&scratch, &["commit", "--quiet", "-m", "filtered"]);
     let changed: [(&str, &[u8]); 4] = [
-        // What is not committed has no say in what a checkout writes.
+        // Uncommitted attributes do not affect a checkout.
         (".gitattributes", b""),
         ("a.sec", b"line\nSECRET=abc\n"),
         ("staged.sec", b"SECRET=def\nline\n"),

@@ -28,7 +28,7 @@ pub(crate) fn in_x(scratch: &Scratch, args: &[&str]) -> String {
     scratch.git(&[&["-C", ".worktrees/x"], args].concat())
 }
 
-/// git, where failing is what it is to do.
+/// Runs git, which has to fail.
 pub(crate) fn fails_in_x(scratch: &Scratch, args: &[&str]) {
     let status = scratch.command("git").args(["-C", ".worktrees/x"]).args(args).output().unwrap().status;
     assert!(!status.success(), "git {args:?}");
@@ -128,7 +128,7 @@ fn changes_keep_a_tree() {
     kept(&scratch, "clean --worktrees x", &["uncommitted changes (new)"]);
     in_x(&scratch, &["rm", "--quiet", "-f", "new"]);
     scratch.write(&tree("file"), "two\n");
-    // What is configured must not hide anything.
+    // Configuration must not hide anything.
     scratch.git(&["config", "status.showUntrackedFiles", "no"]);
     scratch.write(&tree("new"), "untracked");
     kept(&scratch, "clean --worktrees", &["(file, new)"]);

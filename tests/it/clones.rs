@@ -1,5 +1,5 @@
-//! What lies in a project may have come with it: a clone's records run nothing, its links lead nobody's files elsewhere, and who
-//! looks at it starts nothing of it.
+//! A project may come from elsewhere: a clone's records run nothing, its links redirect no files, and commands that
+//! only read start none of its programs.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -30,7 +30,7 @@ fn run_in(scratch: &Scratch, folder: &Path, args: &str) -> Run {
     Scratch::finish(scratch.ralph(args).current_dir(folder))
 }
 
-/// It says whose records are meant and what to do, and no agent was called.
+/// The message says whose records are meant and what to do, and no agent was called.
 #[track_caller]
 fn is_refused(scratch: &Scratch, run: &Run, state: &Path) {
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -52,7 +52,7 @@ fn records_of_a_clone_run_nothing_and_are_nothing_to_suggest() {
         let shown = run_in(&scratch, &clone, verb);
         assert!(shown.code == Some(0) && !shown.stdout.contains("ralph resume"), "{verb}: {shown:?}");
     }
-    // Who asks for it goes on counting, with the command line of their own.
+    // With `--resume` it continues counting, with the user's own command line.
     let run = run_in(&scratch, &clone, "prompt p.md 3 --name mine --resume");
     assert!(run.code == Some(0) && run.stderr.contains("resuming "), "{run:?}");
     assert_eq!(run_in(&scratch, &clone, "resume").code, Some(1), "it is this user's by now, and has ended");
@@ -63,7 +63,7 @@ fn records_of_a_clone_run_nothing_and_are_nothing_to_suggest() {
 }
 
 #[test]
-fn a_command_line_that_somebody_has_changed_is_not_run() {
+fn a_changed_command_line_is_not_run() {
     for (from, to) in [("\"3\"", "\"4\""), ("cwd = \"", "cwd = \"/tmp/../")] {
         let scratch = killed();
         let state = scratch.read(".ralph/state.toml");
@@ -179,7 +179,7 @@ fn a_doctor_starts_nothing_that_the_project_brings_along() {
         ("", "--agent=./evil"),
     ] {
         let scratch = Scratch::new();
-        // As interpreters do by a variable of their own.
+        // As interpreters do for a variable of their own.
         scratch.agent("claude", "$START; [ \"$1\" != --version ] || echo 1.0");
         let root = scratch.root();
         executable(&root.join("evil"), "#!/bin/sh\ntouch \"$HOME/ran\"\necho 1.0\n");

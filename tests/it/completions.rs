@@ -56,7 +56,7 @@ fn tab_completes(mut shell: Command, script: &str, id: &str) {
     terminal.end();
 }
 
-/// As bash calls the function at Tab: with its words, of which a `=` is one by itself.
+/// Calls the function as bash does at Tab: with its words, of which a `=` is a separate one.
 #[test]
 fn bash_completes() {
     let scratch = project();
@@ -139,7 +139,7 @@ const NAMES: [(&str, &str); 12] = [
     ("an", "an&touch ran"),
     ("co", "co:lon=x#y"),
 ];
-/// Names that are not offered: nobody could see what they are, or they would be taken for an option.
+/// Names that are not offered: invisible, or mistaken for an option.
 const HIDDEN: [&str; 4] = ["hi\u{202e}dden", "ze\u{200b}ro", "nl\ntouch ran", "-n$(touch ran)"];
 
 /// A project that came with records of these names, and a ralph that says which words it gets.
@@ -209,7 +209,7 @@ fn fish_runs_no_name() {
     tab_quotes(fish, "ralph completions fish | source", &scratch);
 }
 
-/// Tab is never answered with a message.
+/// Tab never prints a message.
 #[test]
 fn where_nothing_is_known_nothing_is_said() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Looking at and steering a running loop from another terminal.
+//! Showing and controlling a running loop from another terminal.
 
 use std::fs;
 use std::path::PathBuf;
@@ -251,7 +251,7 @@ fn logs_show_follow_and_end() {
                 .then_some(())
         });
     }
-    // A reader that has seen enough does not keep a follower alive.
+    // A follower ends when its reader closes the pipe.
     let mut left = scratch.ralph("logs --follow").stdout(Stdio::piped()).spawn().unwrap();
     drop(left.stdout.take());
     wait_for("the follower to end", || left.try_wait().unwrap().map(|status| assert!(status.success())));
@@ -419,7 +419,7 @@ fn a_loop_whose_project_was_moved_is_not_asked_in_vain() {
     patient(&scratch);
     let ralph = Started::new(&scratch, "prompt p.md 2");
     wait_for_attempt(&scratch, 1);
-    // Else it would notice within a second, and end.
+    // Otherwise it would notice within a second, and end.
     send(ralph.pid(), Signal::STOP);
     let moved = scratch.outside().join("moved");
     fs::rename(scratch.root(), &moved).unwrap();
@@ -434,7 +434,7 @@ fn a_loop_whose_project_was_moved_is_not_asked_in_vain() {
     }
     let left = fs::read_dir(moved.join(".ralph/requests")).into_iter().flatten().count();
     assert_eq!(left, 0, "nothing waits for the next loop");
-    // What it advises, done.
+    // Follows its advice.
     fs::rename(&moved, scratch.root()).unwrap();
     send(ralph.pid(), Signal::CONT);
     let run = scratch.run("cancel");

@@ -1,4 +1,5 @@
-//! ralph is cut off at its system calls, one after the other, and started again: `scripts/crash-sweep` says what has to hold.
+//! Kills ralph at its system calls, one after the other, and starts it again: `scripts/crash-sweep` says what has to
+//! hold.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +27,7 @@ fn what_is_cut_off_anywhere_is_done_once_by_the_next_start() {
     assert!(held, "{said}");
 }
 
-/// Where the events log is written after the state, an attempt that has ended is in the state alone for a moment.
+/// If the events log is written after the state, an ended attempt is only in the state for a moment.
 #[test]
 fn the_sweep_finds_a_state_that_is_written_before_the_events_log() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Notices on the desktop, which `notify-send` shows. A machine for tests has no desktop: theirs writes down what it gets.
+//! Desktop notices through `notify-send`. A test machine has no desktop, so this one records its arguments.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -54,7 +54,7 @@ fn the_desktop_shows_how_loops_end() {
     assert!(!scratch.run("doctor").stdout.contains("notify-send"), "nobody has asked for it");
 }
 
-/// What cannot be shown is reported once, and the loop is what it is without.
+/// A failing desktop is reported once, and does not affect the loop.
 #[test]
 fn a_desktop_that_shows_nothing_is_reported_once() {
     let scratch = desktop("complete", "echo 'no bus' >&2; exit 1");

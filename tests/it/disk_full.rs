@@ -17,7 +17,7 @@ fn assert_ended(scratch: &Scratch, run: &Run, file: &str) {
     scratch.assert_nothing_left();
 }
 
-/// Runs ralph where no file may grow beyond 100 KiB, without the signal that goes with it: a write fails at some byte.
+/// Runs ralph with a file size limit of 100 KiB, without the signal for it: a write fails at some byte.
 fn run_within_limit(scratch: &Scratch) -> Run {
     let ralph = env!("CARGO_BIN_EXE_ralph");
     let mut shell: Command = scratch.command("bash");
@@ -32,7 +32,7 @@ fn the_raw_output_cannot_be_written() {
     scratch.agent("claude", &format!("{says}\nrm .ralph/last_agent_output; mkdir .ralph/last_agent_output"));
     let run = scratch.run("prompt p.md 3");
     assert_ended(&scratch, &run, ".ralph/last_agent_output: it is a folder");
-    // Whatever can still be written tells the truth.
+    // Whatever can still be written is correct.
     let log = scratch.session_log();
     assert!(log.contains("0123456789") && log.contains("Exit Code: 1\n"), "{}", tail(&log));
     assert!(log.contains("last_agent_output: it is a folder"), "{}", tail(&log));
@@ -43,7 +43,7 @@ fn the_raw_output_cannot_be_written() {
         (Some(false), Some("failed")),
         "{state}"
     );
-    // That is said where one looks, with what to type, and goes on when the fault is over.
+    // `status` says so, with the next command, and the loop continues when the fault is fixed.
     let status = scratch.run("status prompt").stdout;
     assert!(status.contains("record_failed (exit code 1; 'ralph resume prompt' goes on)"), "{status}");
     assert!(status.contains("last_agent_output: it is a folder"), "{status}");
@@ -120,7 +120,7 @@ fn a_log_may_not_grow() {
 }
 
 #[test]
-fn a_stdout_that_cannot_be_written_is_said_and_one_that_nobody_reads_is_not() {
+fn an_unwritable_stdout_is_reported_and_a_closed_one_is_not() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says(&"many words, more than a pipe holds ".repeat(3000)));
     assert_eq!(scratch.run("prompt p.md 1").code, Some(0));

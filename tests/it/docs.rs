@@ -1,11 +1,10 @@
-//! The documents name everything that a user can set, call or choose, and say about it what the code says.
+//! The documents name everything that a user can set, call or choose, and agree with the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
-use ralph::agent::preset;
 use ralph::cli::Cli;
 use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
@@ -63,10 +62,10 @@ fn verbs() -> BTreeMap<String, clap::Command> {
     verbs
 }
 
-/// What stands for all verbs below it.
+/// Groups of verbs.
 const GROUPS: [&str; 5] = ["loop", "task", "feature", "knowledge", "author"];
 
-/// The verbs whose agents write what there is to do.
+/// The verbs whose agents write features and tasks.
 const AUTHOR: [&str; 5] = ["feature spec", "feature plan", "feature build", "feature create", "task create"];
 
 fn is_below(verb: &str, group: &str) -> bool {
@@ -127,7 +126,7 @@ fn names(arg: &clap::Arg) -> Vec<String> {
     .collect()
 }
 
-/// Every command line of ralph's in an example, and in backticks where it is complete.
+/// Every ralph command line in an example, and in backticks if it is complete.
 #[test]
 fn the_examples_are_understood() {
     let mut examples = 0;
@@ -153,7 +152,7 @@ fn the_examples_are_understood() {
     assert!(examples > 15, "only {examples} examples were found");
 }
 
-/// A word in capitals or in brackets stands for something; an arrow is a link.
+/// A word in capitals or in brackets is a placeholder; an arrow is a link.
 fn has_placeholder(code: &str) -> bool {
     let is_capital = |word: &str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase());
     code.contains(['[', '…', '>']) || code.split(' ').any(is_capital)
@@ -346,17 +345,6 @@ fn every_spec_is_in_the_list_of_specs() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(listed, files.filter(|file| file != "README.md").collect());
-}
-
-#[test]
-fn every_agent_is_there_with_its_command() {
-    for preset in preset::known().filter_map(preset::preset) {
-        let row = format!("| `{}` |", preset.name);
-        let agents = include_str!("../../docs/agents.md");
-        let row = agents.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
-        let command = [&[preset.cli], preset.args].concat().join(" ");
-        assert!(preset.cli.is_empty() || row.contains(&format!("`{command}`")), "{row}: not `{command}`");
-    }
 }
 
 /// The first example in this language about branches.

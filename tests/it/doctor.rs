@@ -1,4 +1,4 @@
-//! `ralph doctor` tells the truth about agents, commits and what they are published with.
+//! `ralph doctor` reports correctly about agents, commits and publishing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::scratch::{Run, Scratch, side_by_side};
 
-/// What claude answers, as bash: help, and whether somebody is logged in.
+/// The answers of claude, as bash: help, and the login status.
 const CLAUDE: &str = r#"case "$*" in
   --version) echo '9.9.9 (Claude Code)';;
   --help) echo '  -p, --print  Print'; echo '  --dangerously-skip-permissions'; echo '  --output-format <format>'; echo '  --verbose';;
@@ -31,7 +31,7 @@ fn login(scratch: &Scratch, says: &str, code: i32) {
     fs::write(scratch.outside().join("home/login-code"), code.to_string()).unwrap();
 }
 
-/// The doctor without what depends on who runs the tests.
+/// The doctor, independent of the user who runs the tests.
 fn doctor(scratch: &Scratch, args: &str) -> Command {
     let mut command = scratch.ralph(&format!("doctor --json {args}"));
     command.env("IS_SANDBOX", "1");
@@ -244,7 +244,7 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
         (&ours, "modeless", "", "verifying", ["ok", "no mode in which it only looks", "does not count"]),
         ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
         ("sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
-        // It prints for ever, and nothing of the protocol.
+        // It prints for ever, and not the protocol.
         ("yes", "", "", "session", ["fail", "no session within 3s: 'initialize' was not answered", "→ run"]),
     ];
     side_by_side(&cases, |(agent, play, key, check, words)| {
@@ -260,7 +260,7 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
 }
 
 #[test]
-fn nobody_waits_for_an_agent_that_does_not_answer() {
+fn an_agent_that_does_not_answer_does_not_block() {
     let scratch = scratch();
     scratch.agent("claude", "[ \"$*\" = 'auth status' ] && exec sleep 600\nexit 0");
     let run = Scratch::finish(doctor(&scratch, "").args(["--timeout", "3s"]));
@@ -337,7 +337,7 @@ fn no_program_of_the_project_is_started_to_sign() {
         scratch.git(&["config", "--unset", name]);
     }
     assert!(!scratch.path("ran").exists());
-    // Any other one is.
+    // A signing program outside of the project is run.
     let outside = scratch.outside().join("sign");
     fs::copy(&program, &outside).unwrap();
     for (name, value) in [("gpg.format", "openpgp"), ("gpg.program", outside.to_str().unwrap())] {
@@ -349,7 +349,7 @@ fn no_program_of_the_project_is_started_to_sign() {
 #[test]
 fn remote_and_gh() {
     let scratch = scratch();
-    // Nothing of the machine's own.
+    // Without programs of the machine.
     let path = scratch.outside().join("path");
     fs::create_dir_all(&path).unwrap();
     for program in ["git", "bash", "env", "cat"] {

@@ -1,4 +1,4 @@
-//! What the specs list, held to what a real loop does.
+//! Compares the lists of the specs with a real loop.
 
 use std::collections::BTreeSet;
 use std::fs;

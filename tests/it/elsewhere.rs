@@ -1,4 +1,4 @@
-//! The same project seen from elsewhere: a copy of it, and another pid namespace (a container).
+//! A project seen from elsewhere: a copy of it, and another pid namespace (a container).
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -34,7 +34,7 @@ fn a_copy_of_a_running_project_leaves_the_original_alone() {
     let copy = scratch.outside().join("copy");
     assert!(Command::new("cp").arg("-a").args([&scratch.root(), &copy]).status().unwrap().success());
 
-    // What is at work is at work in the original.
+    // The loop runs in the original.
     let status = in_copy(&scratch, &copy, "status prompt");
     assert!(status.stdout.contains("Status: killed"), "{status:?}");
     let cancel = in_copy(&scratch, &copy, "cancel");
@@ -52,7 +52,7 @@ fn a_start_in_a_copy_ends_nothing_of_the_original() {
         let copy = scratch.outside().join("copy");
         assert!(Command::new("cp").arg("-a").args([&scratch.root(), &copy]).status().unwrap().success());
         if kill {
-            // What a dead loop has left is for the next one in its own folder.
+            // Leftovers of a dead loop are for the next one in its own folder.
             send(ralph.id(), Signal::STOP);
             for pid in supervisors_of(ralph.id()) {
                 send(pid, Signal::KILL);
@@ -62,7 +62,7 @@ fn a_start_in_a_copy_ends_nothing_of_the_original() {
         }
         let agent = std::fs::read_to_string(scratch.home().join("pids")).unwrap();
         let agent: u32 = agent.split(' ').next().unwrap().parse().unwrap();
-        // The copy's own agent has another home, so that it does not wait.
+        // The copy's own agent has another home, so it does not wait.
         let other_home = scratch.outside().join("other");
         std::fs::create_dir_all(&other_home).unwrap();
         std::fs::write(other_home.join("go"), "").unwrap();

@@ -1,5 +1,5 @@
-//! What a repository or an agent writes does not drive the terminal: no clipboard (OSC 52), no titles, no DCS; and a newline in
-//! a value breaks no message of one line.
+//! Output of a repository or an agent does not control the terminal: no clipboard (OSC 52), no titles, no DCS; and a
+//! newline in a value splits no message of one line.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -190,9 +190,10 @@ fn arguments_that_are_quoted_in_errors() {
     });
 }
 
-/// Whoever writes to stdout or stderr cleans what he writes: that is done in two places, and the others are no terminal.
+/// Code that writes to stdout or stderr sanitises its output: two modules do that, and the others do not write to a
+/// terminal.
 #[test]
-fn nobody_else_writes_to_the_terminal() {
+fn no_other_module_writes_to_the_terminal() {
     fn walk(folder: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -213,12 +214,12 @@ fn nobody_else_writes_to_the_terminal() {
     found.sort();
     let expected = [
         "src/commands/output.rs",
-        // The whole screen is its own, and what it looks at is a terminal.
+        // The whole screen, which is a terminal.
         "src/commands/watch/events.rs",
         "src/commands/watch/marker.rs",
         "src/commands/watch/mod.rs",
         "src/commands/watch/sights.rs",
-        // It reads there, where somebody reads what the view writes.
+        // It reads the terminal for which the view writes.
         "src/job/terminal.rs",
         // To ralph, by a pipe.
         "src/process/supervisor.rs",
@@ -234,7 +235,7 @@ fn nobody_else_writes_to_the_terminal() {
 
 /// Characters that cannot be seen: a zero-width space, a soft hyphen, an order turned round, a tag.
 const UNSEEN: &str = "a\u{200b}b\u{ad}c\u{202e}d\u{e0041}e";
-/// The same as people see it, and as much of that as there is room for in a table.
+/// [`UNSEEN`] as shown to users, and the part that fits into a table.
 const SEEN: &str = "a\\u{200b}b\\u{ad}c\\u{202e}d\\u{e0041}e";
 const BEGINS: &str = "a\\u{200b}b\\u{ad}c";
 

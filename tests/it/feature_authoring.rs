@@ -1,4 +1,4 @@
-//! Agents write what there is to do: `ralph feature spec`, `plan`, `build`, `create`, `ralph task create`.
+//! Agents write features and tasks: `ralph feature spec`, `plan`, `build`, `create`, `ralph task create`.
 
 use std::fs;
 use std::io::Write as _;
@@ -171,7 +171,7 @@ fn a_document_that_is_not_written_or_not_changed_is_a_miss_that_the_next_prompt_
     );
     assert_eq!(scratch.run("feature list --json").stdout, "[]\n");
 
-    // What is said to come next is good as it stands there.
+    // The suggested next command is valid as printed.
     let overview = scratch.run("").stdout;
     assert!(overview.contains("\nNext: ralph resume export --max-iterations 6\n"), "{overview}");
     crate::policies::agent(&scratch, &format!("{WORDS}\n{GOOD}"));
@@ -190,7 +190,7 @@ fn tasks_are_seen_when_all_of_them_are_sound() {
     assert_eq!(attempts(&scratch), 3);
     for attempt in [1, 2] {
         let seen = fs::read_to_string(beside(&scratch, &format!("seen-{attempt}"))).unwrap();
-        assert_eq!(seen.lines().count(), 1, "each attempt begins anew: {seen}");
+        assert_eq!(seen.lines().count(), 1, "each attempt begins again: {seen}");
     }
     assert!(
         prompt(&scratch, 2).contains("'bad': its description has no line 'Acceptance criteria:'"),
@@ -278,7 +278,7 @@ fn what_cannot_begin_is_refused_in_one_line_and_leaves_nothing() {
         assert_eq!(run_.stderr.lines().count(), 1, "{run_:?}");
     }
     assert!(!scratch.path(".ralph/progress.db").exists() && !scratch.path(".ralph/features").exists());
-    // A link that a repository brings along leads no agent away.
+    // A link in a repository does not redirect an agent's files.
     fs::create_dir_all(scratch.path(".ralph")).unwrap();
     std::os::unix::fs::symlink("/tmp", scratch.path(".ralph/features")).unwrap();
     let run_ = run(&scratch, "feature spec export", &["brief"]);
@@ -287,7 +287,7 @@ fn what_cannot_begin_is_refused_in_one_line_and_leaves_nothing() {
 }
 
 #[test]
-fn what_nobody_has_reviewed_is_reviewed_before_anything_follows_from_it() {
+fn an_unreviewed_document_is_reviewed_before_the_next_piece() {
     let scratch = feature(&format!("[ $n != 2 ] || {{ limit 4102444800; exit; }}; {GOOD}"));
     let run_ = run(&scratch, "feature create export --max-limit-wait 1s", &["brief"]);
     ends(&scratch, &run_, 4, "usage_limit");

@@ -1,4 +1,4 @@
-//! What stands in the place of git's own files and would hold git for ever is named at once, and so is a project that has moved.
+//! Files of git that would block git are reported at once, and so is a project that was moved.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -95,7 +95,7 @@ fn a_project_that_was_moved_is_told_how_its_work_trees_are_kept() {
     assert!(!run.stderr.contains("prune"), "{run:?}");
     let (_, command) = run.stderr.split_once("tell git with '").unwrap_or_else(|| panic!("{run:?}"));
     let command = command.split_once("' and start again").unwrap().0;
-    // What it advises, done, from anywhere.
+    // Follows its advice, from any folder.
     let repair = Scratch::finish(scratch.command("sh").args(["-c", command]).current_dir("/"));
     assert_eq!(repair.code, Some(0), "{command}: {repair:?}");
     for branch in ["one", "feature/two"] {

@@ -1,5 +1,5 @@
-//! Whatever is done to worktrees, by git and by ralph, in whatever order: no commit ever made becomes unreachable, and
-//! no uncommitted byte disappears.
+//! Any sequence of git and ralph commands on worktrees: no commit becomes unreachable, and no uncommitted byte is
+//! lost.
 //!
 //! `PROPTEST_CASES=200 cargo test --test it git_safety` looks longer.
 
@@ -242,7 +242,7 @@ impl World {
         trees.filter_map(read).map(|id| id.trim().to_owned()).collect()
     }
 
-    /// Everything in these objects, one after the other.
+    /// The contents of these objects, concatenated.
     fn contents(&self, objects: &BTreeSet<&str>) -> Vec<u8> {
         let list = self.scratch.outside().join("objects");
         fs::write(&list, objects.iter().copied().collect::<Vec<_>>().join("\n")).unwrap();
@@ -252,7 +252,7 @@ impl World {
     }
 }
 
-/// Whether there are words that git itself would lose: it writes over what it was told not to look at.
+/// Whether git itself would lose text: it overwrites files whose changes it ignores.
 fn has_hidden(tree: &Path) -> bool {
     fs::read_to_string(tree.join("hidden")).is_ok_and(|content| content.contains("word"))
 }

@@ -1,5 +1,5 @@
-//! The files of the graph in the hands of other programs: those that only look take nothing, and what is removed or replaced ends a
-//! run before anything is lost.
+//! Other programs and the files of the graph: a program that only reads has no effect, and a removed or replaced file
+//! ends a run before anything is lost.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ echo "$id" >> "$HOME/worked"
 printf '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"<task-done>%s</task-done>"}]},"parent_tool_use_id":null}\n' "$id"
 printf '{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.02,"usage":{"input_tokens":10,"output_tokens":5}}\n'
 "#;
-/// Opens the database, looks and closes it, as often as it is told; its module of `SQLite` is another one than ours.
+/// Opens the database, reads and closes it repeatedly; its `SQLite` library is another one than ours.
 const PYTHON: &str = "import sqlite3, sys\nfor _ in range(int(sys.argv[2])):\n  db = sqlite3.connect(sys.argv[1], timeout=30)\n  db.execute('select count(*) from tasks').fetchone()\n  db.close()";
 
 /// The process that runs here, as a run's state file names it, and its locks of these files.
@@ -103,7 +103,7 @@ fn a_run_keeps_its_locks_whoever_looks() {
 }
 
 #[test]
-fn a_graph_that_an_editor_replaces_or_somebody_cleans_up_ends_the_run_and_is_kept() {
+fn a_replaced_or_removed_graph_ends_the_run_and_is_kept() {
     for (what, lost) in [
         ("cp $db ../x && mv ../x $db", "progress.db"),
         ("rm $db-wal", "progress.db-wal"),
@@ -120,7 +120,7 @@ fn a_graph_that_an_editor_replaces_or_somebody_cleans_up_ends_the_run_and_is_kep
         );
         assert!(run.stderr.contains(&said) && run.stderr.contains("progress.db.kept: "), "{what}: {run:?}");
         assert_eq!(attempts(&scratch), 1, "{what}");
-        // Its copy has what was written before; nothing was booked behind its back.
+        // Its copy has what was written before; no later booking was lost.
         let kept = scratch.path(".ralph/progress.db.kept");
         assert!(!scratch.path(".ralph/progress.db.kept-2").exists());
         for end in ["", "-wal", "-shm"] {

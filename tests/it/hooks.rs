@@ -1,4 +1,4 @@
-//! Hooks: commands of the user's that follow a loop's events.
+//! Hooks: the user's commands that follow a loop's events.
 
 use std::fs;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn hooks_follow_a_loop_in_order_with_its_events() {
     let text = fs::read_to_string(&told).unwrap();
     let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
     assert_eq!(events.collect::<Vec<_>>(), ["loop_started", "attempt_ended", "attempt_ended", "loop_ended"]);
-    // What they print is in the session log, and of the last one behind the end.
+    // Their output is in the session log, and that of the last one follows the end.
     let log = scratch.session_log();
     let (before, behind) = log.split_once("SESSION SUMMARY").unwrap();
     let root = scratch.root().canonicalize().unwrap();
@@ -49,7 +49,7 @@ fn a_hook_that_fails_is_told_once_and_changes_nothing() {
 }
 
 #[test]
-fn a_hook_that_hangs_holds_nobody_up_and_is_ended_with_all_that_it_started() {
+fn a_hook_that_hangs_delays_no_loop_and_is_ended_with_its_processes() {
     let scratch = project("[ $n = 3 ] && { complete; exit; }; say working; ok");
     let (first, second) = (scratch.outside().join("first"), scratch.outside().join("second"));
     let hang = format!(
@@ -67,7 +67,7 @@ fn a_hook_that_hangs_holds_nobody_up_and_is_ended_with_all_that_it_started() {
     );
     let child = scratch.start("prompt p.md 5");
     let processes = [process_in(&first), process_in(&second)];
-    // All iterations pass beside it.
+    // The iterations do not wait for it.
     wait_for("three attempts", || (attempts(&scratch) == 3).then_some(()));
     assert!(processes[0].is_alive());
     let run = finish(child);

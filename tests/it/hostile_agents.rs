@@ -13,7 +13,7 @@ fn complete(agent: &str, flags: &str) -> (Scratch, Run) {
     complete_with("", agent, flags)
 }
 
-/// The same with this line in the config.
+/// [`complete`] with this line in the config.
 fn complete_with(config: &str, agent: &str, flags: &str) -> (Scratch, Run) {
     let scratch = Scratch::new();
     scratch.write(".ralph/config", config);
@@ -48,7 +48,7 @@ fn a_prompt_that_is_never_read() {
     scratch.agent("claude", &format!("exec <&-; {DONE}"));
     let run = scratch.run("prompt p.md 3");
     assert_eq!(run.code, Some(0), "{run:?}");
-    // The same, while stdin stays open.
+    // Also while stdin stays open.
     scratch.agent("claude", DONE);
     let run = scratch.run("prompt p.md 3");
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -68,7 +68,7 @@ fn a_prompt_of_ten_megabytes_arrives_whole() {
 
 #[test]
 fn a_flood_on_stderr_is_kept_and_breaks_no_line() {
-    // Lines in two halves, while stderr comes in pieces that are no lines.
+    // Lines in two halves, while stderr writes unfinished lines.
     let agent = format!(
         r#"cat > /dev/null
         ( for n in {{1..100}}; do head -c 100000 /dev/zero | tr '\0' '#' >&2; done ) &
@@ -195,7 +195,7 @@ fn death_by_a_signal() {
 
 #[test]
 fn a_result_without_an_end_is_a_success_after_the_grace() {
-    // The limit is not about an agent that has said its last word.
+    // The limit does not apply after an agent's final event.
     let agent = format!("trap '' INT; cat > /dev/null; {DONE}; while :; do sleep 0.1; done");
     let (_, run) = complete_with("AGENT_GRACE=5", &agent, "--inactivity-timeout 3s");
     assert!(
@@ -204,7 +204,7 @@ fn a_result_without_an_end_is_a_success_after_the_grace() {
     );
 }
 
-/// As claude does when something that ran in the background has ended.
+/// As claude does when background work has ended.
 #[test]
 fn a_tool_call_after_a_result_means_that_the_agent_goes_on() {
     let call = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"parent_tool_use_id":null}"#;
@@ -227,7 +227,7 @@ fn too_long_is_too_long_with_and_without_words() {
 
 #[test]
 fn silence_is_inactivity() {
-    // What the agent itself computes while it waits for its model is no sign of life.
+    // CPU time of the agent itself while it waits for its model is no sign of life.
     for agent in ["sleep 600", "while :; do :; done"] {
         let (_, run) = fail(agent, "--inactivity-timeout 1s", "timeout");
         assert!(

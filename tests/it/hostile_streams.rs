@@ -1,4 +1,4 @@
-//! Streams as no well-behaved agent writes them: nothing is lost, nothing is believed, nothing panics.
+//! Streams that no well-behaved agent writes: nothing is lost, no claim counts wrongly, and there is no panic.
 
 use proptest::prelude::*;
 use ralph::reply::decode::Counters;

@@ -1,5 +1,5 @@
-//! Who commits and pushes for branches, with real keys: commits are signed by a gpg key made here, and pushed to a
-//! real ssh server, started here on the loopback device as the current user.
+//! The identity for commits and pushes of branches, with real keys: commits are signed by a gpg key made here, and
+//! pushed to a real ssh server, started here on the loopback device as the current user.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -75,7 +75,7 @@ impl Drop for KeyRing {
 fn commits_of_a_branch_are_the_bots_and_signed() {
     let ring = KeyRing::new();
     let key = ring.key("Bot <bot@example.org>", "");
-    // It starts again where the trial needs it, and must not hold what it is started by.
+    // It starts again when the trial needs it, and must not keep its parent's files open.
     ring.forget();
     let project = BranchProject::without_remote(&plan(&[("one", 2), ("feature/two", 1)]));
     let worktree = format!("name = 'The \"bot\" itself'\nemail = 'bot@example.org'\nsigning_key = '{key}'\n");
@@ -90,7 +90,7 @@ fn commits_of_a_branch_are_the_bots_and_signed() {
         let bot = "The \"bot\" itself <bot@example.org>";
         assert_eq!(output(&mut log), format!("{bot}|{bot}|{key}"));
     }
-    // Nobody else got this identity.
+    // No other work tree got this identity.
     assert!(!project.scratch.read(".git/config").contains("bot"));
     project.scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "mine"]);
     assert_eq!(project.scratch.git(&["log", "-1", "--format=%an %G?"]), "Test N\n");
@@ -135,10 +135,10 @@ impl Server {
         )
         .unwrap();
         if rustix::process::getuid().is_root() {
-            // A server of root's wants it, and the package leaves making it to the system's start.
+            // A server of root needs it, and the package creates it only at the system's start.
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        // Somebody else may take the port before the server does.
+        // Another process may take the port before the server does.
         (0..5).find_map(|_| Self::try_start(&config)).expect("sshd does not start")
     }
 
@@ -157,7 +157,7 @@ impl Server {
             let _ = server.child.wait();
             return None;
         }
-        // For the one who looks into a failed test.
+        // Output for debugging a failed test.
         std::thread::spawn(move || lines.for_each(|line| eprintln!("sshd: {line}")));
         Some(server)
     }
@@ -192,7 +192,7 @@ fn behind_ssh() -> (BranchProject, Server) {
     let user = output(Command::new("id").arg("-un"));
     let url = format!("ssh://{user}@127.0.0.1:{}{}", server.port, project.remote().display());
     scratch.git(&["remote", "set-url", "origin", &url]);
-    // ssh finds its files by the user's entry in the system, not by HOME. So it is told, and nothing else is changed.
+    // ssh finds its files by the user's entry in the system, not by HOME, so it gets a config file.
     let config = folder.join("ssh_config");
     let key = fs::read_to_string(folder.join("host key.pub")).unwrap();
     fs::write(folder.join("known"), format!("[127.0.0.1]:{} {key}", server.port)).unwrap();
@@ -212,12 +212,12 @@ fn a_branch_is_pushed_with_the_key_of_its_worktree() {
         "ralph.toml",
         "[git]\nauto_pr = false\n[git.worktree]\nname = 'Bot'\nssh_key = '~/keys of the bot/id'\n",
     );
-    // What the environment says is not meant for the bot.
+    // Variables of the environment do not apply to the bot.
     let run = Scratch::finish(project.scratch.ralph("loop build").env("GIT_SSH_COMMAND", "false"));
     good(&run);
     assert_eq!(project.pushed("one"), Some(project.head("one")), "{run:?}");
 
-    // It holds for whoever works in the worktree, and for nobody else.
+    // It applies to every process in the worktree, and nowhere else.
     let tree = project.scratch.path(".worktrees/one");
     project.scratch.git(&["-C", tree.to_str().unwrap(), "push", "--quiet", "origin", "one:by-hand"]);
     assert_eq!(project.pushed("by-hand"), Some(project.head("one")));

@@ -1,4 +1,4 @@
-//! What an agent at work may call of ralph, whatever it does to its environment and its session.
+//! The verbs that a running agent may call, whatever it does to its environment and its session.
 
 use std::fs;
 
@@ -75,7 +75,7 @@ fn calls(before: &str, verbs: &[&str]) -> (Scratch, Vec<String>, String) {
     let calls: String = verbs.iter().map(call).collect();
     scratch.agent("claude", &format!("cat > /dev/null\n{calls}say more; result"));
     let run = scratch.run("prompt p.md 1");
-    // Nothing of it has reached the loop.
+    // None of them has reached the loop.
     assert_end(&scratch, &run, 0, "max_iterations", "stopped");
     let task = scratch.run(&format!("task show {id} --json"));
     assert!(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says};
 
-/// The events on stdout; every line has to be one, of which the reader of the events log loses nothing.
+/// The events on stdout; every line has to be one that the reader of the events log keeps completely.
 pub(crate) fn events(run: &Run) -> Vec<Value> {
     let read = |line: &str| {
         let event = EventLine::read(line).unwrap_or_else(|error| panic!("{error}: {line}"));

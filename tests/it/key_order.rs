@@ -1,5 +1,4 @@
-//! The order of keys in the JSON that we write is that of our types, and not the alphabet's: files are compared, and read by
-//! people.
+//! JSON keys have the order of our types, not of the alphabet: files are compared, and users read them.
 
 use serde_json::Value;
 

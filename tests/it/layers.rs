@@ -1,5 +1,5 @@
-//! The layers of the code are those of ARCHITECTURE.md: no module knows one above it, nor one that the table does not name; and
-//! inside a module, no two files know each other.
+//! Compares the code with the layers of ARCHITECTURE.md: no module knows one above it, nor one that the table does
+//! not name; and inside a module, no two files know each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
-/// What of `reply` is only data.
+/// The data modules of `reply`.
 const REPLY_DATA: [&str; 4] = ["show", "sigil", "usage", "verdict"];
 
 /// A row of the table: a module, and what it may know; `None`: everything below it.
@@ -63,14 +63,14 @@ fn is_test_file(path: &Path) -> bool {
     })
 }
 
-/// What a file says to the compiler outside of its own tests and comments.
+/// The code of a file without its own tests and comments.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Where a file stands: `agent/preset/how.rs` is `[agent, preset, how]`.
+/// Where a file stands: `agent/pane/done.rs` is `[agent, pane, done]`.
 fn module_path(relative: &Path) -> Vec<String> {
     let names = relative.with_extension("").iter().map(|name| name.to_str().unwrap().to_owned()).collect();
     let mut names: Vec<String> = names;
@@ -234,7 +234,7 @@ impl Paths {
     }
 }
 
-/// Two files that know each other can only be read, tried and changed together.
+/// Two files that know each other can only be read, tested and changed together.
 #[test]
 fn no_files_know_each_other_in_a_circle() {
     let paths = Paths::read();
@@ -264,8 +264,8 @@ fn reached<'a>(
     reached
 }
 
-/// Opening and closing a database of ours by other means than `SQLite` drops the locks of the process on it: `files` alone
-/// opens what has a path, and refuses that. What else is opened is no file of a project.
+/// Closing a database of ours opened by other means than `SQLite` drops the locks of the process on it: only `files`
+/// opens paths, and refuses that. Other opened files do not belong to a project.
 #[test]
 fn files_are_opened_in_one_place() {
     const OPENS: &str = r"\b(File::(open|create|create_new|options)|fs::(read|read_to_string|write|copy))\(";

@@ -58,7 +58,7 @@ fn all_are_listed_and_forgotten_in_one_go() {
     assert_eq!(listed.len(), COUNT);
     assert!(listed.iter().all(|found| found["iteration_durations"].as_array().unwrap().len() == 1));
 
-    // Each of them once, and not all of them once for each: that took minutes.
+    // Each of them once; locking all for each took minutes.
     let run = scratch.run("clean --all");
     assert_eq!((run.code, run.stdout.lines().count()), (Some(0), COUNT), "{}", run.stderr);
     assert!(run.elapsed < Duration::from_secs(20), "{:?}", run.elapsed);
@@ -73,7 +73,7 @@ fn a_loop_that_begins_while_others_are_forgotten_stays_listed() {
     let registry = scratch.outside().join("home/state/ralph/loops");
     let entry = registry.join(entry_name(&scratch.path(".ralph")));
     assert!(entry.exists());
-    // Nobody reads what it says, so that it stops in the middle of its work.
+    // Its output is not read, so it stops in the middle of its work.
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     let mut clean = scratch.ralph("clean --all").stdout(writer).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! The model and how hard it thinks: from flags and settings into the agent's command line, and what is told of it.
+//! The model and its effort: from flags and settings into the agent's command line and the output.
 
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn every_verb_takes_them_from_every_source() {
     let env = [("RALPH_MODEL", "of-env"), ("RALPH_EFFORT", "high")];
     assert_eq!(args_of(&scratch, "plan 1", &env), "-p --model of-env --effort high");
     assert_eq!(args_of(&scratch, "plan 1 --model M", &env), "-p --model M --effort high");
-    // An empty one asks for what the agent has anyway.
+    // An empty one selects the agent's default.
     let env = [("RALPH_MODEL", ""), ("RALPH_EFFORT", "")];
     assert_eq!(args_of(&scratch, "plan 1", &env), "-p --model of-args");
 }
@@ -88,7 +88,7 @@ fn the_agent_of_a_ralph_md_heeds_the_call_and_no_config_file() {
     assert_eq!(args_of(&scratch, flags, &[]), "exec --json -m M -c model_reasoning_effort=low -");
     assert_eq!(args_of(&scratch, "run fix -n 1", &[("RALPH_MODEL", "E")]), "exec --json -m E -");
 
-    // Another agent that takes its place mid-loop gets them, too, and one that has no way for it ends the loop.
+    // Another agent that replaces it mid-loop gets them, too; one without such an option ends the loop.
     scratch.write("next", "---\nagent: claude -p\n---\nDo it.\n");
     scratch.agent("codex", &format!("{KEEP_ARGS}mv next fix/RALPH.md\n{}", says(&[r#"{"type":"nothing"}"#])));
     let run = scratch.run("run fix -n 2 --model M");
@@ -160,7 +160,7 @@ fn the_agent_may_be_a_command_line() {
     let (run, args) = with("claude -p --model 'a b'", "");
     assert_eq!(args, "-p --model a b --output-format stream-json --verbose");
     assert!(run.stdout.contains("Exit Reason: completion signal detected\n"), "{run:?}");
-    // Nobody knows this one: it runs as it is and is judged by its exit code.
+    // An unknown program runs unchanged and is judged by its exit code.
     let (run, args) = with("mine --yes", "--json");
     assert_eq!((run.code, args.as_str()), (Some(0), "--yes"), "{run:?}");
     let first: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();

@@ -113,7 +113,7 @@ fn one_that_was_killed_or_has_reached_its_limit_runs_up_to_the_new_one() {
             && refused.stderr.contains("'ralph resume prompt --max-iterations 7'")
     );
     assert_eq!(starts(&scratch), ["1/2", "1/3", "2/3", "3/3", "4/5", "5/5"]);
-    // It counts all that have run, also where it was raised before.
+    // It counts all attempts so far, also after an earlier raise.
     assert_eq!(scratch.run("resume prompt --max-iterations 5").code, Some(1));
     said(&scratch.run("resume prompt --max-iterations 6"));
     assert_eq!(starts(&scratch).last().map(String::as_str), Some("6/6"));
@@ -151,7 +151,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
             "{told}"
         );
 
-        // What is said to come next is good as it stands there.
+        // The suggested next command is valid as printed.
         let overview = scratch.run("").stdout;
         let next = overview.lines().find_map(|line| line.strip_prefix("Next: ralph resume prompt --max-"));
         let next = next.unwrap_or_else(|| panic!("{overview}")).split("  ").next().unwrap_or_default();

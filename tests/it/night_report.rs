@@ -1,11 +1,11 @@
-//! The morning after a night of eight branches that end in eight ways: one command tells each in its own words, and what to type.
+//! The report of eight branches that end in eight ways: each in its own words, with the next command.
 
 use serde_json::Value;
 
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Scratch, Started, wait_for};
 
-/// Each branch is called like the word of its end.
+/// Each branch has the name of its end.
 const NIGHT: &str = r#"
 fault() { printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":%s,"result":"%s"}\n' "$1" "$2"; exit 1; }
 case $RALPH_BRANCH in
@@ -88,12 +88,12 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
     assert!(total.contains(" · 8 commits · "), "{total}");
     assert_eq!(text.lines().last(), Some("Next: ralph loop build"));
 
-    // What is merged has nothing left to do.
+    // A merged branch has no next step.
     project.scratch.git(&["merge", "--quiet", "done"]);
     assert_eq!(report(&project, ""), text.replace("    → git merge done\n", ""));
     project.scratch.git(&["reset", "--quiet", "--hard", "HEAD~2"]);
 
-    // Who only looks at a branch has not merged it.
+    // Checking out a branch does not merge it.
     project.scratch.git(&["checkout", "--quiet", "--ignore-other-worktrees", "done"]);
     assert_eq!(report(&project, ""), text);
     project.scratch.git(&["checkout", "--quiet", "master"]);
@@ -107,7 +107,7 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
     assert!(own.contains("✗ failed  failed  0/2") && !own.contains("✓ done"), "{own}");
     assert_eq!(history, project.scratch.run("history").stdout);
 
-    // In the morning everything is cleaned away, and can still be told.
+    // After cleaning, everything can still be reported.
     for clean in ["clean --worktrees --force", "clean"] {
         let run = project.scratch.run(clean);
         assert_eq!(run.code, Some(0), "{run:?}");

@@ -1,4 +1,4 @@
-//! Who is told of what becomes of a loop: a webhook, a command, the terminal's bell; and `ralph notify test`.
+//! Notices of a loop: a webhook, a command, the terminal's bell; and `ralph notify test`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::receiver::{Answer, Receiver, Request};
 use crate::scratch::{Run, Scratch, Started, await_end, finish, process_in};
 use crate::terminal::Terminal;
 
-/// What a run may take besides what it gives its webhook.
+/// The time of a run besides that for its webhook.
 const BESIDES: Duration = Duration::from_secs(10);
 
 /// A loop whose agent is done at once.
@@ -41,7 +41,7 @@ fn started(command: &mut Command) -> std::process::Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Nothing that may be a secret stands anywhere.
+/// No secret appears in any output or record.
 fn assert_hushed(scratch: &Scratch, run: &Run) {
     let mut texts = vec![run.stdout.clone(), run.stderr.clone()];
     for (_, content) in scratch.snapshot() {
@@ -66,13 +66,13 @@ fn an_end_is_posted_as_its_event_and_signed() {
     assert!(request.is_signed_with("hush") && !request.is_signed_with("other"), "{request:?}");
     assert_eq!(outbox(&scratch), [""; 0].map(PathBuf::from));
     assert_hushed(&scratch, &run);
-    // The same line that everybody else gets.
+    // The line that all targets get.
     let logs = fs::read_dir(scratch.path(".ralph/logs")).unwrap();
     let log = logs.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with("jsonl"));
     let log = fs::read_to_string(log.unwrap()).unwrap();
     assert_eq!(log.lines().last(), Some(request.body.as_str()));
 
-    // Nobody is told of what nobody wants to hear.
+    // Unselected events are not sent.
     let quiet = Scratch::finish(telling(&scratch, &receiver).env("RALPH_NOTIFY_ON", "failure"));
     assert_eq!((quiet.code, receiver.requests().len()), (Some(0), 1), "{quiet:?}");
 }
@@ -140,7 +140,7 @@ fn what_a_killed_ralph_could_not_send_is_sent_by_the_next_one() {
 }
 
 #[test]
-fn a_webhook_that_never_answers_holds_nobody_up() {
+fn a_webhook_that_never_answers_does_not_delay_a_loop() {
     let (scratch, receiver) = (done(), Receiver::start(Answer::Never));
     let run = Scratch::finish(&mut telling(&scratch, &receiver));
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -148,7 +148,7 @@ fn a_webhook_that_never_answers_holds_nobody_up() {
     assert!(run.stderr.contains("1 notice could not be told by webhook in time"), "{run:?}");
     assert_eq!(outbox(&scratch).len(), 1);
 
-    // Nor anybody who wants to leave.
+    // An impatient user does not wait either.
     let (scratch, before) = (done(), receiver.requests().len());
     let child = started(&mut telling(&scratch, &receiver));
     receiver.await_requests(before + 1);
@@ -171,7 +171,7 @@ fn a_webhook_that_refuses_is_told_of_and_nothing_is_kept() {
     }
     let paths: Vec<String> = receiver.requests().into_iter().map(|request| request.path).collect();
     assert_eq!((paths, outbox(&scratch).len()), (vec!["/hush-path".to_owned(); 2], 0));
-    // Nothing listens there at all.
+    // No server listens there.
     let url = receiver.url("/");
     drop(receiver);
     let run = Scratch::finish(scratch.ralph("prompt p.md 1").env("RALPH_NOTIFY_WEBHOOK", url));

@@ -1,4 +1,4 @@
-//! `ralph` without a word: where things stand, or how to begin.
+//! `ralph` without arguments: the state of the loops, or how to begin.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Programs on a terminal that somebody else has opened (tmux opens panes), which outlive whoever looks after them.
+//! Programs on a terminal opened by another process (tmux opens panes), which outlive their monitors.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -65,7 +65,8 @@ fn open(scratch: &Scratch, words: &[&str]) -> Opened {
     Opened { terminal, program: program.unwrap(), notes }
 }
 
-/// A pane whose wrapper was killed: its program, and one outside its group, hear no signal of the ladder but the last.
+/// A pane whose wrapper was killed: its program, and one outside its group, ignore every signal of the ladder but the
+/// last.
 fn open_without_wrapper(scratch: &Scratch) -> Opened {
     let script =
         script(scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
@@ -134,7 +135,7 @@ fn the_program_has_the_terminal_for_itself() {
     assert_eq!(names(&scratch), ["socket"], "what was to be started has been read");
     pane.terminal.press_ctrl_c();
     pane.terminal.wait_for("an interrupt", |screen| screen.contains("interrupted"));
-    // Nobody could continue it, so that it is not stopped.
+    // No shell could continue it, so it is not stopped.
     pane.terminal.press("\x1a");
     pane.terminal.press("more\n");
     pane.terminal.wait_for("its input", |screen| screen.contains("read: more"));
@@ -163,7 +164,7 @@ fn a_shell_has_job_control() {
     assert!(history.contains("interrupted: 130") && !history.contains("no job control"), "{history}");
 }
 
-/// Heeds no signal but KILL, and has children that do not either, one in a session of its own.
+/// Ignores every signal but KILL, like its children, one of which has its own session.
 const STUBBORN: &str = "trap 'echo int' INT; trap 'echo term' TERM; trap '' HUP
     setsid bash -c \"$(declare -f note); note; trap '' TERM HUP; while :; do sleep 600; done\" &
     ( trap '' TERM HUP; note; exec sleep 600 ) &
@@ -229,7 +230,7 @@ fn monitors_come_and_go() {
     assert_eq!(first.terminal.end().code, Some(0));
     scratch.assert_nothing_left();
 
-    // Who comes after all is over learns the same.
+    // A later monitor reads the same notes.
     assert!(Pane::connect(&folder(&scratch)).unwrap().is_none());
     assert_eq!(after_start_of(pane::ended(&folder(&scratch)).unwrap()), last);
     let (pane, notes) = Pane::await_start(&folder(&scratch), None, COMES).unwrap();
@@ -250,16 +251,16 @@ fn after_start_of(mut notes: Vec<SupervisorNote>) -> Vec<SupervisorNote> {
 }
 
 #[test]
-fn a_monitor_that_does_not_listen_holds_nobody() {
+fn a_monitor_that_does_not_read_does_not_block() {
     let scratch = Scratch::new();
     let script = script(&scratch, "read -r line");
     let pane = open(&scratch, &[&script]);
     let crowd: Vec<_> = (0..100).map(|_| connect(&scratch)).collect();
     let (mut last, notes) = connect(&scratch);
-    // In the crowd, the first ones have lost their places; the last one has its own.
+    // With too many monitors, the first ones were replaced; the last one is connected.
     last.stop();
     assert_eq!(after_start(notes), [SupervisorNote::Signaled(2), SupervisorNote::Gone(0)]);
-    // Whose connection was closed learns it from the folder.
+    // A disconnected monitor reads the end from the folder.
     assert_eq!(pane.end(&scratch).0, [SupervisorNote::Signaled(2)]);
     drop(crowd);
 }

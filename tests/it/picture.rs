@@ -1,6 +1,6 @@
 //! The picture in the README: what a terminal shows while the scripted agent plans and builds, as an SVG.
 //!
-//! `scripts/picture` makes it anew; without `UPDATE` the run is compared with what the picture shows.
+//! `scripts/picture` creates it again; without `UPDATE` the run is compared with the picture.
 
 use std::fmt::Write as _;
 use std::num::NonZero;
@@ -57,7 +57,7 @@ fn run() -> vt100::Parser {
     scratch.git(&["commit", "--quiet", "--message", "What is wanted"]);
     symlink(env!("CARGO_BIN_EXE_ralph"), scratch.outside().join("bin/ralph")).unwrap();
     let mut shell = scratch.command("sh");
-    // At such a pace that there is a time to be told.
+    // Slowly enough for durations to be shown.
     shell.args(["-c", SESSION]).env("TERM", "xterm-256color").env("RALPH_SCRIPT_PACE", "150");
     let end = Terminal::start(&shell, ROWS, COLUMNS).end();
     assert_eq!(end.code, Some(0), "{}", end.history);

@@ -1,4 +1,4 @@
-//! Where ralph finds its project and its ralph dir, and that git never sees what it writes there.
+//! How ralph finds its project and its ralph dir, and that git never sees its run-time files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ fn runs(scratch: &Scratch, program: &Path, args: &[&str], folder: &Path, root: &
     assert_eq!(run.code, Some(0), "{case}: {run:?}");
     let root = root.canonicalize().unwrap();
     assert_eq!(told(scratch), format!("{} {home}", root.display()), "{case}");
-    // A folder that is not ours alone gets one in it that is.
+    // A folder that is not ours alone gets a `.ralph`.
     let dir = if home == ".ralph" { root.join(home) } else { root.join(home).join(".ralph") };
     assert!(dir.join("state.toml").is_file(), "{case}: no state in {}", dir.display());
     run

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use ralph::agent::preset::{self, Compiled, Preset};
+use ralph::presets::{self, Compiled, Preset};
 use ralph::reply::Reply;
 use ralph::reply::decode::{Counters, Decoder, Item};
 use ralph::reply::show::Show;
 use ralph::reply::verdict::{AgentEnd, Evidence, Failure, Readers, judge};
 
-/// All that a stream led to.
+/// The results of a stream.
 pub(crate) struct Played {
     pub(crate) text: String,
     pub(crate) shows: Vec<Show>,
@@ -20,7 +20,7 @@ pub(crate) struct Played {
 
 /// Every preset with its filters: compiling them takes longer than most streams.
 static PRESETS: LazyLock<BTreeMap<&str, (&Preset, Compiled)>> = LazyLock::new(|| {
-    let presets = preset::known().filter_map(preset::preset);
+    let presets = presets::all();
     presets.map(|preset| (preset.name, (preset, preset.compile().unwrap()))).collect()
 });
 

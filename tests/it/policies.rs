@@ -128,7 +128,7 @@ fn the_breaker_counts_failures_in_a_row_and_stop_on_error_needs_one() {
     let run = scratch.run("prompt p.md 9 --max-retries 0 --max-errors 2");
     assert_end(&scratch, &run, 4, "failed", "failed");
     assert!(run.stdout.contains("Exit Reason: too many failures in a row"), "{run:?}");
-    assert_eq!(attempts(&scratch), 4, "the success in between starts the count anew");
+    assert_eq!(attempts(&scratch), 4, "the success in between restarts the count");
 
     for flags in ["--max-errors 2 --stop-on-error", "--stop-on-error", "--max-errors 0"] {
         let before = attempts(&scratch);
@@ -160,7 +160,7 @@ fn a_loop_that_changes_something_is_not_idle() {
         "echo $n > new-$n.txt",
         "git commit --quiet --allow-empty --message $n",
         "echo $n >> .ralph/implementation_plan.md",
-        // The same size, and within the same second.
+        // Changes of equal size, within one second.
         "printf %03d $n > new.txt",
     ] {
         let scratch = project(&format!("say working; ok; {change}"));
@@ -196,7 +196,7 @@ fn pauses_and_validations_end_with_the_loops_time() {
     agent(&scratch, "complete");
     let run =
         crate::policies::run(&scratch, "prompt p.md 3 --max-duration 1.5s", &["--validate", "sleep 300"]);
-    // Nobody could look whether it is done.
+    // The work could not be validated.
     assert_end(&scratch, &run, 4, "max_duration", "paused");
     assert!(run.elapsed < Duration::from_secs(25), "{run:?}");
 }
@@ -208,7 +208,7 @@ fn budgets_stop_the_next_iteration() {
         let run = scratch.run(&format!("prompt p.md 9 {budget}"));
         assert_end(&scratch, &run, 0, "budget", "paused");
         assert_eq!(attempts(&scratch), 3, "{budget}");
-        // Nothing is left of it, and more is allowed again after that.
+        // The next run has its own limit.
         assert_eq!(scratch.run(&format!("prompt p.md 9 --resume {budget}")).code, Some(0));
         assert_eq!(attempts(&scratch), 3, "{budget}");
         assert_eq!(scratch.run("prompt p.md 4 --resume --max-cost 0.07 --max-tokens 50").code, Some(0));
@@ -218,7 +218,7 @@ fn budgets_stop_the_next_iteration() {
 
 #[test]
 fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
-    // The second attempt breaks what the first one had made, and fails; there is no room for a third.
+    // The second attempt breaks the first one's work, and fails; the budget allows no third.
     for (second, reason, code) in [("rm proof", "budget", 4), ("touch other", "budget", 0)] {
         let scratch = project(&format!(
             "if [ $n = 1 ]; then touch proof; say hello; ok; else {second}; ok; exit 1; fi"
@@ -289,7 +289,7 @@ fn a_validation_that_hangs_is_ended_and_leaves_nothing_behind() {
     scratch.assert_nothing_left();
     assert!(run.elapsed < Duration::from_secs(30), "{run:?}");
 
-    // One that ends by itself takes its children with it, too, also when they hold its output open.
+    // A command that ends by itself also takes its children with it, even if they hold its output open.
     let validate = "sleep 300 & touch ../again; exit 0";
     let run = crate::policies::run(&scratch, "prompt p.md 1", &["--validate", validate]);
     assert!(run.code == Some(0) && beside(&scratch, "again").exists(), "{run:?}");

@@ -1,4 +1,4 @@
-//! What a scratch project knows about its processes, and about the files that must tell the truth when they are gone.
+//! The processes of a scratch project, and the files that must be correct after they have ended.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ impl Scratch {
         self.root().with_file_name("home")
     }
 
-    /// A process of somebody else's that looks like an agent of ours: the same script with the same arguments.
+    /// A foreign process that looks like one of our agents: the same script with the same arguments.
     pub(crate) fn look_alike(&self, agent: &str) -> LookAlike {
         let mut command = self.command(self.root().with_file_name("bin").join(agent));
         command.args("--dangerously-skip-permissions --output-format stream-json --verbose -p".split(' '));
@@ -26,8 +26,7 @@ impl Scratch {
         LookAlike(command.spawn().unwrap())
     }
 
-    /// The processes of this project that are still about: all that carry its `HOME`, ralph included, and all that
-    /// called `note`.
+    /// The living processes of this project: all that carry its `HOME`, including ralph, and all that called `note`.
     pub(crate) fn living(&self) -> Vec<u32> {
         let home = format!("HOME={}", self.home().display());
         let carries = |pid: u32| {
@@ -72,7 +71,7 @@ impl Scratch {
         fs::read_to_string(newest.with_extension("events.jsonl")).unwrap_or_default()
     }
 
-    /// Asks ralph to stop and waits until it has heard it: two signals at once would count as one.
+    /// Asks ralph to stop and waits until it has received that: two signals at once would count as one.
     #[track_caller]
     pub(crate) fn ask_to_stop(&self, ralph: u32, signal: Signal) {
         let heard = |scratch: &Self| scratch.events().matches(r#""event":"asked""#).count();
@@ -106,7 +105,7 @@ impl Scratch {
     }
 }
 
-/// A stranger's process. It is ended, with all it started, when it is dropped.
+/// A foreign process. It is ended, with its children, when this is dropped.
 pub(crate) struct LookAlike(Child);
 
 impl LookAlike {
@@ -135,7 +134,7 @@ pub(crate) fn supervisors_of(ralph: u32) -> Vec<u32> {
     below.map(|stat| stat.pid).filter(|pid| describe(*pid).contains(" __supervise")).collect()
 }
 
-/// Reads ralph's stderr up to a line that contains `words`, and goes on reading, so that ralph is never held.
+/// Reads ralph's stderr up to a line that contains `words`, and continues reading, so that ralph never blocks.
 #[track_caller]
 pub(crate) fn await_stderr(ralph: &mut Child, words: &str) {
     let mut lines = BufReader::new(ralph.stderr.take().unwrap()).lines();

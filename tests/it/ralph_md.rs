@@ -89,7 +89,7 @@ fn a_command_that_floods_is_cut_and_the_cut_is_visible() {
         "agent: mine\ncommands:\n- name: big\n  run: sh -c 'echo begin; head -c 1000000000 /dev/zero | tr \"\\0\" x; echo end'",
         "{{ commands.big }}",
     );
-    // It could not hold the output: its whole address space is smaller.
+    // It could not hold the output: its address space is smaller.
     let mut limited = scratch.command("bash");
     limited.args(["-c", "ulimit -v 900000; exec \"$0\" run fix -n 1", env!("CARGO_BIN_EXE_ralph")]);
     let run = finish(limited.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
@@ -352,7 +352,7 @@ fn starters_are_written_once_and_work() {
 }
 
 #[test]
-fn an_argument_that_nobody_gives_is_no_word() {
+fn a_missing_argument_is_no_word() {
     let front = "agent: mine\nargs: [a, b]\ncredit: somebody\ncommands:\n- {name: c, run: './say {{ args.a }} {{args.b}} x{{ args.a }}'}";
     let scratch = project(front, "{{ commands.c }}");
     script(&scratch, "fix/say", r#"printf '<%s>' "$@""#);
@@ -387,7 +387,7 @@ fn the_end_by_an_error_has_a_reason_of_its_own() {
     );
 }
 
-/// Nobody knows its words from the rest: what it prints is what is looked at.
+/// All output of an unknown program is searched, because its text cannot be told apart.
 #[test]
 fn a_done_pattern_is_looked_for_in_what_an_unknown_agent_prints() {
     let scratch = project("agent: mine", "x");

@@ -1,4 +1,4 @@
-//! A web server of the tests' own on loopback: it answers as it is told, and keeps what it was sent.
+//! A web server for tests on loopback: it answers as configured, and keeps its requests.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -124,7 +124,7 @@ impl Receiver {
         format!("{}://127.0.0.1:{}{path}", self.scheme, self.port)
     }
 
-    /// From here on it answers like this.
+    /// Changes the answer from now on.
     pub(crate) fn answers(&self, answer: Answer) {
         *self.shared.answer.lock().unwrap() = answer;
     }
@@ -152,7 +152,7 @@ impl Drop for Receiver {
 fn serve(mut stream: Box<dyn Stream>, shared: &Shared) -> Option<Box<dyn Stream>> {
     let mut reader = BufReader::new(&mut stream);
     let mut line = String::new();
-    // Who does not trust the server's certificate says no more.
+    // A client that does not trust the server's certificate closes the connection.
     reader.read_line(&mut line).ok()?;
     let path = line.split(' ').nth(1)?.to_owned();
     assert!(line.starts_with("POST "), "{line}");

@@ -1,5 +1,5 @@
-//! Streams recorded from real agents, read with their presets: the assistant's text, the sigils, the usage and the
-//! verdict have to be right for every one of them.
+//! Recorded streams of real agents, read with their presets: the assistant's text, the sigils, the usage and the
+//! verdict have to be right for each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn next(hour: u32, minute: u32) -> i64 {
     next.timestamp()
 }
 
-/// A recording and all that it has to lead to.
+/// A recording and its expected results.
 struct Case {
     agent: &'static str,
     name: &'static str,

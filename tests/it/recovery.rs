@@ -1,4 +1,4 @@
-//! A loop that was cut off between its events log and its state: the log is the truth.
+//! A loop that was killed between writing its events log and its state: the log counts.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -10,8 +10,8 @@ use crate::policies::{agent, attempts, project};
 use crate::scratch::{Run, Scratch, finish, wait_for};
 use crate::workers::Tmux;
 
-/// Keeps its own state and its own log aside as they are while the agent of the second iteration works, and what they are when
-/// that has ended but was not kept.
+/// Keeps copies of the state and the log while the agent of the second iteration works, as if its end had not been
+/// written.
 const KEEPS: &str = "[ $n = 2 ] && cp .ralph/state.toml ../state; say hi; ok";
 
 fn log(scratch: &Scratch) -> PathBuf {
@@ -27,7 +27,7 @@ fn cut(log: &Path) {
     fs::write(log, &events[..end + 40]).unwrap();
 }
 
-/// A loop that was killed when the end of its second attempt stood in its log and nowhere else.
+/// A loop that was killed when the end of its second attempt was only in its log.
 fn cut_off() -> Scratch {
     let scratch = project(KEEPS);
     assert_eq!(scratch.run("prompt p.md 5").code, Some(0));
@@ -75,9 +75,9 @@ fn an_attempt_that_had_ended_is_counted_and_not_run_again() {
     let scratch = cut_off();
     let doctor = scratch.run("doctor").stdout;
     assert!(doctor.contains("the state of loop 'prompt' lacks 1 attempt of its events log"), "{doctor}");
-    // It has asked the agent who it is.
+    // The agent sees its own identity.
     fs::write(crate::policies::beside(&scratch, "attempts"), "\n\n").unwrap();
-    // Readers know as well.
+    // Readers count it, too.
     let status = scratch.run("status --json").stdout;
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let found = status.to_string();
@@ -85,7 +85,7 @@ fn an_attempt_that_had_ended_is_counted_and_not_run_again() {
     goes_on(&scratch, TOLD);
     let events = fs::read_to_string(log(&scratch)).unwrap();
     assert!(events.contains(r#""event":"recovered","attempts":1,"cost_usd":0.02,"from":"#), "{events}");
-    // Once is enough.
+    // It is reported once.
     let run = scratch.run("prompt p.md 1 --resume");
     assert!(run.code == Some(0) && !run.stderr.contains("cut off"), "{run:?}");
 }
@@ -131,12 +131,12 @@ fn a_state_that_is_lost_is_made_anew_from_the_log() {
         assert!(run.code == Some(0) && run.stdout.contains("killed"), "{content:?}: {run:?}");
         goes_on(&scratch, "2 attempts that it had not booked are counted ($0.04)");
     }
-    // One that was forgotten stays so.
+    // A forgotten loop stays forgotten.
     let scratch = cut_off();
     assert_eq!(scratch.run("clean prompt").code, Some(0));
     let run = scratch.run("resume");
     assert!(run.code == Some(1) && run.stderr.contains("nothing to resume"), "{run:?}");
-    // That of a newer ralph is nothing that we could replace.
+    // The state of a newer ralph cannot be replaced.
     let scratch = cut_off();
     scratch.write(".ralph/state.toml", "version = 99\n");
     let run = scratch.run("resume");
@@ -153,7 +153,7 @@ fn a_power_cut_that_takes_state_and_log_leaves_what_was_started() {
         assert!(run.code == Some(0) && run.stdout.contains("killed"), "{run:?}");
         let run = scratch.run("resume");
         assert_eq!(run.code, Some(0), "{run:?}");
-        // All five of its command line: nobody knows of the two before.
+        // All five of its command line: the two before are unknown.
         assert_eq!((attempts(&scratch), started(&scratch)), (7, vec![1, 2, 3, 4, 5]), "{run:?}");
     }
 }
@@ -247,10 +247,10 @@ fn a_torn_line_of_the_iterations_log_is_ended() {
 }
 
 #[test]
-fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
+fn an_unheld_git_lock_of_an_ended_agent_is_removed() {
     let lock = |scratch: &Scratch, name: &str| scratch.path(&format!(".git/{name}.lock"));
     let scratch = project("touch .git/HEAD.lock; say hi; ok");
-    // One of the user's, from before.
+    // A user's lock from before.
     scratch.write(".git/index.lock", "");
     fs::File::options()
         .write(true)
@@ -261,7 +261,7 @@ fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
     assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
     assert!(lock(&scratch, "HEAD").exists());
     agent(&scratch, "say hi; ok");
-    // As long as it is open, it is held.
+    // An open lock is in use.
     let open = fs::File::open(lock(&scratch, "HEAD")).unwrap();
     let run = scratch.run("prompt p.md 1 --resume");
     assert!(run.code == Some(0) && !run.stderr.contains("removed .git"), "{run:?}");
@@ -376,7 +376,7 @@ fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
         assert!(run.stderr.contains("resumed in the middle of its iteration"), "{content:?}: {run:?}");
         tmux.assert_nothing_left();
     }
-    // Without its logs, nothing is known of it: what to do is said.
+    // Without its logs, nothing is known of it: the message says what to do.
     let tmux = Tmux::new();
     assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
     fs::remove_dir_all(tmux.scratch.path(".ralph/runs")).unwrap();
@@ -418,7 +418,7 @@ fn a_power_cut_that_takes_state_and_log_of_a_worker_leaves_what_was_started() {
     let plays = ["exit 0"; 5].join(",");
     let run = finish(tmux.ralph("resume w").env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap());
     assert_eq!(run.code, Some(0), "{run:?}");
-    // All three: nobody knows of the one before.
+    // All three: the one before is unknown.
     assert_eq!(tmux.state()["current_iteration"], 3);
     tmux.assert_nothing_left();
 }

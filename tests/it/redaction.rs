@@ -1,4 +1,4 @@
-//! Values of secret variables reach the agent, and nothing that ralph keeps or shows.
+//! Values of secret variables reach the agent, but not ralph's records and output.
 
 use std::fs;
 use std::process::Command;
@@ -10,9 +10,9 @@ use crate::workers::Tmux;
 
 /// Of the environment, known by its name.
 const TOKEN: &str = "canary-of-the-token-1";
-/// In its forms no two writers agree.
+/// Every writer encodes it differently.
 const ODD: &str = "p\"a\\ss/wörd<42>";
-/// Known by its looks alone.
+/// Recognised by its form alone.
 const LOOKS: &str = "ghp_Canary0Canary1Canary2Canary3";
 /// Exported by the config.
 const EXPORTED: &str = "canary-of-the-config-1";
@@ -47,7 +47,7 @@ fn run(scratch: &Scratch, args: &str) -> Run {
     Scratch::finish(with_secrets(&mut scratch.ralph(args)))
 }
 
-/// What JSON may make of a value.
+/// JSON forms of a value.
 fn forms(value: &str) -> [String; 3] {
     let json = serde_json::to_string(value).unwrap();
     let json = json.trim_matches('"').to_owned();
@@ -61,7 +61,7 @@ fn assert_silent(what: &str, text: &str) {
     }
 }
 
-/// Nothing that ralph has written, nor what it has printed, holds a value.
+/// Neither ralph's files nor its output contain a value.
 #[track_caller]
 fn assert_none_is_kept(scratch: &Scratch, run: &Run) {
     assert_silent("stdout", &run.stdout);
@@ -158,7 +158,7 @@ fn nor_have_failures_validations_notes_and_command_lines() {
     scratch.agent("claude", &format!("cat >> \"$HOME/prompts\"\n{}", claude_says("done")));
     let mut command = scratch.ralph("prompt p.md 2");
     command.args(["--validate", "echo \"not with $ODD_PASSWORD\" $MY_TOKEN; false"]);
-    // One that stands on our own command line.
+    // A value on our own command line.
     command.args(["--done-pattern", "never", "--agent", &format!("claude --header {TOKEN}")]);
     let unproven = Scratch::finish(with_secrets(&mut command));
     assert_eq!(unproven.code, Some(4), "{unproven:?}");
@@ -166,7 +166,7 @@ fn nor_have_failures_validations_notes_and_command_lines() {
     assert!(scratch.session_log().contains("not with [redacted:ODD_PASSWORD] [redacted:MY_TOKEN]"));
     let events = scratch.events();
     assert!(events.contains("--header [redacted:MY_TOKEN]"), "{events}");
-    // What failed is told the agent as it is.
+    // The agent gets the failure unchanged.
     let prompts = fs::read_to_string(scratch.home().join("prompts")).unwrap();
     assert!(prompts.contains(&format!("not with {ODD} {TOKEN}")), "{prompts}");
 }
@@ -195,7 +195,7 @@ fn resume_puts_back_what_the_command_line_held() {
     assert_none_is_kept(&scratch, &resumed);
     let args = fs::read_to_string(scratch.home().join("args")).unwrap();
     assert_eq!(args.matches(&format!("--header {TOKEN}")).count(), 2, "{args}");
-    // As it stands, that line would hand the mark to the agent.
+    // With the mark unchanged, the agent would get the mark.
     let ended = run(&scratch, "resume");
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("--header [redacted:"), "{ended:?}");
@@ -212,7 +212,7 @@ fn who_wants_to_see_them_sees_them() {
     for kept in ["runs", "logs"] {
         fs::remove_dir_all(scratch.path(".ralph").join(kept)).unwrap();
     }
-    // A file that is not there, or not all of it, is told of; what can be read holds.
+    // A missing or incomplete file is reported; the readable part applies.
     scratch.write(".env", format!("FILE_SECRET={FILED}\nthis is no variable\n"));
     let odd = run(&scratch, "prompt p.md 1 --max-retries 0");
     assert!(odd.stderr.contains("redact.env_files: .env has 1 line that cannot be read"), "{odd:?}");
@@ -325,7 +325,7 @@ fn nor_has_the_graph_what_agents_put_into_it() {
     assert_none_is_kept(&scratch, &told);
     let listed = fs::read_to_string(scratch.outside().join("listed")).unwrap();
     assert!(listed.contains("use [redacted:MY_TOKEN]"), "{listed}");
-    // Without any settings that can be read, what the environment has is known.
+    // Without any readable settings, variables of the environment are redacted.
     scratch.write(".ralph/config", "no config\n");
     let added = Scratch::finish(with_secrets(&mut scratch.ralph("task add")).arg(format!("of {TOKEN}")));
     assert_eq!(added.code, Some(0), "{added:?}");

@@ -14,7 +14,7 @@ fn retry(attempt: u32) -> String {
 
 #[test]
 fn a_key_that_is_refused_again_and_again_ends_the_attempt_at_once() {
-    // Ended by SIGINT, claude reports that as an error of its own.
+    // Ended by SIGINT, claude reports that as its own error.
     let aborted = "trap 'bad 0 aborted_streaming \"I was aborted\"' INT";
     let scratch = project(&format!("{aborted}; echo '{}'; echo '{}'; sleep 600 & wait", retry(1), retry(2)));
     let run = scratch.run("prompt p.md 1");
@@ -154,7 +154,7 @@ fn short_named_limits_add_up() {
     let scratch = project("limit $(( $(date +%s) + 2 ))");
     let run = scratch.run("prompt p.md 1 --max-limit-wait 5");
     assert_end(&scratch, &run, 4, "usage_limit", "failed");
-    // Each wait is one to two seconds long, for the reset is told in whole ones.
+    // Each wait is one to two seconds long, because reset times are whole seconds.
     assert!((3..=6).contains(&attempts(&scratch)), "{run:?}");
 }
 
@@ -192,7 +192,7 @@ fn an_error_that_the_agent_recovers_from_is_told_where_it_was() {
     assert!(run.stderr.starts_with("one\n✗ a tool is missing\n"), "{run:?}");
 }
 
-/// Nobody knows whether it still is.
+/// The provider may have recovered.
 #[test]
 fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
     let scratch = project("[ $n -lt 2 ] && bad 529 x Overloaded; complete");
@@ -201,6 +201,6 @@ fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
     let run = scratch.run("resume");
     assert_end(&scratch, &run, 0, "complete", "stopped");
     assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (2, 1));
-    // That is what was asked for, and nothing to be warned of.
+    // The user has asked for that, so there is no warning.
     assert!(run.stderr.contains("starting loop") && !run.stderr.contains("warning"), "{run:?}");
 }

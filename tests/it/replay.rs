@@ -1,4 +1,4 @@
-//! `ralph replay`: a run once more, from its events alone, and what other settings would have made of it.
+//! `ralph replay`: a run from its events alone, and the decisions of other settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};

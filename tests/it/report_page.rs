@@ -1,4 +1,4 @@
-//! `ralph report --html` in a browser: it fits, it can be read by everybody, and nothing in it runs.
+//! `ralph report --html` in a browser: it fits, it is accessible, and nothing in it runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::run_folders::{Log, build_end, start};
 use crate::scratch::Scratch;
 use crate::webdriver::Browser;
 
-/// Text that would do something in a page that let it.
+/// Text that would run in an unsafe page.
 const HOSTILE: &str = "<script>document.documentElement.dataset.ran='1'</script>\"><img src=x onerror=\"document.documentElement.dataset.ran='2'\">\
 '><svg onload=alert(1)></style></pre></details></title>]]><!-- --><a href=\"javascript:alert(2)\">x</a>&lt;b&gt;\
 \u{0}\u{1b}[31mred\u{1b}[0m\u{202e}abc\u{2066} שלום 🦀 <base href=\"https://example.com/\"><style>*{display:none}</style>\
@@ -101,7 +101,7 @@ fn night(scratch: &Scratch) -> &'static str {
     RUN
 }
 
-/// A run in which everything that others can write is hostile.
+/// A run in which all foreign text is hostile.
 fn hostile(scratch: &Scratch) -> &'static str {
     const RUN: &str = "20260129T220000000000000-1";
     let name = format!("{HOSTILE}{}", "n".repeat(5_000));
@@ -131,7 +131,7 @@ fn hostile(scratch: &Scratch) -> &'static str {
     RUN
 }
 
-/// A line that no parser of ours makes text of.
+/// A line that our parsers cannot turn into text.
 fn lone_surrogate() -> String {
     let mut log = Log::new("l");
     log.event("text", &json!({ "text": "SURROGATE" }));
@@ -208,7 +208,7 @@ fn fits(browser: &Browser, what: &str) {
     assert_eq!(is_styled, "solid", "{what}");
 }
 
-/// What a maintained tool has against it: nothing.
+/// axe-core reports no violation.
 fn everybody_can_read_it(browser: &Browser, axe: &str, what: &str) {
     browser.value(&format!("{axe};0"));
     let broken = browser.value(
@@ -218,7 +218,7 @@ fn everybody_can_read_it(browser: &Browser, axe: &str, what: &str) {
     assert_eq!(broken, json!([]), "{what}: {broken:#}");
 }
 
-/// Nothing of what others wrote is an element or an attribute, or has run.
+/// No foreign text became an element or an attribute, or has run.
 fn nothing_runs(browser: &Browser, what: &str) {
     assert_eq!(browser.value("document.documentElement.dataset.ran ?? 'nothing'"), "nothing", "{what}");
     let strange = browser.value(
@@ -269,7 +269,7 @@ fn everything_is_there(browser: &Browser) {
     assert!(count("details.transcript") > 20 && count(".size rect.plus") > 10);
     let heading = browser.value("document.querySelector('h1').textContent");
     assert_eq!(heading, "ralph loop build");
-    // By the keyboard: the first stop leads past the head, and shows.
+    // With the keyboard: the first stop skips the head, and is visible.
     for kind in ["keyDown", "keyUp"] {
         let tab = json!({ "type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9 });
         browser.command("Input.dispatchKeyEvent", &tab);
@@ -280,7 +280,7 @@ fn everything_is_there(browser: &Browser) {
     assert_eq!(skip, "skip true");
 }
 
-/// For people who want to see it: all of the page, beside what is built.
+/// Keeps a picture of the page beside the build output.
 fn keep_picture(browser: &Browser, name: &str) {
     let picture =
         browser.command("Page.captureScreenshot", &json!({ "captureBeyondViewport": true, "format": "png" }));

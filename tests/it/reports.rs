@@ -1,4 +1,4 @@
-//! `ralph report` and `ralph history`: what runs of the real program have left.
+//! `ralph report` and `ralph history` on runs of the real program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn a_run_is_told_in_all_forms() {
     }
 }
 
-/// What is printed is what the types say, of which the schemas are made.
+/// The output matches the types from which the schemas are made.
 #[test]
 fn what_programs_get_is_what_the_schemas_say() {
     let scratch = with_a_run();
@@ -174,7 +174,7 @@ fn what_is_half_deleted_or_foreign_is_told_as_far_as_it_is_there() {
     let scratch = with_a_run();
     let run = runs(&scratch).remove(0);
     let told = ok(&scratch, "report");
-    // What a run came to is kept, but nobody needs it.
+    // The summary is kept, but not needed.
     fs::write(run.join("summary.json"), "{").unwrap();
     assert_eq!(ok(&scratch, "report"), told);
     fs::remove_file(run.join("summary.json")).unwrap();
@@ -206,7 +206,7 @@ fn what_is_half_deleted_or_foreign_is_told_as_far_as_it_is_there() {
 fn a_run_without_its_events_is_told_by_its_start_and_its_end() {
     let scratch = with_a_run();
     let run = runs(&scratch).remove(0);
-    // What is kept of a report would be told instead.
+    // A kept report would be shown instead.
     let told = || {
         let _ = fs::remove_file(run.join("summary.json"));
         ok(&scratch, "report")

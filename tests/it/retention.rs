@@ -1,4 +1,4 @@
-//! Which runs are kept, and that the logs of older ones can still be read.
+//! Which runs are kept; the logs of older ones stay readable.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn the_oldest_runs_are_removed_and_older_logs_are_compressed() {
         assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
     }
     assert_eq!(runs(&scratch), 14);
-    // One that works long enough tidies up beside its agent.
+    // It works long enough for the housekeeping beside its agent.
     scratch.agent("claude", "cat > /dev/null; until [ -e go ]; do sleep 0.02; done");
     scratch.write(".ralph/config", "KEEP_RUNS=13\n");
     let ralph = Started::new(&scratch, "prompt p.md 1");

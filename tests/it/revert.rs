@@ -136,7 +136,7 @@ fn it_goes_by_time_wherever_the_clock_was_read() {
         "claude",
         &format!("cat > /dev/null; echo > $FILE; git add $FILE; git commit --quiet -m \"$FILE\"\n{says}"),
     );
-    // Each later than the one before, and earlier by its own clock.
+    // Each later than the one before, and earlier by its own time zone.
     for (file, zone) in [("first", "XXX-14"), ("second", "XXX0"), ("third", "XXX11")] {
         let run = Scratch::finish(scratch.ralph("prompt p.md 1").env("FILE", file).env("TZ", zone));
         assert_eq!(run.code, Some(0), "{run:?}");

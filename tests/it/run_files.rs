@@ -1,5 +1,5 @@
-//! Run-time files: nobody else may read them, nothing else in their place is touched, and what becomes of them while a loop
-//! runs is noticed.
+//! Run-time files: no other user can read them, other files in their place are not touched, and changes during a loop
+//! are noticed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -27,7 +27,7 @@ fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 #[test]
-fn nobody_else_may_read_what_a_loop_writes() {
+fn other_users_cannot_read_run_time_files() {
     let scratch = Scratch::new();
     fs::remove_dir_all(scratch.path(".ralph")).unwrap();
     let says = claude_says("<promise>COMPLETE</promise>");
@@ -79,7 +79,7 @@ fn put(scratch: &Scratch, kind: &str, name: &str) {
     }
 }
 
-/// What `ralph` answers, which has to come at once.
+/// The output of `ralph`, which has to come at once.
 fn at_once(run: Run) -> Run {
     assert!(run.elapsed < Duration::from_secs(20), "{run:?}");
     run
@@ -99,7 +99,7 @@ fn anything_else_in_place_of_a_run_time_file_is_refused_by_name() {
         let run = at_once(scratch.run("prompt p.md 1"));
         assert_eq!(run.code, Some(1), "{kind}, {name}: {run:?}");
         assert!(run.stderr.contains(name) && run.stderr.contains(kind), "{kind}, {name}: {run:?}");
-        // None of these waits for it, or goes where it leads.
+        // None of these blocks on it, or follows it.
         for verb in [
             "status",
             "ls",
@@ -306,7 +306,7 @@ fn a_build_of_branches_keeps_its_lock() {
 fn an_acknowledged_note_survives_a_kill_at_once() {
     let scratch = Scratch::new();
     scratch.agent("claude", &format!("cat > prompt.$RALPH_ITERATION\n{}", claude_says("on it")));
-    // While git looks at the tree, the loop books nothing.
+    // While git reads the tree, the loop books nothing.
     let git = "case \"$*\" in *--untracked-files=all*) if [ -e hold ]; then touch holds; while [ -e hold ]; do sleep \
                0.02; done; fi;; esac; exec /usr/bin/git \"$@\"";
     crate::scratch::executable(&scratch.outside().join("bin/git"), &format!("#!/bin/bash\n{git}\n"));

@@ -1,4 +1,5 @@
-//! Folders of runs as loops leave them, with events that no test can have a real loop make: of a whole night, or hostile.
+//! Folders of runs as loops leave them, with events that a test cannot make a real loop write: of many branches, or
+//! hostile ones.
 
 use std::time::Duration;
 
@@ -117,7 +118,7 @@ pub(crate) fn start(scratch: &Scratch, run: &str, verb: &str) {
     scratch.write(&format!(".ralph/runs/{run}/run.json"), start.to_string());
 }
 
-/// What became of a branch: name, result, exit code, pull request, notes.
+/// The result of a branch: name, result, exit code, pull request, notes.
 pub(crate) type Branch<'a> = (&'a str, &'a str, Option<u8>, Option<&'a str>, &'a [&'a str]);
 
 /// What `end.json` has of a build of branches.

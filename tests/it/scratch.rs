@@ -1,4 +1,4 @@
-//! A scratch project: a git repository of its own, a home of its own, and agents that are small shell scripts.
+//! A scratch project: its own git repository and home, and agents that are small shell scripts.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,11 +10,11 @@ use ralph::process::identity::ProcessIdentity;
 
 use crate::tmux::ALONE;
 
-/// No run of ralph in these tests may take longer, and nothing is waited for longer: what does fails the test.
+/// No run of ralph in these tests may take longer, and no wait: the test fails then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
-/// `say TEXT` and `result` print what claude prints. A look-alike of an agent does nothing but live.
+/// Functions for an agent: `note` records the process that calls it, so that a test can check whether it is left;
+/// `say TEXT` and `result` print claude's output. A look-alike of an agent only waits.
 const PRELUDE: &str = r#"
 if [ -n "$LOOK_ALIKE" ]; then while sleep 600; do :; done; fi
 note() {
@@ -31,7 +31,7 @@ result() {
 note
 "#;
 
-/// The waits between INT, TERM and KILL in most tests: what does not heed a signal need not be waited for.
+/// The waits between INT, TERM and KILL in most tests, which need not wait for programs that ignore signals.
 const SHORT_LADDER: [(&str, &str); 2] =
     [("RALPH_AGENT_INTERRUPT_WAIT", "0.5"), ("RALPH_AGENT_TERMINATE_WAIT", "0.5")];
 
@@ -41,7 +41,7 @@ pub(crate) struct Scratch {
     ladder: &'static [(&'static str, &'static str)],
 }
 
-/// What a finished run of ralph left.
+/// The result of a finished run of ralph.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub code: Option<i32>,
@@ -63,12 +63,12 @@ impl Scratch {
         scratch
     }
 
-    /// The same with the waits between INT, TERM and KILL that users have: for tests of just these.
+    /// [`new`](Self::new) with the default waits between INT, TERM and KILL, for tests of these.
     pub(crate) fn with_default_ladder() -> Self {
         Self { ladder: &[], ..Self::new() }
     }
 
-    /// The folder around the project, the home and the agents: for what must not stand in the project.
+    /// The folder around the project, the home and the agents, for files that must not be in the project.
     pub(crate) fn outside(&self) -> &Path {
         self.dir.path()
     }
@@ -94,7 +94,7 @@ impl Scratch {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The same, empty while the file is not there.
+    /// A file, empty if it does not exist.
     pub(crate) fn read_if_there(&self, relative: &str) -> String {
         fs::read_to_string(self.path(relative)).unwrap_or_default()
     }
@@ -113,8 +113,7 @@ impl Scratch {
         self
     }
 
-    /// A command in the project root, in an environment of its own: nothing of the developer's settings,
-    /// identity or agents reaches it.
+    /// A command in the project root, in its own environment: no settings, identity or agents of the developer.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let home = self.dir.path().join("home");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.path().join("bin").display());
@@ -131,7 +130,7 @@ impl Scratch {
         command
     }
 
-    /// A command like [`Self::command`] that runs what is added to it in a pid namespace of its own, as containers do.
+    /// A command like [`Self::command`] that runs its arguments in a new pid namespace, like a container.
     pub(crate) fn container(&self) -> Command {
         let mut command = self.command("unshare");
         command.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -207,7 +206,7 @@ impl Scratch {
     }
 }
 
-/// A started ralph that gets `kill -9` when a test is through with it, however the test goes.
+/// A started ralph that gets `kill -9` at the end of a test, even if the test fails.
 pub(crate) struct Started(Option<Child>);
 
 impl Started {
@@ -215,7 +214,7 @@ impl Started {
         Self(Some(scratch.start(args)))
     }
 
-    /// Starts a command whose output nobody wants to see.
+    /// Starts a command and discards its output.
     pub(crate) fn quietly(command: &mut Command) -> Self {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()))
     }
@@ -239,7 +238,7 @@ impl Drop for Started {
     }
 }
 
-/// Has a command run as by a person, also where an agent of ralph's runs these tests: a build for tests knows the variable.
+/// Makes a command run as a user's, even if an agent of ralph runs these tests: a debug build reads the variable.
 fn outside_of_attempts(command: &mut Command) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(ALONE).is_none() {
@@ -270,11 +269,11 @@ pub(crate) fn finish(child: Child) -> Run {
     run
 }
 
-/// Writes a program. A process of its own does: as long as a thread of ours had it open for writing, so had whatever
-/// another thread was just starting, and what is open for writing cannot be executed.
+/// Writes a program through another process: while a thread of ours has a file open for writing, so does every
+/// program that another thread is just starting, and such a file cannot be executed.
 pub(crate) fn executable(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Bash reads a script while it runs it: an agent at work must keep its own.
+    // Bash reads a script while it runs it, so a running agent must keep its own copy.
     let _ = fs::remove_file(path);
     let mut install = Command::new("install");
     let mut install =
@@ -292,7 +291,7 @@ pub(crate) fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
     });
 }
 
-/// Waits until `condition` holds, looking often; fails when it does not within a minute.
+/// Waits until `condition` holds, checking often; fails after a minute.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -313,7 +312,7 @@ pub(crate) fn process_in(path: &Path) -> ProcessIdentity {
     ProcessIdentity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
 }
 
-/// Waits until this very process has ended.
+/// Waits until this process has ended.
 #[track_caller]
 pub(crate) fn await_end(process: &ProcessIdentity) {
     wait_for("the end of a process", || (!process.is_alive()).then_some(()));

@@ -1,4 +1,4 @@
-//! The scripted agent rehearses what real agents do on a bad night.
+//! The scripted agent plays failures of real agents.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn tasks_can_be_rehearsed() {
     assert_end(&scratch, &run, 4, "tasks_failed", "failed");
     assert!(run.stderr.contains(&format!("{id} has failed")), "{run:?}");
 
-    // What it cannot build it says so, and what it is told to remember is kept.
+    // It reports what it cannot build, and keeps what it is told to remember.
     add("third");
     let run = play_tasks(&scratch, "journal a word about it, knowledge what is known", "run --all");
     assert_end(&scratch, &run, 4, "tasks_failed", "failed");

@@ -1,4 +1,4 @@
-//! The scripted agent on a terminal, seen with the rules for the screens of interactive agents.
+//! The scripted agent on a terminal, checked with the rules for the screens of interactive agents.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ impl Agent {
         self.terminal.screen().lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Looks until there is something to be done; answers are given, as often as they are asked for.
+    /// Reads the screen until there is something to do; answers dialogs.
     fn look(&mut self) -> (Verdict, Vec<String>) {
         let mut given = Vec::new();
         let verdict =

@@ -1,10 +1,9 @@
-//! Every row of the table of settings is found wherever a setting can be: each check goes the way that users go.
-//! `commands/guide/tables.rs` holds the guide to the table.
+//! Every row of the table of settings can be set in every possible way: each check uses the user's way.
+//! `commands/guide/tables.rs` compares the guide with the table.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use clap::CommandFactory as _;
 use ralph::cli::{Cli, Command, FeatureVerb, LoopFlags, LoopVerb};
 use ralph::settings::setting::{Setting, ValueKind};
 use ralph::settings::table::TABLE;
@@ -28,7 +27,7 @@ fn sample(setting: &Setting) -> &'static str {
     match setting.kind {
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
-        ValueKind::Duration => "77s",
+        ValueKind::Duration(_) => "77s",
         ValueKind::Room | ValueKind::Size => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
@@ -37,7 +36,7 @@ fn sample(setting: &Setting) -> &'static str {
     }
 }
 
-/// The same in TOML.
+/// [`sample`] in TOML.
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
@@ -45,7 +44,7 @@ fn toml_sample(setting: &Setting) -> String {
         | ValueKind::Text
         | ValueKind::Secret
         | ValueKind::Override
-        | ValueKind::Duration
+        | ValueKind::Duration(_)
         | ValueKind::Room
         | ValueKind::Size => {
             format!("'{text}'")
@@ -96,7 +95,7 @@ impl Scene {
         Settings::load(&sources).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The sample has arrived, from there: in the setting's row and in a field.
+    /// The sample has arrived from that source: in the setting's row and in a field.
     fn check(&self, setting: &Setting, expected: &Origin) {
         let settings = self.load();
         let found = settings.rows().find(|row| row.setting.key == setting.key).expect("a row");
@@ -157,7 +156,7 @@ fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
         Command::Spawn(args) => args.flags,
         Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
         Command::Loop { verb: Some(LoopVerb::Plan(args)), .. } => args.flags,
-        Command::Loop { verb: Some(LoopVerb::Build(args)), .. } => args.shared.flags,
+        Command::Loop { verb: Some(LoopVerb::Build { args, .. }), .. } => args.shared.flags,
         other => panic!("{other:?}"),
     }
 }
@@ -199,7 +198,7 @@ fn the_agent_can_be_chosen_wherever_it_matters() {
 
 /// `--help` of a verb, with single blanks.
 fn help(verb: Verb) -> String {
-    let mut command = Cli::command();
+    let mut command = Cli::documented();
     command.build();
     let verb = command_words(verb)
         .into_iter()
@@ -210,7 +209,7 @@ fn help(verb: Verb) -> String {
 
 #[test]
 fn the_help_of_every_loop_tells_what_holds_there() {
-    // Tasks have no help of their own: that of a RALPH.md's run names what is different.
+    // Tasks have no help of their own: that of a RALPH.md's run names the differences.
     for verb in Verb::ALL.into_iter().filter(|verb| *verb != Verb::Tasks) {
         let help = help(verb);
         for row in (Scene { verb: Some(verb), ..Scene::new() }).load().rows() {
@@ -219,7 +218,7 @@ fn the_help_of_every_loop_tells_what_holds_there() {
             let value = if flag.value.is_empty() { String::new() } else { format!(" <{}>", flag.value) };
             let default = row.setting.in_words(&row.value);
             let entry = format!("{short}{}{value} {} [default: {default}]", flag.long, flag.help);
-            // The agent of a run is that of its RALPH.md, that of a worker its command line.
+            // The agent of a run comes from its RALPH.md, that of a worker is its command line.
             let is_hidden = matches!(verb, Verb::Run | Verb::Spawn) && row.setting.key == "agent.provider";
             assert_eq!(help.contains(&entry), !is_hidden, "{entry} of {verb:?} in {help}");
         }

@@ -1,5 +1,5 @@
-//! The reader of the shell-style config against a real `bash`: files made of what the reader supports have to mean
-//! the same to both, and no text at all may make the reader panic.
+//! Compares the reader of the shell-style config with a real `bash`: files with supported syntax have to mean the
+//! same in both, and no text may make the reader panic.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -95,7 +95,7 @@ impl Workers {
         format!("{name} in {}", self.scratch().outside().display())
     }
 
-    /// A worker with this script in its pane; its loop is at work, and nobody watches it.
+    /// A worker with this script in its pane; its loop runs, without a monitor.
     #[track_caller]
     pub(crate) fn spawn(&self, name: &str, body: &str) -> Window {
         self.book(name, |_| {});
@@ -137,7 +137,7 @@ impl Workers {
         window
     }
 
-    /// Writes down that the loop of this worker is in its seventh iteration, changed as told, and lists it.
+    /// Writes the state of a worker's loop in its seventh iteration, with changes, and registers it.
     #[track_caller]
     pub(crate) fn book(&self, name: &str, change: impl FnOnce(&mut State)) {
         let folder = self.folder(name);
@@ -152,7 +152,7 @@ impl Workers {
         fs::write(self.folder(&format!("{name}@{hash:08x}")), entry).unwrap();
         let mut state = self.state_of(name);
         change(&mut state);
-        // Nothing but a reason to write.
+        // Any fact that causes a write.
         write(&folder, state, &Fact::AgentKnown { model: None, session_id: None });
     }
 
@@ -212,7 +212,7 @@ impl Workers {
         monitor
     }
 
-    /// Waits for a request to the monitor of this worker, and does as it does then; `word` is what is asked.
+    /// Waits for a request to the monitor of this worker, and acts on it; `word` is the request.
     #[track_caller]
     pub(crate) fn obey(&self, name: &str, word: &str, outcome: Outcome, monitor: Monitor) {
         let folder = self.folder(name).join("requests");
@@ -249,7 +249,7 @@ impl Workers {
     }
 }
 
-/// What the name of an entry in the list of loops ends with.
+/// The suffix of a registry entry's name.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

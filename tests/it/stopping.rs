@@ -189,7 +189,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn a_loop_whose_output_nobody_reads_goes_on() {
+fn a_loop_whose_output_is_not_read_goes_on() {
     for redirections in
         ["| head -n 1", "2>&1 | head -n 1", ">&- 2>&-", "> /dev/full 2>&1", "--json | head -n 1"]
     {
@@ -209,14 +209,14 @@ fn a_loop_whose_output_nobody_reads_goes_on() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_nobody() {
+fn a_reader_that_does_not_read_does_not_block() {
     let scratch = Scratch::new();
     scratch.agent(
         "claude",
         "cat > /dev/null; for n in {1..20000}; do say $n; done; say '<promise>COMPLETE</promise>'; result",
     );
     let ralph = scratch.start("prompt p.md 2");
-    // Its pipes are full and stay full, and the loop is over all the same.
+    // Its pipes stay full, and the loop ends nevertheless.
     wait_for("the end of the loop", || (scratch.events().contains(r#""event":"loop_ended""#)).then_some(()));
     wait_for("a true state", || (scratch.state()["active"].as_bool() == Some(false)).then_some(()));
     // What is left to show, a Ctrl+C gives up.

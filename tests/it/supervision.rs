@@ -60,7 +60,7 @@ fn an_agent_that_stops_its_supervisor_is_ended() {
     let run = scratch.run("prompt p.md 3 --timeout 1s --max-retries 0");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains("Status: timeout\n"), "{run:?}");
-    // Also when that was before the supervisor could say that the agent runs.
+    // Even before the supervisor could report that the agent runs.
     assert!(run.elapsed < Duration::from_secs(20), "{run:?}");
     scratch.assert_nothing_left();
 }

@@ -1,4 +1,4 @@
-//! What hides from us, or from its supervisor, is ended all the same; what is not ours is let go.
+//! Processes that hide from ralph, or from its supervisor, are ended; foreign processes are not.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -117,7 +117,7 @@ fn a_stuck_filter_does_not_hold_up_the_third_ctrl_c() {
 }
 
 #[test]
-fn output_that_nobody_reads_does_not_keep_a_loop_that_has_ended() {
+fn unread_output_does_not_keep_an_ended_loop() {
     let scratch = Scratch::new();
     let line = "x".repeat(1000);
     scratch.agent("claude", &format!("cat > /dev/null; for n in {{1..300}}; do say '{line}'; done; {DONE}"));

@@ -130,7 +130,7 @@ fn traces_that_an_agent_makes_up_as_well_are_no_seal() {
 }
 
 #[test]
-fn a_copy_of_the_graph_is_sealed_by_nobody_for_an_agent() {
+fn a_copy_of_the_graph_is_not_sealed_for_an_agent() {
     let draft = ".ralph/task-draft/.ralph";
     let copy = sql(&format!("vacuum into '{draft}/progress.db'"));
     let back = sql(&format!(
@@ -188,7 +188,7 @@ fn words_and_tasks_that_an_agent_changes_are_told_and_the_run_does_not_end_well(
         ends(&scratch, &ended, 4, "unproven");
         assert!(ended.stderr.contains(told), "{forged}: {ended:?}");
         assert!(ended.stderr.contains("compare the tasks with what you asked for"), "{ended:?}");
-        // It is told once.
+        // It is reported once.
         let ended = run(&scratch, "run --all");
         ends(&scratch, &ended, 0, "complete");
         assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");
@@ -229,7 +229,7 @@ fn what_an_agent_changes_of_the_order_of_tasks_is_told_and_holds_for_no_task() {
             let order = fs::read_to_string(beside(&scratch, "order")).unwrap();
             assert_eq!(order.lines().collect::<Vec<_>>(), [&*own, &*first, &*last, &*free], "{forged}");
         }
-        // It is told once.
+        // It is reported once.
         let ended = run(&scratch, "run --all");
         ends(&scratch, &ended, 0, "complete");
         assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");
@@ -403,7 +403,7 @@ fn what_a_killed_run_has_reported_of_other_words_keeps_the_next_one_from_ending_
         let ended = run(&scratch, "run --all --no-verify");
         ends(&scratch, &ended, 4, "unproven");
         assert!(ended.stderr.contains(told), "{forged}: {ended:?}");
-        // It has ended: it is told once.
+        // It has ended: it is reported once.
         let ended = run(&scratch, "run --all --no-verify");
         ends(&scratch, &ended, 0, "complete");
         assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");

@@ -1,4 +1,4 @@
-//! What a run over tasks tells of itself: events, state, status, the status line.
+//! Events, state, status and status line of a run over tasks.
 
 use serde_json::{Value, json};
 

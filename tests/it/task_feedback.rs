@@ -85,7 +85,7 @@ fn nothing_to_say_and_another_ctrl_c_stop() {
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_can_answer() {
+fn there_is_no_question_without_a_terminal() {
     let scratch = patient("say 'not through'; ok");
     add(&scratch, "first");
     for args in ["run --all --json", "run --all"] {

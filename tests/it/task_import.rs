@@ -98,7 +98,7 @@ fn importing(scratch: &Scratch) -> (Child, ChildStdin) {
 }
 
 #[test]
-fn nobody_waits_for_a_file_that_is_still_written() {
+fn a_file_that_is_still_written_blocks_no_command() {
     let scratch = Scratch::new();
     good(&scratch, "task add first");
     let (import, stdin) = importing(&scratch);

@@ -606,7 +606,7 @@ fn agents_add_and_read_but_do_not_certify() {
     }
     assert_eq!((graph.status(&a), graph.status(&b)), ("pending".into(), "blocked".into()));
 
-    // The marks of a run that is over say nothing. (One that nobody knows is doubted where this test is in a container.)
+    // The marks of a run that is over say nothing. (In a container, the mark of an unknown run is doubted.)
     let over = graph.0.state()["run"].as_str().unwrap().to_owned();
     let mut after = graph.0.ralph(&format!("task done {a}"));
     let run = Scratch::finish(after.env("RALPH_RUN", over).env("RALPH_SUPERVISOR", "4194000"));

@@ -131,7 +131,7 @@ fn no_window_is_taken_for_another() {
     window::close(&dotted).unwrap();
     assert_gone(screen::look(&tmux.server, &dotted, Extent::Visible, false));
 
-    // In another server at the same place, the ids mean others.
+    // In another server with the same path, the ids have other meanings.
     let later = tmux.open("later", &["sleep", "600"]);
     assert_eq!((&later.session, &later.pane), (&longer.session, &longer.pane));
     window::close(&longer).unwrap();
@@ -223,7 +223,7 @@ fn nothing_of_ours_is_in_the_environment_of_a_server() {
         let (_, variables) = tmux.user(args);
         assert!(!variables.contains("RALPH_"), "{variables}");
     }
-    // Nor in that of a window of the user's.
+    // Nor do the user's own windows have it.
     tmux.user(&["new-window", "-d", "-t", &window.session, "sleep", "600"]);
     let (_, own) = tmux.user(&["list-panes", "-s", "-F", "#{pane_pid}"]);
     assert_eq!(own.lines().count(), 2);
@@ -317,7 +317,7 @@ fn screens_are_text() {
     paste::press(&window, Key::Enter).unwrap();
     let other = tmux.await_screen(&window, "the alternate screen", |screen| screen.is_alternate);
     assert_eq!(other.lines, ["other screen"]);
-    // The user reads what has scrolled by; keys go to the program all the same.
+    // The user is scrolling back; keys still go to the program.
     tmux.user(&["copy-mode", "-t", &window.pane]);
     assert!(tmux.look(&window).is_in_mode);
     paste::press(&window, Key::Enter).unwrap();

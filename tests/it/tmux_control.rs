@@ -25,7 +25,7 @@ fn attach(window: &Window) -> (Control, Receiver<Event>) {
     (control, events)
 }
 
-/// Waits for something that was painted.
+/// Waits for output on the screen.
 #[track_caller]
 fn await_paint(events: &Receiver<Event>) {
     let event = events.recv_timeout(PATIENCE).unwrap();
@@ -162,12 +162,12 @@ fn it_has_no_say_about_sizes() {
     assert_eq!(tmux.look(&window).size, (111, 22));
 }
 
-/// Says a lot whenever it is told to.
+/// Prints a lot on request.
 const LOUD: &str = "read -r; while :; do timeout 2 yes 'a line that is neither long nor short'; echo; echo rests; read -r; done";
 
 #[test]
-fn a_loud_pane_fills_nobodys_memory_and_is_not_held() {
-    if !is_alone("tmux_control::a_loud_pane_fills_nobodys_memory_and_is_not_held", |_| ()) {
+fn a_loud_pane_fills_no_memory_and_is_not_blocked() {
+    if !is_alone("tmux_control::a_loud_pane_fills_no_memory_and_is_not_blocked", |_| ()) {
         return;
     }
     let tmux = Tmux::new();
@@ -181,7 +181,7 @@ fn a_loud_pane_fills_nobodys_memory_and_is_not_held() {
     };
     let before = memory(std::process::id());
     paste::press(&window, Key::Enter).unwrap();
-    // Another pane of the user's in our session is nobody's business.
+    // Another pane of the user in our session causes no events.
     tmux.user(&["new-window", "-d", "-t", &window.session, "timeout", "2", "yes", "other"]);
     let rests = |screen: &ralph::tmux::Screen| screen.lines.last().is_some_and(|line| line == "rests");
     let mut count = 0;
@@ -208,7 +208,7 @@ fn connect_until_killed() {
 }
 
 #[test]
-fn a_monitor_that_is_killed_holds_nobody() {
+fn a_killed_monitor_does_not_block() {
     let tmux = Tmux::new();
     let window = tmux.script("worker", LOUD);
     let mut monitor = Command::new(std::env::current_exe().unwrap())

@@ -163,7 +163,7 @@ fn a_wrapper_that_is_killed_leaves_nothing_once_a_monitor_comes() {
 }
 
 #[test]
-fn the_wrapper_is_nobodys_but_the_servers() {
+fn the_wrapper_is_a_child_of_the_server() {
     let worker = start("read -r line");
     let wrapper = Stat::read(worker.pane.wrapper_pid()).unwrap();
     assert_eq!((wrapper.ppid, wrapper.session), (worker.window.server.pid, wrapper.pid));

@@ -47,7 +47,7 @@ fn hooks_of_a_project_run_when_they_are_trusted_and_not_when_they_change() {
     scratch.write("ralph.toml", "[hooks]\non_end = 'echo other >> ../ran'\n");
     assert!(run(&scratch).stderr.contains(said));
     assert_eq!(runs(&scratch), 1);
-    // What nobody has to trust may change.
+    // Settings that need no trust may change.
     scratch
         .write("ralph.toml", "# A word\n[loop]\nmax_retries = 1\n[hooks]\non_end = 'echo ran >> ../ran'\n");
     assert!(!run(&scratch).stderr.contains("warning"));
@@ -124,7 +124,7 @@ fn an_agent_cannot_trust_its_project() {
 }
 
 #[test]
-fn a_work_tree_has_the_trust_of_its_repository_and_nobody_can_claim_it() {
+fn a_work_tree_has_the_trust_of_its_repository_and_a_copy_cannot_claim_it() {
     let scratch = with_hook();
     scratch.git(&["add", "."]);
     scratch.git(&["commit", "--quiet", "--message", "hook"]);

@@ -121,7 +121,7 @@ fn a_wait_ends_with_ctrl_c_at_once_and_goes_on_after_a_restart() {
     assert_end(&scratch, &run, 130, "interrupted", "stopped");
     assert!(asked.elapsed() < Duration::from_secs(5), "{run:?}");
 
-    // The same reset again, and again after a crash.
+    // An unchanged reset, twice, and once more after a crash.
     let child = scratch.start("prompt p.md 1 --resume");
     assert_eq!(waiting_until(&scratch), until);
     signal(&child, Signal::KILL);

@@ -146,7 +146,7 @@ fn fifos_and_devices_in_place_of_what_people_write_are_refused() {
 }
 
 #[test]
-fn git_files_that_are_fifos_hold_nobody() {
+fn git_files_that_are_fifos_do_not_block() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
     fifo(&scratch, ".git/info/exclude");

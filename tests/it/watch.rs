@@ -294,7 +294,7 @@ fn without_a_shell_ctrl_z_does_not_freeze_it() {
     assert_eq!(terminal.end().code, Some(0));
 }
 
-/// There the kernel knows no number for our group, nor for that of the terminal.
+/// In this namespace, neither our group nor the terminal's has a number.
 #[test]
 fn in_a_container_it_works_as_anywhere() {
     let (scratch, _loops) = at_work(&["one"]);

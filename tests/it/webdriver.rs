@@ -35,7 +35,7 @@ impl Browser {
             let line = line.unwrap();
             line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok()
         });
-        // What it says later is nobody's business, but its pipe stays open.
+        // Later output is not read, but its pipe stays open.
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Self {
             driver,
@@ -63,7 +63,7 @@ impl Browser {
         self.in_session("url", &json!({ "url": format!("file://{}", page.display()) }));
     }
 
-    /// What an expression in the page comes to; a promise is waited for. The page's own policy does not hold for it.
+    /// The value of an expression in the page; promises are awaited. The page's own policy does not apply to it.
     pub(crate) fn value(&self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let answer = self.command("Runtime.evaluate", &asked);
@@ -89,7 +89,7 @@ impl Browser {
         self.log("browser")
     }
 
-    /// The addresses that were asked for since the last time.
+    /// The addresses requested since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         let messages = self.log("performance").into_iter().filter_map(|entry| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;

@@ -185,7 +185,7 @@ impl Cell {
         assert!(is_so, "{log:#?}\nare not\n{expected:#?}");
     }
 
-    /// The same, where the iteration has come to its own end.
+    /// The log after a fault at which the iteration has ended by itself.
     #[track_caller]
     pub(crate) fn assert_log_after_end(&self, after: &[&str]) {
         let lines: Vec<&str> = self.kind.end.iter().chain(after).copied().collect();
@@ -205,7 +205,7 @@ impl Cell {
         wait_for(word, || self.says("status w").contains(&line).then_some(()));
     }
 
-    /// The state file and `ralph status` say the same, and that is this.
+    /// The state file and `ralph status` agree on this state.
     #[track_caller]
     pub(crate) fn assert_state(&self, status: &str, reason: &str, worker: &str) {
         let state = self.tmux.state();

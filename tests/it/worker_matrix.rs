@@ -1,8 +1,8 @@
-//! Whatever an agent in a window does, and whatever happens to its worker: the state is true, nothing is left, and nobody
-//! else's tmux is touched. Each test is a row of the matrix and runs all kinds of agents that it makes sense for.
+//! Any behaviour of an agent in a window, and any fault of its worker: the state is correct, nothing is left, and no other
+//! tmux is touched. Each test is a row of the matrix and runs all kinds of agents for which it makes sense.
 //!
-//! Left out are the wrapper's loss of an agent that has ended at once, as it has none any more, and the user's window after the
-//! loss of the server, which was its, too. What does not end by itself is not waited for after `cancel`.
+//! Left out: the loss of a wrapper whose agent has ended at once, because it has none any more, and the user's window after
+//! the loss of its server. An agent that does not end by itself is not awaited after `cancel`.
 
 use std::fs;
 
@@ -108,7 +108,7 @@ fn sigterm_to_the_monitor() {
     });
 }
 
-/// The agent works on, and comes to its end before somebody looks after it, or after that. It has its prompt once.
+/// The agent keeps working, and ends before or after it is monitored again. It has its prompt once.
 #[test]
 fn kill_9_of_the_monitor() {
     each("kill -9 of the monitor", all, &[NEXT], |cell| {
@@ -151,7 +151,7 @@ fn kill_9_of_the_tmux_server() {
     });
 }
 
-/// Before anybody listens to it: that is a failure like any other.
+/// Before a monitor listens to it: that is a failure like any other.
 #[test]
 fn kill_9_of_the_tmux_server_at_once() {
     let tmux = Tmux::new();
@@ -179,7 +179,7 @@ fn kill_9_of_the_wrapper() {
     });
 }
 
-/// Nobody looks after the agent then, or even after what its wrapper has left. `ralph kill` ends it all the same.
+/// The agent then has no monitor, and perhaps no wrapper. `ralph kill` ends it all the same.
 #[test]
 fn kill_9_of_the_monitor_and_kill() {
     each("kill -9 of the monitor, kill", all, &[NEXT], |cell| {

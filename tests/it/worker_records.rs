@@ -1,4 +1,4 @@
-//! What is told of workers: status, lists, logs; and the prompt to begin with.
+//! Displays of workers: status, lists, logs; and the prompt template.
 
 use std::fs;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::scratch::{Scratch, finish, wait_for};
 use crate::spawned::{STARTED, Workers};
 
-/// A moment so many minutes after the start, as people are told.
+/// The time this many minutes after the start, as users see it.
 fn local(minutes: i64) -> String {
     let started: DateTime<Utc> = STARTED.parse().unwrap();
     (started + chrono::Duration::minutes(minutes))

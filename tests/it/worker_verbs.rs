@@ -213,7 +213,7 @@ const STUBBORN: &str = "trap '' INT TERM HUP
     echo works; while :; do sleep 600; done";
 
 #[test]
-fn kill_leaves_nothing_of_a_worker_that_nobody_watches() {
+fn kill_leaves_nothing_of_an_unmonitored_worker() {
     let workers = Workers::new();
     let window = workers.spawn("a", STUBBORN);
     let longer = workers.spawn("ab", READER);

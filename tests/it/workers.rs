@@ -215,7 +215,7 @@ fn what_asks_for_a_person_holds_the_loop_until_it_is_answered() {
     let run = finish(ralph);
     assert!(run.stderr.contains("needs attention") && run.stderr.contains("ralph attach w"), "{run:?}");
     tmux.assert_nothing_left();
-    // Whoever says so beforehand is not asked.
+    // With the flag, there is no question.
     let tmux = Tmux::new();
     let run = tmux.spawn("trust; say hello; exit 0", "-n 1 --trust");
     assert_eq!((run.code, run.stderr.contains("needs attention")), (Some(0), false), "{run:?}");
@@ -443,7 +443,7 @@ fn a_worker_that_is_cleaned_works_on_without_its_loop() {
     tmux.assert_nothing_left();
 }
 
-/// Whoever attaches with `-d` detaches all others, and a pane may be moved: the agent is none the worse for it.
+/// `attach -d` detaches all other clients, and a pane may be moved: neither affects the agent.
 #[test]
 fn a_user_may_detach_what_watches_and_move_the_pane() {
     let tmux = Tmux::new();
@@ -504,7 +504,7 @@ fn a_program_that_cannot_be_started_leaves_no_worker() {
     tmux.assert_nothing_left();
 }
 
-/// Somebody has tidied up: the loop goes on, and leaves nothing.
+/// The files were cleaned up: the loop continues, and leaves nothing.
 #[test]
 fn a_folder_that_is_removed_by_hand_is_survived() {
     let tmux = Tmux::new();

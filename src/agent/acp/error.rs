@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::agent::preset::fault::{Reported, Understood};
+use crate::presets::fault::{Reported, Understood};
 use crate::reply::usage::Class;
 use crate::text::line::one_line_within;
 

@@ -28,7 +28,7 @@ use super::message::Message;
 use crate::engine::inbox::Port;
 use crate::process::launch::Launch;
 use crate::reply::decode::{Counters, Item};
-use crate::reply::lines::{Line, Lines};
+use crate::reply::lines::{Lines, StreamLine};
 use crate::reply::usage::{Class, UsageNote};
 
 pub use self::introduction::{Introduction, Login};
@@ -88,10 +88,10 @@ impl AcpCodec {
         }
     }
 
-    fn take_line(&mut self, line: Line<'_>, turn: &mut Turn) {
+    fn take_line(&mut self, line: StreamLine<'_>, turn: &mut Turn) {
         match line {
-            Line::Whole(line) if line.trim_ascii().is_empty() => {}
-            Line::Whole(line) => {
+            StreamLine::Whole(line) if line.trim_ascii().is_empty() => {}
+            StreamLine::Whole(line) => {
                 let line = repaired(line);
                 if let Ok(message) = serde_json::from_str(&line) {
                     self.counters.objects += 1;
@@ -101,7 +101,7 @@ impl AcpCodec {
                     self.take_head(line.as_bytes(), "cannot be read", turn);
                 }
             }
-            Line::Head(head) => {
+            StreamLine::Head(head) => {
                 self.counters.oversized += 1;
                 self.take_head(head, &format!("is longer than {} MiB", LONGEST >> 20), turn);
             }

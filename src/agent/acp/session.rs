@@ -40,7 +40,7 @@ pub(in crate::agent) struct Wanted {
     pub(in crate::agent) model: Option<String>,
     /// The agent may look at everything, and change nothing.
     pub(in crate::agent) read_only: bool,
-    /// It reads files by itself: see [`Preset::reads_itself`](crate::agent::preset::Preset::reads_itself).
+    /// It reads files by itself: see [`Preset::reads_itself`](crate::presets::Preset::reads_itself).
     pub(in crate::agent) reads_itself: bool,
 }
 

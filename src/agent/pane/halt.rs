@@ -8,7 +8,7 @@ use regex::{Captures, Regex};
 use super::Since;
 use super::ready::Screens;
 use super::text::{alphanumeric, bare, flowed, side, split};
-use crate::agent::preset::fault::Reported;
+use crate::presets::fault::Reported;
 use crate::reply::usage::Fault;
 
 /// Why a program does not go on by itself.

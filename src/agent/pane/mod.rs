@@ -2,7 +2,7 @@
 //! the words that end the loop, what it stops at, whether it stands still.
 //!
 //! All of it is pure: screens come in as lines, from the top of what is visible to the bottom, without escape sequences and
-//! without the blanks at their ends; moments come in as arguments. `known` is what we know about each program, as data.
+//! without the blanks at their ends; moments come in as arguments. What we know about each program stands in [`crate::presets`], and in `known`, as data.
 //! The screens behind it are those under `tests/screens/`.
 
 pub mod arrival;
@@ -10,7 +10,6 @@ pub mod done;
 pub mod halt;
 mod known;
 mod menu;
-mod program;
 pub mod programs;
 pub mod ready;
 pub mod still;
@@ -21,8 +20,7 @@ mod recorded;
 
 use std::time::{Duration, Instant};
 
-/// A screen that two looks this far apart saw the same was not caught while it was being painted.
-pub const SETTLED: Duration = Duration::from_millis(400);
+pub use crate::presets::screens::SETTLED;
 
 /// What has been seen, and since when it is the same.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
-//! Interactive programs: how each one is found in a command line, and what is known about its screens (`known` is the data).
+//! Interactive programs: how each one is found in a command line, and what is known about its screens ([`presets`] and `known` are the data).
 
-use super::known::{AGENTS, SHELLS, UNKNOWN};
-pub use super::program::Program;
+use super::known::{SHELLS, UNKNOWN};
+use crate::presets;
+pub use crate::presets::screens::Program;
 
 impl Program {
     /// The program of a command line, also behind `env`, a script, `docker run` or `bash -c`: the last word that names an
@@ -21,18 +22,18 @@ impl Program {
 
     /// The names of the agents, for messages.
     pub fn known() -> impl Iterator<Item = &'static str> {
-        AGENTS.iter().map(|program| program.name).filter(|&name| name != "script")
+        presets::programs().map(|program| program.name).filter(|&name| name != "script")
     }
 
     #[cfg(test)]
     pub(super) fn all() -> impl Iterator<Item = &'static Self> {
-        AGENTS.iter().chain(&SHELLS).chain([&UNKNOWN])
+        presets::programs().chain(&SHELLS).chain([&UNKNOWN])
     }
 
     /// The program with this name of ours.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        AGENTS.iter().chain(&SHELLS).find(|program| program.name == name)
+        presets::programs().chain(&SHELLS).find(|program| program.name == name)
     }
 }
 
@@ -69,7 +70,8 @@ fn program_word(words: &[String]) -> Option<(usize, &String)> {
 }
 
 fn agent(word: &str) -> Option<&'static Program> {
-    AGENTS.iter().find(|program| program.names.contains(&file_name(word)) || program.options.contains(&word))
+    presets::programs()
+        .find(|program| program.names.contains(&file_name(word)) || program.options.contains(&word))
 }
 
 fn shell(words: &[String]) -> Option<&'static Program> {

@@ -9,9 +9,9 @@ use regex::{Regex, RegexBuilder};
 
 use super::known;
 use super::menu;
-use super::program::{Known, Means, Program, Sight};
 use super::text::{flowed, written};
 use super::{SETTLED, Since};
+use crate::presets::screens::{Known, Means, Program, Sight};
 
 /// What a look at a screen says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,6 @@ use watch::{Message, Watch};
 use super::pane::arrival::Standing;
 use super::pane::done::DonePattern;
 use super::pane::ready::Screens;
-use super::preset::{self, Preset};
 use super::{Timeouts, add_variables, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
@@ -35,6 +34,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
 use crate::files::FileError;
+use crate::presets::{self, Preset};
 use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
@@ -187,7 +187,7 @@ impl WorkerAgent {
 
     /// What is known about agents of its kind.
     fn preset(&self) -> &'static Preset {
-        preset::preset(self.screens.program().name).unwrap_or(preset::unknown())
+        presets::preset(self.screens.program().name).unwrap_or(presets::unknown())
     }
 
     /// Starts the program in a pane of its own, or in the one that it had before.

@@ -23,7 +23,7 @@ use crate::engine::places::{Places, Ticket};
 use crate::files::{FileError, theirs};
 use crate::git::{self, GitError};
 use crate::job::Refused;
-use crate::job::agent_choice::Choice;
+use crate::job::agent_choice;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
@@ -56,7 +56,7 @@ pub(super) const VERB: &str = "loop build";
 const JOBS: usize = 8;
 
 /// `ralph loop build`.
-pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
+pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> {
     let flags = &args.shared.flags;
     if flags.name.is_some() {
         bail!("--name is not for 'loop build': each loop is called after its branch");
@@ -65,11 +65,13 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let limit = limit_of(&args.shared)?;
     let workspace = open_loop(Verb::LoopBuild, flags)?;
     let Workspace { project, settings } = &workspace;
+    // 'ralph resume' names one of those that the command line is about.
+    let names = flags.resume_only.as_ref().map_or(names, std::slice::from_ref);
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     if args.dry_run {
-        let agent = Choice::of(settings, project)?;
-        let branches = planned::read(project, settings)?;
+        let agent = agent_choice::of_settings(settings, project)?;
+        let branches = planned::chosen(project, settings, names)?;
         branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
         let lost = planned::lost(project, &branches);
         lost.iter().map(|(_, why)| why.as_str()).for_each(remark);
@@ -78,7 +80,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let preflight = preflight(workspace.called(Verb::LoopBuild, flags), &args.shared, limit)?;
     // What is wrong with the plan is told before anything is asked of git; what agents of a killed run did to it is put right first.
     if !kept_plan::is_there(project) {
-        planned::read(project, settings)?;
+        planned::chosen(project, settings, names)?;
     }
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), Plan::None, BTreeMap::default(), REPLAN_BRANCHES)
@@ -91,18 +93,18 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let lock = take_project(project)?;
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     // Read again: what was built until a moment ago is done now.
-    let branches = planned::read(project, settings)?;
+    let branches = planned::chosen(project, settings, names)?;
     branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
     let run = run_id();
     let plan = MainPlan::new(project.branch_plan());
     let (mut housekeeping, mut kept_plan) = (None, None);
-    if branches.iter().any(|branch| !branch.section.is_done) {
+    if branches.iter().any(Planned::is_open) {
         let command = own_command_line(&settings.secrets);
         RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
         kept_plan = Some(KeptPlan::of(project, &run, &plan)?);
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
-    let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
+    let open_branches = branches.iter().filter(|branch| branch.is_open()).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
@@ -122,7 +124,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         screen: Screen::start(flags.json, flags.quiet)?,
         notifier: notifier(project, settings),
         branches: &branches,
-        lost: planned::lost(project, &branches),
+        lost: if names.is_empty() { planned::lost(project, &branches) } else { Vec::new() },
         kept_plan: Mutex::new(kept_plan),
     };
     let code = building.run();
@@ -175,7 +177,7 @@ impl Building<'_> {
     fn run(&self) -> u8 {
         self.workspace.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
         let open: Vec<usize> =
-            (0..self.branches.len()).filter(|&which| !self.branches[which].section.is_done).collect();
+            (0..self.branches.len()).filter(|&which| self.branches[which].is_open()).collect();
         // The unfinished ones by their place among themselves.
         let after: Vec<Option<usize>> = open
             .iter()
@@ -255,6 +257,9 @@ impl Building<'_> {
             let pull_request = branch.section.pull_request.clone();
             return (BranchRow { built: Built::Done, pull_request, ..BranchRow::new(name) }, 0);
         }
+        if !branch.is_meant {
+            return (BranchRow::new(name), 0);
+        }
         match fates.next() {
             Some(Fate::Ran(result)) => result,
             Some(Fate::Lost(why)) => {
@@ -285,8 +290,10 @@ impl Building<'_> {
         let report = if was_all_done || width.is_none() { None } else { self.report() };
         self.screen.say(&report.map_or_else(|| table(rows, width), |report| text::body(&report, width)));
         if was_all_done && self.lost.is_empty() {
-            self.screen
-                .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
+            let which = if self.branches.iter().all(|branch| branch.is_meant) { "All" } else { "These" };
+            self.screen.say(&format!(
+                "{which} branches are done; delete a line 'Status: done' to build that branch again.\n"
+            ));
         }
         self.screen.say_json(&end);
         let heard = self.signals.count();
@@ -376,7 +383,7 @@ impl Building<'_> {
                 row.take(stamped);
                 Ok(())
             })],
-            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))?
+            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))
         };
         ready.setup.started_from = Some(self.workspace.project.ralph_dir().to_owned());
         let end = ready.run_as(&mut source, view, &inbox)?;

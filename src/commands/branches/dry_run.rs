@@ -17,15 +17,16 @@ pub(super) fn show(
     branches: &[Planned],
     as_json: bool,
 ) -> anyhow::Result<u8> {
+    let meant = || branches.iter().filter(|branch| branch.is_meant);
     if as_json {
-        let branches: Vec<_> = branches.iter().map(|branch| object(project, agent, branch)).collect();
+        let branches: Vec<_> = meant().map(|branch| object(project, agent, branch)).collect();
         return print(|out| {
             serde_json::to_writer_pretty(&mut *out, &branches).map_err(io::Error::other)?;
             writeln!(out)
         });
     }
     print_for_people(|out| {
-        for branch in branches {
+        for branch in meant() {
             let section = &branch.section;
             let base = if section.is_done { String::new() } else { format!(" from {}", branch.base) };
             writeln!(out, "{}{base}: {}", section.name, section.goal)?;
@@ -35,7 +36,7 @@ pub(super) fn show(
             }
             writeln!(out)?;
         }
-        let open = branches.iter().filter(|branch| !branch.section.is_done).count();
+        let open = branches.iter().filter(|branch| branch.is_open()).count();
         writeln!(out, "{open} of {} branches would be built.", branches.len())?;
         writeln!(out, "The agent would be started as: {}", escaped(agent))
     })

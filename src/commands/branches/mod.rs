@@ -27,8 +27,8 @@ use crate::source::prompt_file::Text;
 pub(super) fn run(verb: Option<&LoopVerb>, bare: &LoopBuildArgs) -> anyhow::Result<u8> {
     match verb {
         Some(LoopVerb::Plan(flags)) => plan::run(flags),
-        Some(LoopVerb::Build(args)) => build::run(args),
-        None if bare.is_about_building() || !planning_was_cut_off(&bare.shared)? => build::run(bare),
+        Some(LoopVerb::Build { branches, args }) => build::run(args, branches),
+        None if bare.is_about_building() || !planning_was_cut_off(&bare.shared)? => build::run(bare, &[]),
         None => plan::run(&bare.shared),
     }
 }

@@ -13,11 +13,14 @@ use crate::project::{BRANCH_PLAN, Project};
 use crate::record::lookup::{Loop, is_known};
 use crate::record::state::State;
 use crate::settings::Settings;
+use crate::text::list::some_of;
 use crate::view::next_step::shell_word;
 
 /// What the user is told when there is no plan.
 const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";
 const PLAN_MISSING_CODE: u8 = 2;
+/// How many names are in a message.
+const NAMED: usize = 8;
 
 /// A branch of the plan.
 #[derive(Debug)]
@@ -31,6 +34,43 @@ pub(super) struct Planned {
     pub(super) after: Option<usize>,
     /// Why it is not done, although the plan says so.
     pub(super) doubt: Option<String>,
+    /// It is one of those that are to be built.
+    pub(super) is_meant: bool,
+}
+
+impl Planned {
+    /// Whether it is built.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_meant && !self.section.is_done
+    }
+}
+
+/// The branches of the plan, of which only those with these names, and what they start from, are meant; all of them without names.
+///
+/// # Errors
+/// When the plan is missing, has a fault, or lacks a name.
+pub(super) fn chosen(
+    project: &Project,
+    settings: &Settings,
+    names: &[String],
+) -> anyhow::Result<Vec<Planned>> {
+    let mut branches = read(project, settings)?;
+    branches.iter_mut().for_each(|branch| branch.is_meant = names.is_empty());
+    for name in names {
+        let Some(mut at) = branches.iter().position(|branch| branch.section.name == *name) else {
+            let known: Vec<String> = branches.iter().map(|branch| branch.section.name.clone()).collect();
+            let plan = project.branch_plan();
+            bail!("{} has no branch '{name}': it has {}", plan.display(), some_of(known, NAMED));
+        };
+        loop {
+            branches[at].is_meant = true;
+            match branches[at].after {
+                Some(base) => at = base,
+                None => break,
+            }
+        }
+    }
+    Ok(branches)
 }
 
 /// Reads the plan.
@@ -68,13 +108,20 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
         .zip(doubts)
         .map(|((section, after), doubt)| {
             if section.is_done {
-                return Ok(Planned { section, base: String::new(), commit: None, after, doubt });
+                return Ok(Planned {
+                    section,
+                    base: String::new(),
+                    commit: None,
+                    after,
+                    doubt,
+                    is_meant: true,
+                });
             }
             let line = section.base.as_ref().map_or(section.line, |(_, line)| *line);
             let (base, commit) = bases
                 .of(&section, after)
                 .map_err(|error| anyhow!("{} line {line}: {error}", path.display()))?;
-            Ok(Planned { section, base, commit, after, doubt })
+            Ok(Planned { section, base, commit, after, doubt, is_meant: true })
         })
         .collect()
 }

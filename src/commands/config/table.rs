@@ -7,7 +7,7 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::of_preset;
-use crate::agent::preset::Preset;
+use crate::presets::Preset;
 use crate::settings::{Origin, Resolved, Settings};
 use crate::text::line::escaped;
 use crate::text::palette::{FAINT, GOOD, STRONG};

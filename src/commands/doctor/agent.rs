@@ -9,9 +9,9 @@ use regex::Regex;
 
 use super::probe::{Unanswered, ask, is_of_project, json, path, variable};
 use super::{DoctorOptions, Finding, Health, session};
-use crate::agent::preset::Protocol;
-use crate::agent::preset::setup::{LoginCheck, Place, TrustCheck};
 use crate::job::workspace::find_program;
+use crate::presets::Protocol;
+use crate::presets::setup::{LoginCheck, Place, TrustCheck};
 use crate::project::Project;
 use crate::text::line;
 

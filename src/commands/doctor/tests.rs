@@ -20,7 +20,7 @@ fn scratch() -> Scratch {
         agent: "claude".into(),
         refused: None,
         program: Some("claude".into()),
-        preset: preset::preset("claude").unwrap(),
+        preset: presets::preset("claude").unwrap(),
         args: Vec::new(),
         started_by: None,
         env: vec![("HOME".into(), guard.path().join("home").into())],

@@ -6,8 +6,10 @@ use std::{env, fs};
 use serde_json::Value;
 
 use super::{TOPICS, Topic};
+use crate::agent::pane::programs::Program;
 use crate::cli::Cli;
 use crate::engine::outcome::Outcome;
+use crate::presets::{self, CliOption, Preset};
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
 
@@ -19,8 +21,12 @@ fn path(relative: &str) -> String {
 type Made = fn() -> String;
 
 /// Pages with the tables between marks of their name.
-const TABLES: [(&str, &str, Made); 5] = [
+const TABLES: [(&str, &str, Made); 9] = [
+    ("README.md", "agents", agents_by_title),
     ("README.md", "pages", pages),
+    ("docs/agents.md", "agents", agents),
+    ("docs/agents.md", "options", options),
+    ("docs/workers.md", "screens", screens),
     ("docs/commands.md", "flags", flags),
     ("docs/settings.md", "settings", settings),
     ("docs/exit-codes.md", "ends", ends),
@@ -76,6 +82,52 @@ fn code(text: &str) -> String {
 fn pages() -> String {
     let row = |topic: &Topic| vec![format!("[{0}](docs/{0}.md)", topic.name), topic.about.to_owned()];
     table(&["page", "about"], TOPICS.iter().map(row))
+}
+
+/// What people know them by.
+fn agents_by_title() -> String {
+    let titles: Vec<&str> = presets::headless().map(|preset| preset.title).collect();
+    format!("ralph knows {} and any agent that speaks the Agent Client Protocol.\n", titles.join(", "))
+}
+
+fn agents() -> String {
+    let row = |preset: &Preset| {
+        let command = [&[preset.cli], preset.args].concat().join(" ");
+        let argument = preset.prompt.argument().map_or("", |_| " and a one-line argument");
+        let started = match (preset.cli, preset.args) {
+            ("", []) => "what `AGENT_CLI` and `AGENT_ARGS` say".to_owned(),
+            ("", _) => "ralph itself".to_owned(),
+            _ => code(&command) + argument,
+        };
+        vec![code(preset.name), started, preset.needs.to_owned()]
+    };
+    let presets = presets::names().into_iter().filter_map(presets::preset);
+    table(&["type", "started as", "to run without a person it needs"], presets.map(row))
+}
+
+/// What those with a program of their own can be told and kept from.
+fn options() -> String {
+    let row = |preset: &Preset| {
+        let option = |option: Option<CliOption>| match option {
+            Some(CliOption { names, key: "", .. }) => code(names[0]),
+            Some(CliOption { names, key, .. }) => code(&format!("{} {key}…", names[0])),
+            None => String::new(),
+        };
+        let longest = preset.longest_prompt.map_or_else(String::new, |limit| limit.to_string());
+        let kept = preset.read_only.map_or("", |_| "yes").to_owned();
+        vec![code(preset.name), option(preset.model), option(preset.effort), longest, kept]
+    };
+    let presets = presets::sorted(presets::headless()).into_iter().filter_map(presets::preset);
+    table(&["type", "model", "effort", "longest prompt", "edits nothing while it verifies"], presets.map(row))
+}
+
+fn screens() -> String {
+    let seen = |is_known: bool| if is_known { "yes" } else { "" }.to_owned();
+    let row = |program: &Program| {
+        vec![code(program.name), seen(!program.asks.is_empty()), seen(!program.error.is_empty())]
+    };
+    let programs = Program::known().filter_map(Program::named);
+    table(&["agent", "what it asks while it works", "errors that end its turn"], programs.map(row))
 }
 
 fn settings() -> String {

@@ -9,7 +9,7 @@ use super::meant::{has_one_pane, meant, too_few};
 use super::{newest_log, whose};
 use crate::cli::LogsArgs;
 use crate::commands::target::count;
-use crate::record::attempt_bytes::{Place, place};
+use crate::record::attempt_bytes::{AttemptBytes, place};
 use crate::record::retention;
 
 /// `ralph logs --raw` of one run, or of one attempt of it; also where the log was compressed, or its loop was forgotten.
@@ -29,15 +29,15 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
             return Err(has_one_pane(&meant.name));
         }
         match place(&meant.folder, &mut file, number).with_context(unreadable)? {
-            Place::At(range) => {
+            AttemptBytes::At(range) => {
                 let mut part = tempfile::tempfile()?;
                 file.seek(SeekFrom::Start(range.start))?;
                 io::copy(&mut file.take(range.end - range.start), &mut part)?;
                 part.rewind()?;
                 file = part;
             }
-            Place::Beyond(made) => return Err(too_few(number, &meant.name, made)),
-            Place::Elsewhere => bail!(
+            AttemptBytes::Beyond(made) => return Err(too_few(number, &meant.name, made)),
+            AttemptBytes::Elsewhere => bail!(
                 "--attempt {number}: {} does not tell where it begins: leave it out to see all",
                 log.display()
             ),

@@ -16,7 +16,7 @@ use crate::git;
 use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::project::Project;
 use crate::record::lookup::Loop;
-use crate::record::registry::{self, Entry};
+use crate::record::registry::{self, LoopEntry};
 use crate::record::state::State;
 use crate::record::worker::WorkerTree;
 use crate::settings::Verb;
@@ -163,7 +163,7 @@ fn forget(here: &Project, places: &Project, name: &str) -> anyhow::Result<()> {
         _ => {}
     }
     let Some(list) = here.registry() else { return Ok(()) };
-    let is_meant = |entry: &&Entry| entry.name == name && entry.places(here).records() == folder;
+    let is_meant = |entry: &&LoopEntry| entry.name == name && entry.places(here).records() == folder;
     for entry in registry::list(&list).0.iter().filter(is_meant) {
         registry::remove(&list, entry)?;
     }

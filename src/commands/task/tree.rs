@@ -6,7 +6,7 @@ use serde_json::json;
 use super::look;
 use crate::cli::TaskTreeArgs;
 use crate::commands::output::{Array, Stream, warn};
-use crate::graph::{Place, Status, Store as _, Task};
+use crate::graph::{Status, Store as _, Task, TreePosition};
 use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
 
 pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
@@ -14,7 +14,7 @@ pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
     let mut stream = Stream::new();
     let is_whole = args.id.is_none();
     let mut own_parts = Vec::new();
-    let mut note = |task: &Task, place: Place| {
+    let mut note = |task: &Task, place: TreePosition| {
         if is_whole && place.depth == 0 && task.parent_id.is_some() {
             own_parts.push(task.id.clone());
         }
@@ -51,7 +51,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn line(&mut self, task: &Task, place: Place) -> String {
+    fn line(&mut self, task: &Task, place: TreePosition) -> String {
         let mut drawn = String::new();
         if let Some(above) = place.depth.checked_sub(1) {
             self.levels.truncate(above);

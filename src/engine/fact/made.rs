@@ -34,6 +34,12 @@ impl<'a> Fact<'a> {
         }
     }
 
+    /// The work is validated: that of an attempt which is not booked yet, or as it is.
+    #[must_use]
+    pub fn validating(tally: &Tally, report: Option<&Report>) -> Self {
+        Self::Validating { spent: report.map(|report| LineSpent::with(tally, report)) }
+    }
+
     /// An attempt begins; the count has it.
     #[must_use]
     pub fn attempt_started(tally: &'a Tally, head: Option<&'a str>) -> Self {
@@ -258,6 +264,13 @@ impl LineSpent {
     fn of(tally: &Tally) -> Self {
         let Tally { cost_usd, input_tokens, output_tokens, .. } = *tally;
         Self { cost_usd, input_tokens, output_tokens }
+    }
+
+    /// By a loop with this count, and by an attempt that is not booked yet.
+    fn with(tally: &Tally, report: &Report) -> Self {
+        let mut tally = tally.clone();
+        tally.spend(report.cost_usd(), &report.usage);
+        Self::of(&tally)
     }
 }
 

@@ -171,9 +171,9 @@ impl Loop<'_> {
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
-        let Job { validator, context, .. } = &mut self.job;
+        let Job { validator, context, tally, .. } = &mut self.job;
         validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
-        context.tell(Fact::Validating)?;
+        context.tell(Fact::validating(tally, Some(report)))?;
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
@@ -227,11 +227,11 @@ impl Loop<'_> {
 
     /// Whether the files as they are pass the validation; `None` where nothing validates them.
     fn validate_files(&mut self) -> Result<Option<bool>, End> {
-        let Job { validator, context, .. } = &mut self.job;
+        let Job { validator, context, tally, .. } = &mut self.job;
         let Some(validator) = validator.as_mut().and_then(|validator| validator.of_files()) else {
             return Ok(None);
         };
-        context.tell(Fact::Validating)?;
+        context.tell(Fact::validating(tally, None))?;
         let Verdict::Found(validation) = validator.validate_files(context)? else {
             // It was cut off: by the user, or it is not known whether the work is good.
             return context.stopped_by().map_or(Ok(Some(false)), |outcome| Err(outcome.into()));

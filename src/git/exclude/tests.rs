@@ -13,8 +13,8 @@ fn strings(patterns: &[&str]) -> Vec<String> {
     patterns.iter().map(|&pattern| pattern.to_owned()).collect()
 }
 
-/// Files in the ralph dir and in its run dir, each with the same names; git's rules are entered. Answers what git lists, and
-/// the two folders.
+/// Adds the patterns for files of the same names in the ralph dir and in its run dir. Returns what git lists, and the
+/// two folders.
 fn with_rules(root: &Path, home: &str) -> (HashSet<PathBuf>, Project) {
     let project = project(root, home);
     for folder in [project.ralph_dir(), project.run_dir()] {

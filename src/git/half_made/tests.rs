@@ -10,7 +10,7 @@ fn entry_of(root: &Path, branch: &str) -> PathBuf {
     root.join(".git/worktrees").join(branch)
 }
 
-/// A work tree of branch `x` with files `a`, `b` and `c`, of which a shell script has undone something: it runs in
+/// A work tree of branch `x` with files `a`, `b` and `c`, after a script that undoes a part of it. The script runs in
 /// git's entry, with the tree's folder as `$1`.
 fn undone(script: &str) -> (tempfile::TempDir, PathBuf, String) {
     let (guard, root, id) = with_files(&["a", "b", "c"]);
@@ -21,7 +21,7 @@ fn undone(script: &str) -> (tempfile::TempDir, PathBuf, String) {
     (guard, root, id)
 }
 
-/// What a kill or a power cut leaves of git's entry.
+/// States of git's entry after a kill or a power cut.
 const ENTRIES: [&str; 12] = [
     "rm index",
     ": > index",
@@ -61,7 +61,7 @@ fn what_was_never_finished_is_made_anew() {
 }
 
 #[test]
-fn what_somebody_did_there_stays_and_nobody_works_there() {
+fn a_users_changes_stay_and_no_loop_works_there() {
     let work = [
         "echo mine > \"$1/b\"",
         "echo mine >> \"$1/b\"",
@@ -100,7 +100,7 @@ fn what_is_only_staged_stays() {
         "rm -r \"$1\"",
     ];
     let work = [
-        // `git status` says AD, MD, AD for one that is all of the tree, and A for a name alone.
+        // `git status` prints AD, MD, AD for content, and A for a name alone.
         "echo mine > \"$1/new\"; git -C \"$1\" add new; rm \"$1/new\"",
         "echo mine > \"$1/b\"; git -C \"$1\" add b; rm \"$1/b\"",
         "echo mine > \"$1/new\"; git -C \"$1\" add new; rm \"$1\"/*",
@@ -118,7 +118,7 @@ fn what_is_only_staged_stays() {
                 "{script}: {said}"
             );
             assert_eq!(fs::read(&index).unwrap(), before, "{script}");
-            // What it advises, done.
+            // Follows its advice.
             let (_, look) = said.split_once("with '").unwrap();
             let look = format!("{} --exit-code", look.split_once('\'').unwrap().0);
             let looked = Command::new("sh").args(["-c", &look]).current_dir(&root).output().unwrap();
@@ -135,7 +135,7 @@ fn an_index_that_was_never_written_holds_nothing() {
         let (_guard, root, id) = undone(&format!("{index}; echo initializing > locked; rm \"$1/b\""));
         assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch, "{index}");
     }
-    // Nobody knows what stood in this one.
+    // The content of a torn index is unknown.
     let (_guard, root, id) = undone("head -c 100 index > torn; mv torn index; echo initializing > locked");
     let index = entry_of(&root, "x").join("index");
     assert!(said(add_at(&root, "x", &id)).contains(index.to_str().unwrap()));
@@ -143,7 +143,7 @@ fn an_index_that_was_never_written_holds_nothing() {
 }
 
 #[test]
-fn what_is_no_file_in_gits_entry_holds_nobody() {
+fn a_fifo_in_gits_entry_does_not_block() {
     for name in ["HEAD", "locked", "gitdir", "commondir"] {
         let (_guard, root, _) = undone(&format!("rm -f index {name}; mkfifo {name}"));
         let start = Instant::now();
@@ -153,7 +153,7 @@ fn what_is_no_file_in_gits_entry_holds_nobody() {
     }
 }
 
-/// The files below a folder and what they hold or lead to.
+/// The files below a folder with their content or link target.
 fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -211,7 +211,7 @@ fn what_a_checkout_writes_may_differ_from_what_is_committed() {
 }
 
 #[test]
-fn what_git_would_clean_away_is_somebodys_work() {
+fn files_that_git_would_clean_away_are_the_users() {
     let (_guard, root, id) = undone("echo 'b filter=secret' > ../../info/attributes; rm index");
     git(&root, &["config", "filter.secret.clean", "sed /SECRET/d"]);
     let file = place(&root, "x").join("b");
@@ -221,7 +221,7 @@ fn what_git_would_clean_away_is_somebodys_work() {
     assert_eq!(fs::read(&file).unwrap(), b"content\nSECRET\n");
 }
 
-/// git writes files in their places: the kernel ends it here where a file becomes too large.
+/// git writes files in place: here a file size limit of the kernel ends it.
 #[test]
 fn a_file_that_a_killed_git_left_cut_in_the_middle_is_made_anew() {
     let (_guard, root, _) = with_files(&["a", "b", "c"]);
@@ -253,7 +253,7 @@ fn a_folder_that_belongs_elsewhere_is_not_touched() {
     assert!(copied.unwrap().success());
     fs::create_dir_all(root.join(".worktrees")).unwrap();
     fs::rename(guard.path().join("copy"), place(&root, "x")).unwrap();
-    // Another repository, and one that leads nowhere of ours.
+    // Another repository, and a folder that leads to none of ours.
     git(&root, &["init", "--quiet", ".worktrees/y"]);
     fs::create_dir(place(&root, "z")).unwrap();
     fs::write(place(&root, "z").join(".git"), "gitdir: /nowhere/.git/worktrees/z\n").unwrap();
@@ -298,7 +298,7 @@ fn what_a_killed_git_left_is_made_anew() {
 }
 
 #[test]
-fn what_a_killed_git_left_stays_when_somebody_put_a_file_into_it() {
+fn a_half_made_tree_stays_if_it_has_a_users_file() {
     let (_guard, root, id) = with_files(&["a", "b", "c"]);
     kill_half_way(&root, "x");
     let mine = place(&root, "x").join("mine");

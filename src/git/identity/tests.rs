@@ -162,7 +162,7 @@ fn a_crash_while_preparing_leaves_a_working_repository() {
     git(&root, &["config", "core.bare", "true"]);
     let linked = root.join("linked");
     git(&root, &["worktree", "add", "--quiet", "-b", "linked", "linked"]);
-    // What is written before the one step that counts.
+    // The file that is written before the decisive step.
     git(&root, &["config", "--file", ".git/config.worktree", "core.bare", "true"]);
     for _ in 0..2 {
         assert_eq!(git(&root.join(".git"), &["rev-parse", "--is-bare-repository"]), "true\n");
@@ -224,8 +224,8 @@ fn a_trial_signature_names_the_key_and_the_reason() {
     let gpg = guard.path().join("gpg");
     git(&root, &["config", "gpg.program", gpg.to_str().unwrap()]);
     let says = |script: &str| {
-        // Written by another process: one that another test just forks off would keep our file open, and a program
-        // that is open for writing cannot be started.
+        // Another process writes the program: a child forked by a parallel test would keep our file open for writing,
+        // and the program could not be started.
         let write = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""];
         assert!(Command::new("sh").args(write).arg(&gpg).arg(script).status().unwrap().success());
         try_signature(&root, &identity).map_err(|error| error.to_string())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use super::super::tests::{git, repository};
 use super::*;
 
-/// A repository whose commits `names` each write the file of that name.
+/// A repository with one commit per name, which writes the file of that name.
 fn with_commits(names: &[&str]) -> (tempfile::TempDir, PathBuf, Vec<String>) {
     let (guard, root) = repository();
     for (key, value) in [("user.name", "t"), ("user.email", "t@example.org")] {

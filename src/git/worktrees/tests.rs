@@ -8,7 +8,7 @@ use super::super::trees::checked_out;
 use super::*;
 use crate::files::testing::without_descriptors;
 
-/// A repository with one commit that has `files`, and that commit.
+/// A repository with one commit of `files`, and that commit.
 pub(in super::super) fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     let (guard, root) = repository();
     git(&root, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
@@ -60,7 +60,7 @@ fn a_new_branch_then_its_tree_again_then_the_branch_without_a_tree() {
     let two = git(&tree, &["rev-parse", "HEAD"]);
 
     git(&root, &["worktree", "remove", "--force", tree.to_str().unwrap()]);
-    // Neither a tag nor a file of that name is meant.
+    // A tag or a file of that name is ignored.
     git(&root, &["tag", "feature/x", &id]);
     assert_eq!(add_at(&root, "feature/x", &id).unwrap(), Added::Branch);
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
     assert_eq!(branch_of(&place(&root, "x")), "refs/heads/x");
     assert_eq!(add_at(&root, "no-branch", &id).unwrap(), Added::New);
     assert!(said(add_at(&root, "detached", &id)).contains("'git worktree prune'"));
-    // Back on its branch, with a commit that only git's notes about it lead to.
+    // Back on its branch, with a commit that only its entry leads to.
     let entry = root.join(".git/worktrees/detached");
     fs::write(entry.join("HEAD"), "ref: refs/heads/detached\n").unwrap();
     let refused = said(add_at(&root, "detached", &id));
@@ -197,7 +197,8 @@ fn a_failing_hook_is_named_and_the_next_run_goes_on() {
     let (text, hook) = (root.join(".git/text"), root.join(".git/hooks/post-checkout"));
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     fs::write(&text, "#!/bin/sh\npwd > \"$0.ran\"\necho no disk >&2\nexit 3\n").unwrap();
-    // Another process writes the hook: what a child of a test beside this one holds open could not be started.
+    // Another process writes the hook: a child of a parallel test could keep our file open for writing, and the hook
+    // could not be started.
     let installed = Command::new("install").args(["-m", "755"]).args([&text, &hook]).status();
     assert!(installed.unwrap().success());
     assert!(said(add_at(&root, "x", &id)).starts_with("the post-checkout hook failed (no disk), "));
@@ -245,7 +246,7 @@ fn in_a_copy_of_a_project_the_way_out_leaves_the_original_alone() {
                 said.contains(&format!("checked out elsewhere, {}", place(&root, branch).display())),
                 "{said}"
             );
-            // What it says, done.
+            // Follows its advice.
             let (_, command) = said.split_once("with '").unwrap();
             let end = command.find("' (not").unwrap_or(command.len() - 1);
             assert!(Command::new("sh").args(["-c", &command[..end]]).status().unwrap().success(), "{said}");

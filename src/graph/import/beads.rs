@@ -1,4 +1,4 @@
-//! Beads' issues: a JSON object on each line.
+//! The issue files of beads: one JSON object per line.
 
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ struct Dependency {
     kind: String,
 }
 
-/// Whether a file that begins with this line is one of these: a whole object with an id and a status.
+/// Whether a file with this first line is a beads file: the line is a whole object with an id and a status.
 pub(super) fn is_one(first: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(first).is_ok_and(|value| {
         value.get("id").is_some() && value.get("status").is_some() && value.get("userStories").is_none()

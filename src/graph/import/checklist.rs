@@ -1,4 +1,4 @@
-//! A markdown checklist: nesting makes parts.
+//! A markdown checklist: a nested item becomes a part of the item above it.
 
 use super::{Item, Key, at};
 use crate::graph::error::GraphError;
@@ -9,7 +9,7 @@ use crate::graph::task::Status;
 struct Above {
     indent: usize,
     key: Key,
-    /// Its title, then what is above it, each on a line: titles have no line ends.
+    /// Its title, then the titles above it, one per line. Titles have no line ends.
     path: String,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         if fence.is_some() || (heading.is_none() && list_item(trimmed).is_none()) {
             continue;
         }
-        // What has no box ends what stands above it all the same.
+        // An item without a box also ends the items of its level and below.
         let indent = line[..line.len() - trimmed.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum();
         above.retain(|other| other.indent < indent);
         if let Some(level) = heading {
@@ -40,7 +40,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         limits::level(&format!("'{title}'"), above.len() + 1)
             .map_err(|error| at(number + 1, &error.to_string()))?;
         let path = above.last().map_or(title.to_owned(), |above| format!("{title}\n{}", above.path));
-        // No title is empty: nothing of the one can be taken for the other.
+        // Titles are never empty, so the blank line separates titles from headings.
         let key = Key::Origin(format!("list:{path}\n\n{}", headings.join("\n")));
         items.push(Item {
             parent: above.last().map(|above| above.key.clone()),
@@ -53,16 +53,16 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     Ok(items)
 }
 
-/// The marks of a fence of code that begins with this line.
+/// The fence that this line opens, if it opens a code block.
 fn opens(line: &str) -> Option<&str> {
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let length = line.len() - line.trim_start_matches(mark).len();
     let (marks, rest) = line.split_at(length);
-    // With another one behind them they are code within a line.
+    // Backquotes later in the line make it inline code.
     (length >= 3 && !(mark == '`' && rest.contains('`'))).then_some(marks)
 }
 
-/// Whether a line ends the code behind these marks: by as many at least, and nothing else.
+/// Whether a line closes the fence: at least as many marks, and nothing else.
 fn closes(line: &str, marks: &str) -> bool {
     let rest = line.trim_end().strip_prefix(marks);
     rest.is_some_and(|rest| rest.chars().all(|mark| marks.starts_with(mark)))
@@ -74,7 +74,7 @@ fn heading_level(line: &str) -> Option<usize> {
     ((1..=6).contains(&level) && (text.is_empty() || text.starts_with([' ', '\t']))).then_some(level)
 }
 
-/// The text of an item of a list.
+/// The text of a list item.
 fn list_item(line: &str) -> Option<&str> {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let rest = match digits.strip_prefix(['.', ')']) {
@@ -84,7 +84,7 @@ fn list_item(line: &str) -> Option<&str> {
     Some(rest.strip_prefix([' ', '\t'])?.trim_start())
 }
 
-/// The text behind a box, and whether that is ticked.
+/// The text after a checkbox, and whether the box is ticked.
 fn boxed(item: &str) -> Option<(bool, &str)> {
     for (mark, done) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
         if let Some(title) = item.strip_prefix(mark) {

@@ -1,17 +1,17 @@
-//! What `ralph task export` prints: a line that says so, then a feature or a task on each line.
+//! The output of `ralph task export`: a header line, then one feature or task per line.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::json::bad_json;
-use super::{Entry, FeatureItem, Item, Key, Lines, at};
+use super::{FeatureItem, ImportEntry, Item, Key, Lines, at};
 use crate::graph::error::GraphError;
 use crate::graph::task::{LogLine, Status, Verification};
 
 /// The version of the format.
 const VERSION: u64 = 1;
 
-/// The first line.
+/// The header line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -23,7 +23,7 @@ fn read_header(line: &str) -> Option<u64> {
     serde_json::from_str(line).ok().map(|Header { ralph_tasks }| ralph_tasks)
 }
 
-/// Whether a file with this first line is an export, of whichever version.
+/// Whether a file with this first line is an export, of any version.
 pub(super) fn is_header(line: &str) -> bool {
     read_header(line).is_some()
 }
@@ -39,8 +39,8 @@ pub(in crate::graph) struct ExportedFeature {
     pub(in crate::graph) updated_at: DateTime<Utc>,
 }
 
-/// A task as it is exported. Claims are no part of it: they are held by processes of one machine. Only id and title have to be
-/// there when it is read.
+/// A task as it is exported. It has no claim: processes of one machine hold claims. Only id and title are required
+/// for reading.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) id: String,
@@ -62,14 +62,14 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) verification_status: Verification,
     #[serde(default)]
     pub(in crate::graph) blockers: Vec<String>,
-    /// It is nothing but its parts.
+    /// It only groups its parts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::graph) group: bool,
     #[serde(default)]
     pub(in crate::graph) log: Vec<LogLine>,
 }
 
-/// The first line of an export.
+/// The header line of an export.
 #[must_use]
 pub fn header() -> String {
     format!("{{\"ralph_tasks\":{VERSION}}}")
@@ -78,7 +78,7 @@ pub fn header() -> String {
 pub(super) fn entries<'a>(
     first: &str,
     lines: Lines<'a>,
-) -> Result<impl Iterator<Item = Result<Entry, GraphError>> + 'a, GraphError> {
+) -> Result<impl Iterator<Item = Result<ImportEntry, GraphError>> + 'a, GraphError> {
     if read_header(first) != Some(VERSION) {
         return Err(at(1, &format!("'{first}' is not '{}': use the ralph that wrote it", header())));
     }
@@ -86,23 +86,23 @@ pub(super) fn entries<'a>(
     Ok(full.map(|line| line.and_then(|(number, text)| entry(number, &text))))
 }
 
-fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
-    // Only a feature has a name.
+fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
+    // Only features have a name.
     if let Ok(feature) = serde_json::from_str::<ExportedFeature>(text) {
         require_id(line, "f-", &feature.id)?;
         let ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at } = feature;
         let times = (created_at, updated_at);
-        return Ok(Entry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
+        return Ok(ImportEntry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
     }
     let task: ExportedTask = serde_json::from_str(text)
         .map_err(|error| bad_json(Some(line), "no task of an export", text, &error))?;
     require_id(line, "t-", &task.id)?;
-    Ok(Entry::Task(Box::new(Item {
+    Ok(ImportEntry::Task(Box::new(Item {
         parent: task.parent_id.map(Key::Id),
         after: task.blockers.into_iter().map(Key::Id).collect(),
         description: task.description,
         priority: task.priority,
-        // Whoever was at work on it is not so here.
+        // The claim's process does not exist here.
         status: if task.status == Status::InProgress { Status::Pending } else { task.status },
         feature: task.feature,
         retries: task.max_retries.map(|most| (task.retry_count, most)),
@@ -115,7 +115,7 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
     })))
 }
 
-/// Whether this is an id of tasks (`t-`) or of features (`f-`).
+/// Whether this is the id of a task (`t-`) or a feature (`f-`).
 pub(in crate::graph) fn is_id(kind: &str, id: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
     id.strip_prefix(kind).is_some_and(|hex| (6..=16).contains(&hex.len()) && hex.bytes().all(is_digit))

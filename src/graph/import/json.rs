@@ -1,10 +1,11 @@
-//! What is wrong with JSON that should be tasks, in people's words.
+//! JSON errors of task files, in plain words.
 
 use super::{GraphError, at};
 
-/// What is wrong with `text`, a line of its own (`line`, from 1) or a whole file (`None`), which should be `kind`.
+/// Says what is wrong with `text`, which should be `kind`: one line of a file (`line`, from 1) or the whole file
+/// (`None`).
 pub(super) fn bad_json(line: Option<usize>, kind: &str, text: &str, error: &serde_json::Error) -> GraphError {
-    // It numbers the lines of what it was given.
+    // `serde_json` numbers the lines of the text that it gets.
     let place = format!("column {}: {kind}: {}", error.column(), in_words(text, error));
     match line.unwrap_or(error.line()) {
         0 => at(0, &format!("{kind}: {}", in_words(text, error))),
@@ -52,12 +53,12 @@ fn in_words(text: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// The last key before the place where it went wrong.
+/// The last key before the error.
 fn key_before<'t>(text: &'t str, error: &serde_json::Error) -> Option<&'t str> {
     let start: usize = text.split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
     let before = text.get(..(start + error.column()).min(text.len()))?;
     let mut quoted = before.split('"').rev();
-    // What is between two quotes, and behind it a colon.
+    // A key is text in quotes followed by a colon.
     let mut behind = quoted.next()?;
     for piece in quoted {
         if behind.trim_start().starts_with(':') {
@@ -72,7 +73,7 @@ fn found_in_words(found: &str) -> String {
     match found {
         "map" => "an object".to_owned(),
         "sequence" => "a list".to_owned(),
-        // "integer `5`", "string \"high\""
+        // Such as "integer `5`", "string \"high\"".
         _ => found.find(['`', '"']).map_or(found, |at| found[at..].trim_matches('`')).to_owned(),
     }
 }

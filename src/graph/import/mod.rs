@@ -1,4 +1,4 @@
-//! Reads what people already have as tasks: one module for each format.
+//! Reads tasks from the files of other tools and of `ralph task export`: one module per format.
 
 mod beads;
 mod checklist;
@@ -18,20 +18,20 @@ use super::task::{LogLine, Status, Verification};
 pub use exported::header;
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 
-/// The longest line of a file, in bytes, and the largest file of those that are read whole.
+/// The size limit in bytes: of a line, and of a file that is read whole.
 const LARGEST: u64 = 16 << 20;
 
-/// How a thing is known again when its file is read a second time.
+/// The identity of a task across two imports of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Key {
-    /// By our own id.
+    /// A ralph id.
     Id(String),
-    /// By what its file calls it.
+    /// The id or name that the file gives the task.
     Origin(String),
 }
 
 impl Key {
-    /// As its file has it.
+    /// The key as the file has it.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Id(id) => id,
@@ -46,40 +46,40 @@ impl Key {
 /// A task that a file describes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Where, from 1.
+    /// Its line, from 1.
     pub line: usize,
-    /// What it is known by.
+    /// Its identity.
     pub key: Key,
-    /// What it is a part of.
+    /// The task that it is a part of.
     pub parent: Option<Key>,
-    /// What it waits for.
+    /// The tasks that it waits for.
     pub after: Vec<Key>,
-    /// One line.
+    /// Its title, one line.
     pub title: String,
-    /// More about it; without one it stays as it is, or there is none.
+    /// Its description; `None` keeps the one there is.
     pub description: Option<String>,
-    /// Lower numbers go first; without one it stays as it is, or is 0.
+    /// Lower numbers go first; `None` keeps the priority there is, or means 0.
     pub priority: Option<i64>,
-    /// Where it stands; what follows from other tasks is found out anew.
+    /// Its own state; states that follow from other tasks are computed.
     pub status: Status,
-    /// The name of its feature, which is made where there is none.
+    /// The name of its feature, which is created if it does not exist.
     pub feature: Option<String>,
-    /// How often it was tried again, and how often it may be.
+    /// How many retries there were, and the limit.
     pub retries: Option<(u32, u32)>,
-    /// What a verifying agent said of it.
+    /// What a verifying agent said about it.
     pub verification: Verification,
-    /// When it was added, and when it was changed last.
+    /// When it was added, and when it was last changed.
     pub times: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// With parts, it is nothing but these.
+    /// With parts, it only groups them.
     pub is_group: bool,
-    /// What another file calls it, of a task that is known by its id.
+    /// The id in another file, of a task whose key is a ralph id.
     pub origin: Option<String>,
-    /// What happened to it, of a task that is new here.
+    /// Its log, used only if the task is new.
     pub log: Vec<LogLine>,
 }
 
 impl Item {
-    /// An open task without anything around it.
+    /// An open task with only a title.
     fn new(line: usize, key: Key, title: String) -> Self {
         Self {
             line,
@@ -104,36 +104,39 @@ impl Item {
 /// A feature that a file describes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureItem {
-    /// Where, from 1.
+    /// Its line, from 1.
     pub line: usize,
     /// `f-` and hexadecimal digits.
     pub id: String,
-    /// What people call it, and what it is known by.
+    /// Its name, which is also its identity.
     pub name: String,
     /// Its spec, below the ralph dir.
     pub spec_path: Option<String>,
     /// Its plan, below the ralph dir.
     pub plan_path: Option<String>,
-    /// When it was added, and when it was changed last.
+    /// When it was added, and when it was last changed.
     pub times: (DateTime<Utc>, DateTime<Utc>),
 }
 
-/// What a file has to say.
+/// One record of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Entry {
-    /// There is this task.
+pub enum ImportEntry {
+    /// A task.
     Task(Box<Item>),
-    /// There is this feature.
+    /// A feature.
     Feature(FeatureItem),
 }
 
-/// What is in a file, one after the other.
-pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, GraphError>> + 'a>;
+/// The records of a file, in order.
+pub type ImportEntries<'a> = Box<dyn Iterator<Item = Result<ImportEntry, GraphError>> + 'a>;
 
-/// Reads a file of any known format. `is_branch` says what a branch can be called.
-pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Entries<'a>, GraphError> {
+/// Reads a file of any known format. `is_branch` says whether a text can be a branch name.
+pub fn read<'a>(
+    file: impl Read + 'a,
+    is_branch: &dyn Fn(&str) -> bool,
+) -> Result<ImportEntries<'a>, GraphError> {
     let mut lines = Lines { file: BufReader::with_capacity(64 << 10, Box::new(file)), number: 0 };
-    // The blank lines before the first one count in the numbers of those that follow.
+    // Leading blank lines count in the line numbers.
     let mut whole = String::new();
     let (number, first) = loop {
         let Some((number, line)) = lines.next().transpose()? else { break (0, String::new()) };
@@ -177,16 +180,16 @@ fn require_size(whole: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
-fn task(item: Item) -> Entry {
-    Entry::Task(Box::new(item))
+fn task(item: Item) -> ImportEntry {
+    ImportEntry::Task(Box::new(item))
 }
 
-/// What is wrong with a line; 0: with the file.
+/// An error at a line, or at the whole file for line 0.
 pub(super) fn at(line: usize, what: &str) -> GraphError {
     GraphError::BadValue(if line == 0 { what.to_owned() } else { format!("line {line}: {what}") })
 }
 
-/// The lines of a file with their numbers, none of them longer than memory has room for.
+/// Numbers the lines of a file and refuses lines over the size limit.
 struct Lines<'a> {
     file: BufReader<Box<dyn Read + 'a>>,
     number: usize,
@@ -220,12 +223,12 @@ fn text(line: Vec<u8>) -> Option<String> {
     Some(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// What is null is as if it was not there.
+/// Reads `null` as a missing value.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
-/// What the paragraphs that are there make together.
+/// Joins the non-empty paragraphs.
 fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let parts: Vec<&str> = parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))

@@ -1,4 +1,4 @@
-//! `IMPLEMENTATION_PLAN.md` of `ralph loop`: a branch is a task, its tasks are its parts.
+//! `IMPLEMENTATION_PLAN.md` of `ralph loop`: each branch is a task, with the branch's tasks as its parts.
 
 use super::{Item, Key, at};
 use crate::graph::error::GraphError;

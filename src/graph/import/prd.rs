@@ -1,4 +1,4 @@
-//! `prd.json` of the shell loops: user stories.
+//! `prd.json` with user stories, as shell loops use it.
 
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ struct Story {
     depends_on: Vec<Name>,
 }
 
-/// What a story is called: also by a number.
+/// The id of a story: a string or a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Name {
@@ -49,7 +49,7 @@ impl Name {
         }
     }
 
-    /// As it is written in all but the strangest files.
+    /// The id as JSON usually writes it.
     fn written(&self) -> String {
         match self {
             Self::Text(text) => serde_json::to_string(text).unwrap_or_default(),
@@ -66,7 +66,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         ));
     }
     let prd: Prd = serde_json::from_str(text).map_err(|error| bad_json(None, "no prd.json", text, &error))?;
-    // The stories of the next one have the same ids.
+    // Another prd.json has the same ids.
     let name = prd.branch_name.or(prd.project).unwrap_or_default();
     let key = |id: &Name| Key::Origin(format!("prd:{}\n{name}", id.text()));
     let lines = lines_of(text, &prd.user_stories);
@@ -86,7 +86,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     Ok(items.collect())
 }
 
-/// Where each story stands: where its id does, behind the story before.
+/// The line of each story: where its id first occurs after the previous story.
 fn lines_of(text: &str, stories: &[Story]) -> Vec<usize> {
     let (mut from, mut line) = (0, 1);
     let mut lines = Vec::new();

@@ -3,13 +3,13 @@ use crate::graph::transitions::Own;
 
 fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     let task = |entry| match entry {
-        Entry::Task(item) => *item,
-        Entry::Feature(feature) => panic!("{feature:?}"),
+        ImportEntry::Task(item) => *item,
+        ImportEntry::Feature(feature) => panic!("{feature:?}"),
     };
     read(text.as_bytes(), &|name| !name.contains(' '))?.map(|entry| entry.map(task)).collect()
 }
 
-/// What is known of each: line, title, parent, blockers, done.
+/// Line, title, parent, blockers and state of each task.
 fn shown(text: &str) -> Vec<String> {
     let show = |item: Item| {
         let after: Vec<&str> = item.after.iter().map(Key::name).collect();

@@ -1,4 +1,4 @@
-//! Claims: taken, renewed, booked, taken back.
+//! Takes, renews, books and returns claims.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::graph::holder::Holder;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
 
-/// Claims the next ready task. One statement: a transaction by itself.
+/// Claims the next ready task, in one statement, which is a transaction of its own.
 pub(super) fn claim(
     graph: &Connection,
     scope: &Scope,
@@ -43,12 +43,12 @@ pub(super) fn claim(
         Some(row) => Claim { task: row.get(0)?, fence: row.get(1)? },
         None => return Ok(None),
     };
-    // It is booked when the statement has ended.
+    // The update takes effect when the statement has ended.
     while rows.next()?.is_some() {}
     Ok(Some(claim))
 }
 
-/// The same scope with the whole id of its task. An error where there is no such feature or task.
+/// The scope with the full id of its task. An error if there is no such feature or task.
 pub(super) fn resolved(graph: &Connection, scope: &Scope) -> Fallible<Scope> {
     Ok(match scope {
         Scope::All => Scope::All,
@@ -61,7 +61,7 @@ fn until(now: i64, lease: Duration) -> i64 {
     now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The task of a claim that is still its holder's.
+/// The claimed task, if the claim still holds.
 fn held(graph: &Connection, claim: &Claim) -> Fallible<i64> {
     let query = "SELECT seq FROM tasks WHERE id = ?1 AND fence = ?2 AND status = 1";
     let seq = graph.prepare_cached(query)?.query_row(params![claim.task, claim.fence], |row| row.get(0));
@@ -126,7 +126,7 @@ pub(super) fn mark_unverified(graph: &Connection, claim: &Claim, commit: Option<
     Ok(())
 }
 
-/// What `unverified` says of a task whose agent's claim was verified, and not booked.
+/// The value of `unverified` of a task whose result was verified and not booked.
 const VERIFIED: i64 = 2;
 
 pub(super) fn mark_verified(graph: &Connection, claim: &Claim, commit: &str) -> Fallible<()> {
@@ -136,7 +136,7 @@ pub(super) fn mark_verified(graph: &Connection, claim: &Claim, commit: &str) -> 
     Ok(())
 }
 
-/// Only where a seal says that it was us who found that.
+/// Only a sealed value shows that ralph wrote it.
 pub(super) fn verified_at(graph: &Connection, seq: i64) -> Fallible<Option<String>> {
     let query =
         format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
@@ -169,7 +169,7 @@ fn has_open_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
     Ok(Node::read(graph, seq)?.open_parts() > 0)
 }
 
-/// Takes the claim off a task without a result. What its last agent has said of it still has to be verified.
+/// Removes the claim of a task without a result. The last agent's answer still has to be verified.
 fn give_back(graph: &Connection, seq: i64, log: &str) -> Fallible<()> {
     let unverified = "SELECT unverified FROM tasks WHERE seq = ?1";
     let unverified: i64 = graph.prepare_cached(unverified)?.query_row([seq], |row| row.get(0))?;
@@ -179,7 +179,7 @@ fn give_back(graph: &Connection, seq: i64, log: &str) -> Fallible<()> {
     Ok(())
 }
 
-/// Takes the claim off a task, which is `own` from now on. Of one that is done, `done_by` says already who books that.
+/// Removes the claim of a task and sets its own state to `own`. For a done task, `done_by` is already set.
 pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
     let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL, unverified = 0,
         done_by = iif(?2, done_by, NULL) WHERE seq = ?1";
@@ -190,9 +190,9 @@ pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallib
     settle(graph, seq, Some(own))
 }
 
-/// The claimed tasks whose holders are gone, and the runs these belonged to.
+/// The claimed tasks whose holders no longer exist, with their runs.
 pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
-    // Another program may have written only that it is claimed.
+    // Another program may have written a claim without these columns.
     let query = "SELECT seq, coalesce(run, 'another program'), coalesce(holder, ''), coalesce(lease_until, 0) FROM tasks
         WHERE status = 1";
     let mut statement = graph.prepare_cached(query)?;
@@ -200,7 +200,7 @@ pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
     let mut dead = Vec::new();
     let now = moment(now());
     while let Some(row) = rows.next()? {
-        // What nobody can read is nobody's.
+        // An unreadable holder counts as gone.
         let holder: Option<Holder> = serde_json::from_str(&row.get::<_, String>(2)?).ok();
         let lease = moment(row.get(3)?);
         if !holder.is_some_and(|holder| holder.holds(lease, now)) {

@@ -1,25 +1,25 @@
-//! Whether a dependency would close a circle, over dependencies and parts together.
+//! Whether a dependency would close a cycle, over dependencies and parts together.
 //!
-//! A task begins after the one that it is a part of has begun, and after those that it waits for have ended; it ends after
-//! its parts have. A circle is a beginning that waits for itself.
+//! A task begins after its parent has begun and its blockers have ended; it ends after its parts have ended. A cycle
+//! is a beginning that waits for itself.
 
 use rusqlite::Connection;
 
 use super::settle::numbers;
 use super::{Fallible, queries};
 
-/// A begin or an end of a task: its number times two, one more for the end. Half as large as it might be: a search may come by
-/// millions of them.
+/// The begin or end of a task: twice its number, plus one for the end. 32 bits, because a search may visit millions
+/// of them.
 type Point = u32;
 
-/// The longest way that is shown whole.
+/// The longest cycle that is shown whole.
 const SHOWN: usize = 12;
 
-/// The way from the beginning of `blocked` to the end of `blocker` and back, in ids; `None` where there is none.
+/// The way from the beginning of `blocked` to the end of `blocker` and back, in ids; `None` if there is no cycle.
 pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Option<String>> {
     let (start, goal) = (begin(blocked)?, begin(blocker)? + 1);
     let last: i64 = graph.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| row.get(0))?;
-    // Zeroes take memory only where they are written over. No point is 0.
+    // Zeroed pages take memory only once they are written. No point is 0.
     let mut came_from: Vec<Point> = vec![0; begin(last)? as usize + 2];
     let mut open = vec![start];
     while let Some(point) = open.pop() {
@@ -71,7 +71,7 @@ fn names(graph: &Connection, came_from: &[Point], start: Point, goal: Point) -> 
     shown(&tasks, |seq| queries::id(graph, i64::from(seq)))
 }
 
-/// A circle in a line: of a long one its beginning and its end.
+/// A cycle on one line; a long one is cut in the middle.
 pub(super) fn shown(tasks: &[u32], name: impl Fn(u32) -> Fallible<String>) -> Fallible<String> {
     let left_out = tasks.len().saturating_sub(SHOWN);
     let head = if left_out == 0 { tasks.len() } else { SHOWN / 2 };

@@ -1,4 +1,4 @@
-//! Changes that people and agents make to the graph.
+//! Changes of the graph by users and agents.
 
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
@@ -17,9 +17,9 @@ use crate::text::list::some_of;
 
 /// How many ids an error names.
 const SOME: usize = 5;
-/// How often a task may be tried again where nothing is said.
+/// The default limit of retries.
 pub(super) const MAX_RETRIES: u32 = 3;
-/// The least number of digits in an id, and the most.
+/// The least and the largest number of digits in an id.
 const DIGITS: std::ops::RangeInclusive<i64> = 6..=16;
 
 pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
@@ -35,7 +35,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     if let Some(parent) = parent {
         limits::level("the task", level(graph, parent)? + 1)?;
     }
-    // Before it is there itself: what is meant by the beginning of an id are the others.
+    // Resolved before the new task exists, so that a prefix cannot match it.
     let blockers: Vec<i64> = task.after.iter().map(|id| queries::find(graph, id)).collect::<Fallible<_>>()?;
     let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
     let (id, now) = (new_id(graph)?, now());
@@ -53,7 +53,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     }
     settle(graph, seq, Some(Own::Open))?;
     for blocker in blockers {
-        // What is refused has no id.
+        // A refused task has no id.
         add_dependency(graph, blocker, seq).map_err(|fault| match fault {
             Fault::Graph(error) => {
                 GraphError::BadValue(error.to_string().replace(&id, "the new task")).into()
@@ -64,7 +64,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     Ok(id)
 }
 
-/// An id that no task has: with more digits where the short ones get scarce.
+/// An id that no task has; it gets more digits as short ids run out.
 pub(super) fn new_id(graph: &Connection) -> Fallible<String> {
     for digits in DIGITS {
         let random = "SELECT 't-' || substr(lower(hex(randomblob(8))), 1, ?1)";
@@ -96,7 +96,7 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
         Some("") => Some(None),
         Some(name) => Some(Some(features::seq(graph, name)?)),
     };
-    // It is listed by its feature and its priority.
+    // The list of ready tasks has its feature and its priority.
     let old = Node::read(graph, seq)?;
     if old.ready {
         list_as_ready(graph, seq, &old, false)?;
@@ -143,7 +143,7 @@ pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible
     by_hand(graph, seq, Status::Failed, Own::Failed, &reason)
 }
 
-/// Brings a task to its end by legal steps, without an agent.
+/// Ends a task by legal steps, without an agent.
 fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fallible<String> {
     let (node, id) = (Node::read(graph, seq)?, queries::id(graph, seq)?);
     if node.open_parts() > 0 || node.work.0.is_none() {
@@ -209,7 +209,7 @@ pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<
     Ok(tasks.len())
 }
 
-/// Makes a task that only grouped parts, and has none left, one like any other. Where they were done, it is.
+/// Turns a group that lost its last part into a task of its own; it is done if its parts were.
 fn ungroup(graph: &Connection, seq: i64) -> Fallible<()> {
     let node = Node::read(graph, seq)?;
     if node.children > 0 || node.work.0.is_some() {
@@ -222,7 +222,7 @@ fn ungroup(graph: &Connection, seq: i64) -> Fallible<()> {
     if is_done { write_log(graph, seq, "done, with its parts") } else { Ok(()) }
 }
 
-/// Lets tasks with parts that say nothing but a title only group these.
+/// Makes every task that has parts and only a title a group.
 pub(super) fn group_by_titles(graph: &Connection) -> Fallible<()> {
     let update = "UPDATE tasks SET work = 0, done_by = NULL
         WHERE children > 0 AND NOT EXISTS (SELECT 1 FROM descriptions WHERE task = seq)";
@@ -230,7 +230,7 @@ pub(super) fn group_by_titles(graph: &Connection) -> Fallible<()> {
     Ok(())
 }
 
-/// A task and all below it, parts behind what they are a part of.
+/// A task and all tasks below it, parents first.
 fn subtree(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
     let mut tasks = vec![seq];
     let (mut level, mut levels) = (vec![seq], 0);
@@ -291,7 +291,7 @@ pub(super) fn remove_dependency(graph: &Connection, blocker: &str, blocked: &str
     wait_for(graph, blocker, blocked, -1)
 }
 
-/// Counts a dependency that came or went, where it holds anything back.
+/// Updates the number of open blockers after a dependency was added or removed.
 fn wait_for(graph: &Connection, blocker: i64, blocked: i64, count: i64) -> Fallible<()> {
     if Node::read(graph, blocker)?.status == Status::Done {
         return Ok(());
@@ -306,12 +306,12 @@ fn has_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<bo
     Ok(graph.prepare_cached(query)?.exists([blocker, blocked])?)
 }
 
-/// Whether the first of these is above the second.
+/// Whether the first task is above the second.
 fn is_above(graph: &Connection, first: i64, below: i64) -> Fallible<bool> {
     Ok(above(graph, below)?.contains(&first))
 }
 
-/// How many tasks are above a task, itself included.
+/// The level of a task: the number of tasks above it, itself included.
 fn level(graph: &Connection, seq: i64) -> Fallible<usize> {
     Ok(1 + above(graph, seq)?.len())
 }

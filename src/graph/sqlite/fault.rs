@@ -1,4 +1,4 @@
-//! What goes wrong inside of an operation, and what people are advised to do about it.
+//! Errors inside an operation, and the advice for the user.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -8,23 +8,23 @@ use rusqlite::ErrorCode;
 use crate::files::room::Room;
 use crate::graph::error::GraphError;
 
-/// What goes wrong inside of an operation.
+/// An error inside an operation.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is refused.
+    /// The operation is refused.
     Graph(GraphError),
     /// The database fails.
     Sql(rusqlite::Error),
-    /// A file beside it.
+    /// A file beside the database.
     File(io::Error),
 }
 
-/// What to do about a full disk.
+/// The advice for a full disk.
 const FREE_SPACE: &str = "free some space on that disk";
-/// How much has to be free for the files beside a database, in bytes.
+/// The space in bytes that the files beside a database need.
 const BESIDE: u64 = 128 << 10;
 
-/// Whether the disk that holds `path` has no room for the files beside a database.
+/// Whether the disk of `path` has no space for the files beside a database.
 fn is_full(path: &Path) -> bool {
     path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
@@ -50,7 +50,7 @@ impl From<io::Error> for Fault {
 }
 
 impl Fault {
-    /// The error that people see, who want to know which file it is about.
+    /// The user's error, with the path of the database.
     pub(super) fn at(self, path: &Path) -> GraphError {
         let error = match self {
             Self::Graph(error) => return error,
@@ -68,7 +68,7 @@ impl Fault {
             Self::Sql(error) => error,
         };
         let (path, reason, code) = match error {
-            // Else the statement stands in the message, and the code is missing.
+            // Otherwise the message would have the statement and no code.
             rusqlite::Error::SqlInputError { error, msg, .. } => (path.to_owned(), msg, Some(error.code)),
             error => (path.to_owned(), error.to_string(), error.sqlite_error_code()),
         };
@@ -77,7 +77,7 @@ impl Fault {
                 "another program has locked it: end that, and try again"
             }
             Some(ErrorCode::DiskFull) => FREE_SPACE,
-            // On a full disk the files beside a database cannot be made, of which SQLite says no more than that.
+            // On a full disk `SQLite` cannot create the files beside a database, and reports only this code.
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen)
                 if is_full(&path) =>
             {
@@ -93,12 +93,12 @@ impl Fault {
                     "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
                 return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
             }
-            // Our own statements are right: the tables are not those that we have made.
+            // Our own statements are right, so the tables are not ours.
             Some(ErrorCode::Unknown) => {
                 let what = format!("another program has changed its schema ({reason})");
                 return GraphError::damaged(&path, &what);
             }
-            // They are right for all that we write: a row is another one, or missing.
+            // These are right for everything that ralph writes, so a row was changed or removed.
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) | None => {
                 let what = format!("another program has written what no ralph writes ({reason})");
                 return GraphError::damaged(&path, &what);

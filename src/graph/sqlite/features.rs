@@ -1,4 +1,4 @@
-//! Features: kept, shown, forgotten.
+//! Stores, lists and deletes features.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
@@ -14,7 +14,7 @@ const FEATURE: &str =
     coalesce(sum(t.status = 2), 0), coalesce(sum(t.status = 4), 0), coalesce(sum(t.status = 1), 0)
     FROM features f LEFT JOIN tasks t ON t.feature = f.seq";
 
-/// Adds a feature, or gives one that is there another spec or plan.
+/// Adds a feature, or gives an existing one another spec or plan.
 pub(super) fn put(graph: &Connection, name: &str, spec: Option<&str>, plan: Option<&str>) -> Fallible<()> {
     limits::feature(name)?;
     let put = "INSERT INTO features (id, name, spec_path, plan_path, created_at, updated_at)
@@ -51,7 +51,7 @@ pub(super) fn all(graph: &Connection) -> Fallible<Vec<Feature>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Forgets a feature; its tasks stay, and belong to none.
+/// Deletes a feature; its tasks stay, without a feature.
 pub(super) fn delete(graph: &Transaction<'_>, name: &str) -> Fallible<()> {
     let seq = seq(graph, name)?;
     let running = one(graph, name)?.tasks.in_progress;

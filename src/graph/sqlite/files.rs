@@ -1,13 +1,13 @@
-//! The files of a database at their place. `SQLite` keeps what is not in the main file yet in `-wal`, and who has locked what in
-//! `-shm`: where one of the three is removed or replaced, programs that open the database afterwards do not see ours any
-//! more, and both would write into the same pages.
+//! The files of a database. `SQLite` keeps recent writes in `-wal` and locks in `-shm`. If one of the three files is
+//! removed or replaced, programs that open the database later do not see our files, and both would write the same
+//! pages.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::files::{FileId, Locked};
 
-/// What `SQLite` keeps beside a database in WAL mode.
+/// The files that `SQLite` keeps beside a database in WAL mode.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// The files of an open database, as they were when it was opened.
@@ -25,7 +25,7 @@ impl Files {
         Ok(files)
     }
 
-    /// The files beside it, once `SQLite` has made them.
+    /// Adds the files beside it, once `SQLite` has made them.
     pub(super) fn with_files_beside(mut self) -> io::Result<Self> {
         let main = self.main().to_owned();
         for end in BESIDE {
@@ -43,22 +43,23 @@ impl Files {
     }
 
     fn main(&self) -> &Path {
-        // The first one that was added.
+        // `of` adds the main file first.
         &self.files[0].0
     }
 
-    /// The first file that is not there any more, or is another one now.
+    /// The first file that was removed or replaced.
     pub(super) fn lost(&self) -> Option<&Path> {
         self.files.iter().find(|(path, id)| !id.is_at(path)).map(|(path, _)| path.as_path())
     }
 
-    /// Whether no file of another database is where these were.
+    /// Whether no other database's files are at these paths.
     pub(super) fn is_free(&self) -> bool {
         let is_free = |(path, id): &(PathBuf, FileId)| id.is_at(path) || path.symlink_metadata().is_err();
         self.main().symlink_metadata().is_err() && self.files.iter().all(is_free)
     }
 
-    /// Removes what is left of the files beside the main one: `SQLite` would take them for those of the next database there.
+    /// Removes leftovers of the files beside the main one: `SQLite` would use them for the next database at this
+    /// path.
     pub(super) fn clear(&self) -> io::Result<()> {
         let mut left = self.files.iter().skip(1).filter(|(path, id)| id.is_at(path));
         left.try_for_each(|(path, _)| std::fs::remove_file(path))

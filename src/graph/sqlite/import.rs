@@ -1,4 +1,4 @@
-//! Takes the tasks of a file into the graph, all or none of them.
+//! Imports the tasks of a file in one transaction.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
@@ -9,31 +9,31 @@ use super::settle::{Node, Work};
 use super::task_log::write_log;
 use super::{Fallible, Fault, now, number, queries, status};
 use crate::graph::error::GraphError;
-use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
+use crate::graph::import::{FeatureItem, ImportEntry, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
 use crate::graph::task::{LogLine, Status, Verification};
 use crate::graph::transitions::Own;
 
-/// What the file says of tasks that may come later in it, in which states those were that were known before, and which ones only
-/// group their parts.
+/// Temporary tables: relations to tasks that come later in the file, the states of known tasks, and which tasks are
+/// groups.
 const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER);
     CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
 
-/// What the log says of a task that a file calls done.
+/// The log line of a task that a file calls done.
 const IMPORTED: &str = "done, by an import";
 
 pub(super) fn import(
     graph: &Transaction<'_>,
-    entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
+    entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
 ) -> Fallible<Imported> {
     graph.execute_batch(SCRATCH)?;
     let mut imported = Imported::default();
     let mut changed = 0;
     for entry in entries {
         let item = match entry? {
-            Entry::Task(item) => item,
-            Entry::Feature(feature) => {
+            ImportEntry::Task(item) => item,
+            ImportEntry::Feature(feature) => {
                 take_feature(graph, &feature).map_err(|fault| on_line(feature.line, fault))?;
                 continue;
             }
@@ -54,7 +54,7 @@ pub(super) fn import(
     imported.unchanged -= tasks;
     imported.updated += tasks;
     if changed > 0 {
-        // Who was without parts before has work, whatever it gets.
+        // A task that had no parts keeps its own work.
         let groups = "UPDATE tasks SET work = 0, done_by = NULL
             WHERE seq IN (SELECT task FROM seen WHERE groups AND status IS NULL)
             AND EXISTS (SELECT 1 FROM tasks AS parts WHERE parts.parent = tasks.seq)";
@@ -65,7 +65,7 @@ pub(super) fn import(
     Ok(imported)
 }
 
-/// A task and where it is in the file.
+/// The title of a task and its line in the file.
 fn title(graph: &Transaction<'_>, seq: i64) -> Fallible<String> {
     let title = queries::title(graph, seq)?;
     let line = "SELECT line FROM seen WHERE task = ?1";
@@ -83,7 +83,7 @@ fn on_line(line: usize, fault: Fault) -> Fault {
 enum Taken {
     New,
     Updated,
-    /// Its state is another one, from which more follows.
+    /// Its state changed, and other states with it.
     Reopened,
     Same,
 }
@@ -176,7 +176,7 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
         graph.prepare_cached(insert)?.execute(params![seq, message, timestamp.timestamp_millis(), said])?;
     }
     let last = item.log.iter().rev().find(|line| !line.said);
-    // An export knows which tasks have parts; of those of other files it turns out later.
+    // An export says which tasks are groups; for other files, that follows from the parts.
     let is_group = item.is_group && matches!(item.key, Key::Id(_));
     if is_done && !is_group && !last.is_some_and(|line| line.message.starts_with("done")) {
         write_log(graph, seq, IMPORTED)?;
@@ -184,7 +184,7 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
     Ok(seq)
 }
 
-/// The feature of this name, a new one where there is none.
+/// The feature of this name, created if it does not exist.
 fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
     let query = "SELECT seq FROM features WHERE name = ?1";
     if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
@@ -194,7 +194,7 @@ fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
     features::seq(graph, name)
 }
 
-/// A feature is known by its name. One that is new keeps the id it had, unless another one has it.
+/// Features are identified by name. A new one keeps its id, unless another feature has that id.
 fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
     limits::feature(&item.name)?;
     for path in [&item.spec_path, &item.plan_path].into_iter().flatten() {
@@ -212,8 +212,8 @@ fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
     Ok(())
 }
 
-/// Brings a task that is known up to date. What was done by other hands meanwhile stays done; what somebody is at work on
-/// stays theirs. In a file of people's a tick says that it is done; an export tells how it was once, and takes no reset back.
+/// Updates a known task. A task that was done here stays done, and a claimed one stays claimed. A tick in a user's
+/// file means done; an export is a snapshot, and undoes no reset.
 fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
     let priority = item.priority.unwrap_or(old.priority);
@@ -236,11 +236,12 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     if finished.is_some() {
         write_log(graph, seq, IMPORTED)?;
     }
-    // It is listed by its priority.
+    // The list of ready tasks has its priority.
     Ok(if finished.is_some() || old.priority != priority { Taken::Reopened } else { Taken::Updated })
 }
 
-/// Refuses what is new to wait for where a task is claimed or done, as `task deps add` does. `other` finds that in SQL.
+/// Refuses new dependencies of a claimed or done task, as `task deps add` does. `other` is the SQL condition for
+/// them.
 fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
     let query = format!(
         "SELECT said.line, said.task, seen.status FROM said JOIN seen ON seen.task = said.task
@@ -254,15 +255,15 @@ fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
     Err(on_line(line, GraphError::Illegal { id, from: status(from), to, advice }.into()))
 }
 
-/// What is new of parents and dependencies.
+/// The parents and dependencies that changed.
 struct Connected {
-    /// How many of them.
+    /// How many changed.
     changes: usize,
-    /// Of how many tasks that are the same but for that.
+    /// How many tasks have no other change.
     tasks: usize,
 }
 
-/// Books what the file says of parents and dependencies.
+/// Books the parents and dependencies of the file.
 fn connect(graph: &Transaction<'_>) -> Fallible<Connected> {
     let other = "coalesce((SELECT seq FROM tasks WHERE NOT is_id AND origin = other),
         (SELECT seq FROM tasks WHERE is_id AND id = other))";

@@ -1,4 +1,4 @@
-//! The journal of attempts, and the search in it.
+//! The journal of attempts, and its search.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -6,14 +6,14 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use super::{Fallible, moment};
 use crate::graph::error::GraphError;
 use crate::graph::store::{JournalQuery, Words};
-use crate::memory::journal::{Became, Entry};
+use crate::memory::journal::{Became, JournalEntry};
 
-/// Shorter words are not in the index, which knows three characters in a row.
+/// Shorter words are not in the index, which is made of trigrams.
 const TRIGRAM: usize = 3;
-/// More words of a text are not looked for.
+/// At most this many words of a text are searched.
 const MOST_WORDS: usize = 50;
 
-pub(super) fn note(graph: &Connection, entry: &Entry) -> Fallible<()> {
+pub(super) fn note(graph: &Connection, entry: &JournalEntry) -> Fallible<()> {
     let files = serde_json::to_string(&entry.files_modified)
         .map_err(|error| GraphError::BadValue(format!("the files of an attempt: {error}")))?;
     let outcome = Became::ALL.iter().position(|became| *became == entry.outcome);
@@ -49,11 +49,11 @@ const ENTRY: &str =
     "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
     j.input_tokens, j.output_tokens, j.files, j.notes, j.reason, j.at FROM journal j";
 
-fn of_row(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn of_row(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
     let count = |at| row.get(at).map(|count: i64| u64::try_from(count).unwrap_or_default());
     let files: String = row.get(11)?;
     let outcome: usize = row.get(5)?;
-    Ok(Entry {
+    Ok(JournalEntry {
         run_id: row.get(0)?,
         iteration: count(1)?,
         task_id: row.get(2)?,
@@ -75,7 +75,7 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<Entry> {
 pub(super) fn search(
     graph: &Connection,
     query: &JournalQuery,
-    each: &mut dyn FnMut(Entry) -> bool,
+    each: &mut dyn FnMut(JournalEntry) -> bool,
 ) -> Fallible<()> {
     let mut values: Vec<Value> = Vec::new();
     let mut wheres: Vec<String> = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn search(
     Ok(())
 }
 
-/// The words of a text: no title breaks a query.
+/// The words of a text, so that no title is parsed as a query.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty()).take(MOST_WORDS).map(str::to_lowercase).collect()
@@ -141,7 +141,7 @@ fn is_indexed(word: &str) -> bool {
     word.chars().count() >= TRIGRAM
 }
 
-/// What of a word is looked for in the words of others. A script without blanks has sentences for words.
+/// The search terms of a word. A script without blanks has whole sentences as words.
 fn terms(word: &str) -> Vec<String> {
     let chars: Vec<char> = word.chars().collect();
     if word.is_ascii() {

@@ -1,6 +1,7 @@
-//! The store of one machine: an `SQLite` database.
+//! The task store of one machine: an `SQLite` database.
 //!
-//! `settle` keeps the states true after every change; `claims`, `edits` and `queries` are what a store can do.
+//! `settle` updates derived states after every change; `claims`, `edits` and `queries` implement the store's
+//! operations.
 
 #![expect(
     clippy::similar_names,
@@ -46,14 +47,14 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
-use super::import::Entry;
+use super::import::ImportEntry;
 use super::store::{
-    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
-    Store, Stuck, Unbooked,
+    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
+    Stuck, TreePosition, Unbooked,
 };
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
-use crate::memory::journal::Entry as JournalEntry;
+use crate::memory::journal::JournalEntry;
 
 use fault::{Fallible, Fault};
 use files::Files;
@@ -62,31 +63,31 @@ use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
 
-/// Among how many ids or names the one that was meant is looked for.
+/// How many ids or names are searched for the one that the user meant.
 const CANDIDATES: i64 = 10_000;
 
 /// A graph of tasks in an `SQLite` database.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// Closed before its files are free to be opened.
+    /// Declared first, so that it is closed before its files are free.
     connection: Connection,
     path: PathBuf,
-    /// Its files at that path; else it is in no file yet.
+    /// The database's files; `None` for a graph in memory.
     files: Option<Files>,
-    /// With a key, what is written through this store is sealed.
+    /// The key that seals what this store writes.
     seals: Option<Seals>,
-    /// The ids of the tasks that were done through this store.
+    /// The ids of the tasks that were booked as done through this store.
     booked: HashSet<String>,
-    /// The version of the data in which all that is called done was booked.
+    /// The data version at the last check of all done tasks.
     looked_at: Option<i64>,
-    /// They were removed or replaced: which one, and what was kept.
+    /// The file that was removed or replaced, and what was kept.
     lost: OnceCell<(PathBuf, String)>,
-    /// The copy of an older program's database that was taken over when this one was opened.
+    /// The copy of an older program's database that was migrated when this store was opened.
     taken_over: Option<PathBuf>,
 }
 
 impl SqliteStore {
-    /// All that `change` does, or nothing of it. What it answers is in files that others see.
+    /// Runs `change` in one transaction, whose result other processes can see.
     fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
         self.look_after()?;
         let Self { connection, seals, .. } = self;
@@ -103,7 +104,7 @@ impl SqliteStore {
         self.checked(written)
     }
 
-    /// [`SqliteStore::write`] onto the disk: a power cut must not take back what is done.
+    /// [`SqliteStore::write`] with a sync to disk: a power cut must not undo it.
     fn write_through<T>(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> Fallible<T>,
@@ -116,7 +117,7 @@ impl SqliteStore {
         written
     }
 
-    /// What `look` sees is one state of the database.
+    /// Runs `look` on one state of the database.
     fn read<T>(&self, look: impl FnOnce(&Connection) -> Fallible<T>) -> Result<T, GraphError> {
         let all = || {
             let transaction = self.connection.unchecked_transaction()?;
@@ -126,18 +127,18 @@ impl SqliteStore {
         self.checked(seen)
     }
 
-    /// Another one whenever another connection has written.
+    /// A number that changes whenever another connection writes.
     fn data_version(&self) -> Result<i64, GraphError> {
         self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))
     }
 
-    /// What an operation has done, if its files are still at their place.
+    /// The result of an operation, if the files are still in place.
     fn checked<T>(&self, done: Fallible<T>) -> Result<T, GraphError> {
         self.look_after()?;
         done.map_err(|fault| fault.at(&self.path))
     }
 
-    /// Keeps all of it, once its files are not at their place any more: what is open still has that.
+    /// Keeps a copy once its files are no longer in place: the open connection still has the data.
     fn rescue(&self, files: &Files) -> String {
         let put_back = || files.clear().is_ok() && self.save(&self.path).is_ok();
         if files.is_free() && put_back() {
@@ -152,8 +153,7 @@ impl SqliteStore {
         }
     }
 
-    /// [`Store::put_feature`], and what belongs to it outside of the store: `also` is done when nothing but the last step of
-    /// the transaction can fail any more.
+    /// [`Store::put_feature`] with a step outside the store: `also` runs when only the commit can still fail.
     pub fn put_feature_with(
         &mut self,
         name: &str,
@@ -167,18 +167,18 @@ impl SqliteStore {
         })
     }
 
-    /// A task and those that it is a part of, the nearest first.
+    /// A task and the tasks above it, the nearest first.
     pub fn with_above(&self, id: &str) -> Result<Vec<Task>, GraphError> {
         self.read(|graph| queries::with_above(graph, queries::find(graph, id)?))
     }
 
-    /// Lets tasks with parts that say nothing but a title only group these.
+    /// Makes every task that has parts and only a title a group.
     pub fn group_by_titles(&mut self) -> Result<(), GraphError> {
         self.write(|graph| edits::group_by_titles(graph))
     }
 
-    /// Takes back the claims of holders that are gone where that can be done without waiting, and answers how many there were.
-    /// For who only wants to look: what is not taken back now is so at the next look.
+    /// Returns the claims of dead holders if that needs no waiting, and says how many there were. For commands that
+    /// only read: the next one tries again.
     pub fn recover_at_once(&mut self) -> usize {
         let patience = |connection: &Connection| {
             connection.pragma_query_value(None, "busy_timeout", |row| row.get(0)).map(Duration::from_millis)
@@ -193,7 +193,8 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // Who closes a database last removes the files beside it by their names: those of another one by now.
+        // The last connection that closes removes the files beside the database by name, which may be another
+        // database's by now.
         if self.files.as_ref().is_some_and(|files| files.lost().is_some()) {
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
@@ -212,7 +213,7 @@ impl Store for SqliteStore {
         if let Some(claim) = claim(scope)? {
             return Ok(Some(claim));
         }
-        // What costs more than a claim is only done when there is nothing else.
+        // Expensive steps run only if there is nothing to claim.
         let scope = self.read(|graph| claims::resolved(graph, scope))?;
         self.recover()?;
         self.checked(claims::claim(&self.connection, &scope, holder, lease))
@@ -308,7 +309,7 @@ impl Store for SqliteStore {
 
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
         let version = self.data_version()?;
-        // No other program has written anything since the last time.
+        // No other program has written since the last check.
         if self.looked_at == Some(version) {
             return Ok(Unbooked::default());
         }
@@ -333,7 +334,7 @@ impl Store for SqliteStore {
         let (found, (seen, debt)) = match sound {
             Some(sound) => sound,
             None => self.write(|graph| {
-                // Another run may have put it right meanwhile.
+                // Another run may have repaired it meanwhile.
                 let doubts = look(graph, seals.as_ref())?;
                 let untold = doubts.untold(graph, &told)?;
                 let found = unbooked::put_right(graph, &doubts, seals.is_some())?;
@@ -365,7 +366,7 @@ impl Store for SqliteStore {
     }
 
     fn recover(&mut self) -> Result<usize, GraphError> {
-        // Most looks find nothing, and need no right to write.
+        // Usually there is nothing to recover, and no write lock is needed.
         if self.read(claims::dead)?.is_empty() {
             return Ok(0);
         }
@@ -413,17 +414,17 @@ impl Store for SqliteStore {
 
     fn import(
         &mut self,
-        entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
+        entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError> {
         let folder = if self.has_place() { self.path.parent() } else { None };
         let folder = folder.map_or_else(env::temp_dir, Path::to_owned);
-        // Nobody has to wait for us while we wait for what is to be read.
+        // Reading may wait for a pipe; no transaction is open meanwhile.
         let read = Spool::fill(&folder, entries)?;
         if dry_run {
             self.look_after()?;
             let mut all = || {
-                // As when it counts: another program that writes is waited for.
+                // Waits for a writer before it begins.
                 let transaction =
                     self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let imported = import::import(&transaction, &mut read.entries(&folder))?;
@@ -472,7 +473,11 @@ impl Store for SqliteStore {
         self.read(|graph| queries::list(graph, selection, each))
     }
 
-    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, Place) -> bool) -> Result<(), GraphError> {
+    fn tree(
+        &self,
+        id: Option<&str>,
+        each: &mut dyn FnMut(Task, TreePosition) -> bool,
+    ) -> Result<(), GraphError> {
         self.read(|graph| queries::tree(graph, id, each))
     }
 
@@ -483,13 +488,13 @@ impl Store for SqliteStore {
 
 /// Writes the whole database into the empty file `into`.
 fn copy_into(connection: &Connection, into: &Path) -> Fallible<()> {
-    // By its bytes: a path need not be UTF-8.
+    // As bytes, because a path need not be UTF-8.
     let into = ToSqlOutput::Borrowed(ValueRef::Text(into.as_os_str().as_bytes()));
     connection.execute("VACUUM INTO ?1", [into])?;
     Ok(())
 }
 
-/// Keeps a copy of the whole database beside it, by its name with `end` behind it, and answers where.
+/// Keeps a copy of the whole database beside it, named with the suffix `end`, and returns its path.
 fn keep_copy(connection: &Connection, path: &Path, end: &str) -> Fallible<PathBuf> {
     let mut name = OsString::from(path.file_name().unwrap_or_default());
     name.push(end);
@@ -509,7 +514,7 @@ fn keep_copy(connection: &Connection, path: &Path, end: &str) -> Fallible<PathBu
     Err(io::Error::from(ErrorKind::AlreadyExists).into())
 }
 
-/// The moment as the database has it: milliseconds since 1970.
+/// The current time as the database has it: milliseconds since 1970.
 fn now() -> i64 {
     Utc::now().timestamp_millis()
 }
@@ -519,7 +524,7 @@ fn moment(milliseconds: i64) -> DateTime<Utc> {
 }
 
 fn number(status: Status) -> i64 {
-    // As many as there are fit.
+    // The number of states always fits.
     Status::ALL.iter().position(|&known| known == status).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
 }
 

@@ -1,4 +1,4 @@
-//! Takes over a graph of the program that was here before, whose database may lie at our path.
+//! Migrates a graph of the earlier program, whose database may be at our path.
 
 mod tidy;
 
@@ -11,18 +11,18 @@ use super::schema::TABLES as OURS;
 use super::{Fallible, Fault, now, queries};
 use crate::graph::error::GraphError;
 
-/// The versions of its schema that are known.
+/// The schema versions that can be migrated.
 const VERSIONS: std::ops::RangeInclusive<i64> = 3..=5;
-/// The tables that make a graph.
+/// The tables that identify such a graph.
 const TABLES: [&str; 4] = ["tasks", "dependencies", "task_logs", "features"];
-/// What makes our tables of theirs, which have `older_` before their names by then.
+/// Fills our tables from theirs, which are renamed to `older_…` first.
 const TAKE_OVER: &str = include_str!("schema/older.sql");
-/// What our tables know of each task itself, and theirs do not. By what they are once they are ours.
+/// Sets the columns that only our tables have, after the migration.
 const OWN_WORK: &str = include_str!("schema/older_work.sql");
-/// The same for the journal, which not every graph has.
+/// Migrates the journal, which not every graph has.
 const TAKE_OVER_JOURNAL: &str = include_str!("schema/older_journal.sql");
 
-/// Whether a database that is not ours is one of theirs.
+/// Whether this foreign database is one of the earlier program.
 pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<bool> {
     let mut is_one = VERSIONS.contains(&user_version);
     for table in TABLES {
@@ -31,13 +31,13 @@ pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<boo
     Ok(is_one)
 }
 
-/// Makes it ours.
+/// Migrates it.
 pub(super) fn take_over(graph: &Transaction<'_>, path: &Path) -> Fallible<()> {
     put_aside(graph)?;
     graph.execute_batch(OURS)?;
     let now = now().to_string();
     graph.execute_batch(&TAKE_OVER.replace("$now", &now))?;
-    // It names what it was about; what has no name any more gets another one after that.
+    // The journal names its tasks, so it is migrated before unnamed tasks get a name.
     if graph.table_exists(None, "older_journal")? {
         graph.execute_batch(&TAKE_OVER_JOURNAL.replace("$now", &now))?;
     }
@@ -56,7 +56,7 @@ pub(super) fn take_over(graph: &Transaction<'_>, path: &Path) -> Fallible<()> {
     })
 }
 
-/// Leaves nothing of theirs but tables, which make room for ours.
+/// Removes everything of theirs but tables, and renames the tables.
 fn put_aside(graph: &Transaction<'_>) -> Fallible<()> {
     let mut others = graph.prepare(
         "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type = 'index' AND sql IS NOT NULL)",
@@ -65,7 +65,7 @@ fn put_aside(graph: &Transaction<'_>) -> Fallible<()> {
     for (kind, name) in others.collect::<rusqlite::Result<Vec<(String, String)>>>()? {
         graph.execute_batch(&format!("DROP {kind} IF EXISTS {}", quoted(&name)))?;
     }
-    // Those of the full-text search have tables of their own behind them.
+    // Dropping these also drops the tables of the full-text search.
     for table in tables(graph, "sql LIKE 'CREATE VIRTUAL%'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }

@@ -1,4 +1,4 @@
-//! Opens a database: a new one is made, one of the older program is taken over, and what is not ours is left alone.
+//! Opens a database: creates a new one, migrates one of the earlier program, and refuses any other.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -22,25 +22,25 @@ use crate::graph::seal::Key;
 /// How long an operation waits for other programs.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whose database it is, in its header: `RALP`.
+/// The application id in the header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
-/// The version of the schema, in the header as well. A database with another one is refused.
+/// The version of the schema in the header. A database with another version is refused.
 const VERSION: i64 = 7;
-/// A little more than what is read of a database over and over, in KiB.
+/// The page cache in KiB: a little more than what is read repeatedly.
 const CACHE: i64 = 6 * 1024;
-/// How long to wait until a look at who sets the journal's mode is worth it again.
+/// The pause before the journal mode is tried again.
 const TICK: Duration = Duration::from_millis(5);
 
 impl SqliteStore {
-    /// Opens the database at `path`, and makes it where nothing is there. One of an older program is taken over, see
+    /// Opens the database at `path`, and creates it if there is none. One of the earlier program is migrated, see
     /// [`SqliteStore::taken_over`].
     ///
-    /// Nothing is sealed: where a key is at hand, [`SqliteStore::open_sealed`].
+    /// Without seals: with a key, use [`SqliteStore::open_sealed`].
     pub fn open(path: &Path, busy_timeout: Duration) -> Result<Self, GraphError> {
         Self::open_sealed(path, busy_timeout, None)
     }
 
-    /// [`SqliteStore::open`], and what is written through it is sealed with this key, if there is one.
+    /// [`SqliteStore::open`] with a key that seals what this store writes.
     pub fn open_sealed(path: &Path, busy_timeout: Duration, key: Option<Key>) -> Result<Self, GraphError> {
         let seals = key.map(Seals::of);
         let open = || {
@@ -73,15 +73,15 @@ impl SqliteStore {
         Self { connection, path, files, seals, booked, looked_at: None, lost, taken_over }
     }
 
-    /// A graph that is empty and has no place, for verbs that only look, or do not know yet whether there will be one.
+    /// An empty graph without a file, for verbs that only read, or that may not need one.
     pub fn nowhere() -> Result<Self, GraphError> {
         Self::nowhere_sealed(None)
     }
 
-    /// [`SqliteStore::nowhere`], and what is written through it is sealed with this key, if there is one.
+    /// [`SqliteStore::nowhere`] with a key that seals what this store writes.
     pub fn nowhere_sealed(key: Option<Key>) -> Result<Self, GraphError> {
         let seals = key.map(Seals::of);
-        // What does not fit into memory goes into a file without a name.
+        // Large temporary data goes into an unnamed file.
         let path = env::temp_dir();
         let open = || {
             let mut connection = Connection::open("")?;
@@ -92,11 +92,11 @@ impl SqliteStore {
         Ok(Self::of(connection, path, None, seals, None))
     }
 
-    /// Gives a graph that has no place one, where nothing is.
+    /// Saves a graph that has no file to `path`, where no file exists.
     pub fn save(&self, path: &Path) -> Result<(), GraphError> {
         let copy = |into: &Path| {
             copy_into(&self.connection, into)?;
-            // A copy has no WAL: opening it changes that, and nobody else has to.
+            // A copy is not in WAL mode. Opening it once changes that for all later readers.
             Self::open(into, BUSY_TIMEOUT).map(drop)?;
             Ok(())
         };
@@ -108,20 +108,20 @@ impl SqliteStore {
         })
     }
 
-    /// Whether it is in a file, or has to be [saved](SqliteStore::save) to stay.
+    /// Whether it is in a file; otherwise only [`SqliteStore::save`] keeps it.
     #[must_use]
     pub fn has_place(&self) -> bool {
         self.files.is_some()
     }
 
-    /// The copy that was kept of an older program's database, if this one was made of it just now.
+    /// The copy of the earlier program's database, if this one was just migrated from it.
     #[must_use]
     pub fn taken_over(&self) -> Option<&Path> {
         self.taken_over.as_deref()
     }
 }
 
-/// Makes a database where nothing is: all of it or none, so that an empty file is never ours.
+/// Creates a database, all of it or nothing, so that an empty file is never ours.
 fn make(path: &Path, seals: Option<&Seals>) -> Fallible<()> {
     let fill = |into: &Path| {
         let mut connection = Connection::open_with_flags(into, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -133,45 +133,45 @@ fn make(path: &Path, seals: Option<&Seals>) -> Fallible<()> {
     Ok(())
 }
 
-/// Another program has put other files in its place while it was opened.
+/// Another program replaced the files while they were opened.
 fn replaced(path: &Path) -> GraphError {
     GraphError::Lost { path: path.to_owned(), advice: "nothing was written: try again".to_owned() }
 }
 
-/// What a database is, before anything is done to it.
+/// The origin of a database, before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Ours,
-    /// Nothing is in it.
+    /// It is empty.
     Empty,
-    /// Of the program that was here before.
+    /// The earlier program made it.
     Older,
 }
 
-/// Brings a database to our schema. Answers where the copy is that was kept of another one.
+/// Brings a database to our schema. Returns the path of the copy if it was migrated.
 fn set_up(
     connection: &mut Connection,
     path: &Path,
     origin: Origin,
     seals: Option<&Seals>,
 ) -> Fallible<Option<PathBuf>> {
-    // The file is not to be trusted: nothing in it may call our functions.
+    // The file is not trusted: its schema must not call our functions.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     seals.map_or(Ok(()), |seals| seals::teach(connection, &seals.key))?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Else a statement that is run again with other values is compiled anew where an index is partial.
+    // Otherwise `SQLite` compiles a statement again for other values if an index is partial.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(&format!(
         "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE}; PRAGMA foreign_keys = OFF"
     ))?;
-    // Also where another process was faster. To read it, `SQLite` makes the files beside the database.
+    // Another process may have created it first. To read it, `SQLite` creates the files beside it.
     let is_ours = header(connection)?.0 == APPLICATION_ID;
     let copy = match origin {
         _ if is_ours => None,
         Origin::Older => take_over(connection, path, seals.is_some())?,
         Origin::Ours | Origin::Empty => {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Another process may have been faster.
+            // Another process may have been first.
             if header(&transaction)?.0 != APPLICATION_ID {
                 transaction.execute_batch(TABLES)?;
                 sign(transaction, seals.is_some())?;
@@ -180,13 +180,13 @@ fn set_up(
         }
     };
     connection.execute_batch("PRAGMA foreign_keys = ON")?;
-    // Only those of the connection itself from here on: what another program leaves in the file would change what we write.
+    // Only triggers of this connection run from here on: triggers in the file could change what we write.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     seals.map_or(Ok(()), |_| seals::watch(connection))?;
     Ok(copy)
 }
 
-/// Makes a database of an older program ours. A copy is kept first; the rest is one transaction.
+/// Migrates a database of the earlier program, after keeping a copy, in one transaction.
 fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallible<Option<PathBuf>> {
     let copy = keep_copy(connection, path, ".older")?;
     let mut taken = || {
@@ -202,13 +202,13 @@ fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallibl
     if matches!(taken, Ok(true)) {
         return Ok(Some(copy));
     }
-    // Another process was faster, or it stays as it is: one copy too many.
+    // Another process was first, or nothing changed: the copy is not needed.
     fs::remove_file(&copy)?;
     taken.map(|_| None)
 }
 
-/// Writes into the header whose database it is, and ends the transaction. Tasks that were taken over are not sealed: an agent can
-/// write such a database and call ralph. A run looks at them first.
+/// Writes our application id and ends the transaction. Migrated tasks are not sealed: an agent can write such a
+/// database and call ralph. A run verifies them first.
 fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
     if has_key {
         seals::seal_empty(&transaction)?;
@@ -218,7 +218,7 @@ fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
     Ok(transaction.commit()?)
 }
 
-/// Refuses a database whose schema is not ours any more: another program has set its version back, or forward.
+/// Refuses a database whose schema version another program has changed.
 pub(super) fn require_version(connection: &Connection, path: &Path) -> Fallible<()> {
     match header(connection)? {
         (APPLICATION_ID, VERSION) => Ok(()),
@@ -231,16 +231,16 @@ pub(super) fn require_version(connection: &Connection, path: &Path) -> Fallible<
     }
 }
 
-/// Whose database it is, and of which version.
+/// The application id and the schema version.
 fn header(connection: &Connection) -> Fallible<(i64, i64)> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Refuses what is not ours to change.
+/// Refuses a database of another program.
 fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     let foreign = |what: String, advice| GraphError::Foreign { path: path.to_owned(), what, advice };
-    // One state of it: another process may be just about to make it ours.
+    // One transaction: another process may be migrating it.
     let connection = connection.unchecked_transaction()?;
     let (application, user_version) = header(&connection)?;
     if application == APPLICATION_ID {
@@ -248,7 +248,7 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
             let what = format!("was written by a newer ralph (version {user_version}, known is {VERSION})");
             return Err(foreign(what, "use that ralph").into());
         }
-        // With our tables it is not older: another program has set its version back.
+        // If it has our tables, another program has lowered the version.
         if user_version < VERSION && schema::require(&connection, path).is_err() {
             let what = format!(
                 "was written by an earlier ralph, and is not taken over (version {user_version} of the schema, known is {VERSION})"
@@ -269,7 +269,8 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     Err(foreign("is the database of another program".into(), "move it away").into())
 }
 
-/// Answers whether the file system can do that. Two processes that do this at once are told so at once, whatever the time-out.
+/// Sets WAL mode; returns whether the file system supports it. Two processes that do this together get an error at
+/// once, whatever the busy timeout.
 fn set_wal(connection: &Connection, patience: Duration) -> Fallible<bool> {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Whether this user's ralph has written a database, which is asked before anything is written there: opening one in WAL mode
-//! already makes files beside it.
+//! Whether this user's ralph wrote a database. This is checked before anything is written: opening a WAL database
+//! already creates files beside it.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,8 +14,8 @@ use super::{Fallible, SqliteStore};
 use crate::graph::seal::Key;
 
 impl SqliteStore {
-    /// Whether the number of tasks in the database at `path` has a seal of this key. Nothing is written, and what is not in the
-    /// main file yet is not read. `false` as well where that cannot be told.
+    /// Whether the database at `path` has a number of tasks sealed with this key. Writes nothing, and does not read
+    /// the WAL. `false` also if it cannot be read.
     #[must_use]
     pub fn is_sealed_with(path: &Path, key: Key) -> bool {
         let is_sealed = || -> Fallible<bool> {
@@ -32,7 +32,7 @@ impl SqliteStore {
     }
 }
 
-/// The URI of a file that `SQLite` takes for one that never changes: it locks nothing and makes no files beside it.
+/// The URI of a file that `SQLite` treats as immutable: no locks, no files beside it.
 fn unchanging(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_bytes() {

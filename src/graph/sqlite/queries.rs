@@ -1,4 +1,4 @@
-//! What is read from the graph.
+//! Queries of the graph.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,12 +12,12 @@ use super::{CANDIDATES, Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedTask};
-use crate::graph::store::{Part, Place, Scope, Selection, Stuck};
+use crate::graph::store::{Part, Scope, Selection, Stuck, TreePosition};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
 use crate::text::nearest::nearest;
 
-/// A task's columns, for [`of_row`].
+/// The columns of a task, for [`of_row`].
 const TASK: &str =
     "SELECT t.id, p.id, t.title, coalesce(d.text, ''), t.status, t.priority, t.created_at, t.updated_at,
     t.run, f.id, t.retry_count, t.max_retries, t.verification, t.seq
@@ -56,7 +56,7 @@ pub(super) fn exact(graph: &Connection, id: &str) -> Fallible<Option<i64>> {
     Ok(graph.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?)
 }
 
-/// The task with this id, or the only one whose id begins so.
+/// The task with this id, or the only one whose id has this prefix.
 pub(super) fn find(graph: &Connection, id: &str) -> Fallible<i64> {
     if let Some(seq) = exact(graph, id)? {
         return Ok(seq);
@@ -85,7 +85,7 @@ pub(super) fn id(graph: &Connection, seq: i64) -> Fallible<String> {
     Ok(graph.prepare_cached("SELECT id FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
 }
 
-/// A task for people who do not know its id.
+/// A task's title for messages.
 pub(super) fn title(graph: &Connection, seq: i64) -> Fallible<String> {
     Ok(graph.prepare_cached("SELECT title FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
 }
@@ -150,7 +150,7 @@ pub(super) fn list(
     };
     let conditions =
         if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };
-    // Listed as ready: the list leads, and its order is kept without a sort.
+    // The list of ready tasks comes first and is in order, so that no sort is needed.
     let text = format!("{TASK}{join}{conditions} ORDER BY {order}");
     let mut statement = graph.prepare(&text)?;
     let mut rows = statement.query(params_from_iter(values))?;
@@ -165,7 +165,7 @@ pub(super) fn list(
 pub(super) fn tree(
     graph: &Connection,
     from: Option<&str>,
-    each: &mut dyn FnMut(Task, Place) -> bool,
+    each: &mut dyn FnMut(Task, TreePosition) -> bool,
 ) -> Fallible<()> {
     if let Some(id) = from {
         return walk(graph, vec![find(graph, id)?], each).map(drop);
@@ -179,18 +179,19 @@ pub(super) fn tree(
     }
 }
 
-/// Shows these tasks and all below them, the last one first; answers how many, `None` where `each` wants no more.
+/// Shows these tasks and all tasks below them, the last one first. Returns how many, or `None` if `each` wants no
+/// more.
 fn walk(
     graph: &Connection,
     top: Vec<i64>,
-    each: &mut dyn FnMut(Task, Place) -> bool,
+    each: &mut dyn FnMut(Task, TreePosition) -> bool,
 ) -> Fallible<Option<u64>> {
-    // What is open is taken from the end: the last part goes in first.
+    // A stack: the last part goes in first.
     let placed = |seqs: Vec<i64>, depth| {
-        let place = move |(at, seq)| (seq, Place { depth, is_last: at == 0 });
+        let place = move |(at, seq)| (seq, TreePosition { depth, is_last: at == 0 });
         seqs.into_iter().enumerate().map(place)
     };
-    let mut open: Vec<(i64, Place)> = placed(top, 0).collect();
+    let mut open: Vec<(i64, TreePosition)> = placed(top, 0).collect();
     let (mut begin, mut shown) = (0, 0);
     while let Some((seq, place)) = open.pop() {
         require_level(place.depth)?;
@@ -203,21 +204,21 @@ fn walk(
         shown += 1;
         let children = "SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority DESC, seq DESC";
         let mut children = numbers(graph, children, seq)?;
-        // A part of itself is shown once.
+        // A task that is a part of itself is shown once.
         children.retain(|child| *child != begin);
         open.extend(placed(children, place.depth + 1));
     }
     Ok(Some(shown))
 }
 
-/// One task of each circle of tasks and their parts, which only another program can have made; the last one first.
+/// One task of each cycle of tasks and parts, the last one first. Only another program can have made one.
 fn parts_of_themselves(graph: &Connection) -> Fallible<Vec<i64>> {
     let mut statement = graph.prepare("SELECT seq, parent FROM tasks WHERE parent IS NOT NULL")?;
     let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let parents: HashMap<i64, i64> = pairs.collect::<rusqlite::Result<_>>()?;
     let mut seqs: Vec<i64> = parents.keys().copied().collect();
     seqs.sort_unstable();
-    // From which task each one was first come by.
+    // The task from which each task was first reached.
     let mut seen: HashMap<i64, i64> = HashMap::new();
     let mut found = Vec::new();
     for &from in &seqs {
@@ -302,7 +303,8 @@ fn line(exported: &impl Serialize) -> Fallible<String> {
     Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
 }
 
-/// The tasks that a task has waited for and all parts, and itself where it is unverified, with the commits at which they were done.
+/// The blockers and all parts of a task, and the task itself if it is unverified, with the commits at which they were
+/// done.
 pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
     let query = "WITH RECURSIVE before (seq) AS (SELECT blocker FROM dependencies WHERE blocked = ?1
         UNION SELECT seq FROM tasks WHERE parent = ?1
@@ -315,7 +317,7 @@ pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(Stri
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Which tasks a scope has, as a condition, and the number in it.
+/// A scope as a condition, and its parameter.
 fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
     Ok(match scope {
         Scope::All => ("?1 = 0", 0),
@@ -328,10 +330,10 @@ fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
     })
 }
 
-/// Tasks at which somebody works: all but those that only group parts.
+/// Tasks that an agent works on: all but groups.
 const WORK: &str = "(t.work <> 0 OR t.children = 0)";
 
-/// How many tasks with work of their own there are, by what became of them.
+/// How many tasks with work of their own there are, by state.
 pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
     let (within, number) = within(graph, scope)?;
     let query = format!("SELECT t.status, count(*) FROM tasks t WHERE {within} AND {WORK} GROUP BY t.status");
@@ -352,7 +354,7 @@ pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
     Ok(counts)
 }
 
-/// Tasks with work of their own that are in one of these states; last those that have failed by their parts.
+/// Tasks with work of their own in one of these states; those that failed because of their parts come last.
 fn working(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
     let (within, number_of_scope) = within(graph, scope)?;
     let states: Vec<String> = states.iter().map(|state| number(*state).to_string()).collect();
@@ -369,13 +371,13 @@ pub(super) fn failed(graph: &Connection, scope: &Scope, most: usize) -> Fallible
     Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
-/// A task and those that it is a part of, the nearest first.
+/// A task and the tasks above it, the nearest first.
 pub(super) fn with_above(graph: &Connection, seq: i64) -> Fallible<Vec<Task>> {
     iter::once(seq).chain(above(graph, seq)?).map(|seq| task(graph, seq)).collect()
 }
 
 pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
-    /// More of what a task waits for is not named.
+    /// At most this many blockers are named.
     const SOME_BLOCKERS: usize = 5;
     let states = [Status::Pending, Status::InProgress, Status::Blocked];
     let mut stuck = Vec::new();
@@ -386,7 +388,7 @@ pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fall
                 "{TASK} WHERE (t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR t.parent = ?2) AND t.status <> {}",
                 number(Status::Done)
             );
-            // Parts of its own come before it; those of what it is a part of are not its concern.
+            // For a task above, only its blockers count, not its parts.
             let parts_of = (at == 0).then_some(seq);
             let mut statement = graph.prepare_cached(&blockers)?;
             for blocker in statement.query_map((seq, parts_of), of_row)?.take(SOME_BLOCKERS) {

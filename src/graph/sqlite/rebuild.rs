@@ -1,5 +1,5 @@
-//! Computes anew all that follows from the graph, at once: after many changes that is cheaper than one by one, and it shows whether
-//! what is kept of that is right. What is kept in memory is small, for graphs of a million tasks.
+//! Recomputes all derived columns at once. After many changes this is cheaper than one update at a time, and it
+//! checks the stored values. Memory is kept small for graphs of a million tasks.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::iter;
@@ -13,22 +13,22 @@ use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts};
 
-/// No task is above.
+/// No parent.
 const NONE: u32 = u32::MAX;
 
-/// What is kept of a task that follows from the graph.
+/// The derived columns of a task.
 const KEPT: &str = "status, children, done_children, failed_children, open_blockers, held, ready, work";
 const COLUMNS: usize = 8;
 
-/// What follows from the graph for one task, while it is found out.
+/// The derived values of a task while they are computed.
 #[derive(Clone, Copy)]
 struct Found {
     parent: u32,
     done_children: u32,
     failed_children: u32,
-    /// How many tasks that it waits for have not ended yet; in the end those that are not done.
+    /// How many of its blockers have not ended yet; at the end, how many are not done.
     open_blockers: u32,
-    /// How many points have to come before its begin, and before its end.
+    /// How many points come before its begin and before its end.
     waits: [u32; 2],
     work: Work,
     status: Status,
@@ -36,7 +36,7 @@ struct Found {
     held: bool,
 }
 
-/// The parts of each task, as places: of the task at place N the `members` from `begins[N]` to `begins[N + 1]`.
+/// The parts of each task by index: those of task N are `members[begins[N]..begins[N + 1]]`.
 #[derive(Default)]
 struct Parts {
     begins: Vec<u32>,
@@ -45,7 +45,7 @@ struct Parts {
 
 impl Parts {
     fn of(found: &[Found]) -> Self {
-        // First where each one ends; from there each member moves it towards the begin.
+        // First the end of each range; each member moves it towards the begin.
         let mut begins = vec![0; found.len() + 1];
         for task in found.iter().filter(|task| task.parent != NONE) {
             begins[task.parent as usize] += 1;
@@ -67,30 +67,29 @@ impl Parts {
     }
 }
 
-/// What people call the task with this number.
+/// Names the task with this number, for messages.
 type Name<'a> = &'a dyn Fn(i64) -> Fallible<String>;
 
 struct Rebuild<'a> {
     graph: &'a Connection,
     name: Name<'a>,
-    /// Their numbers, in order; half as large as they might be.
+    /// The task numbers in order, as 32 bits.
     seqs: Vec<u32>,
     found: Vec<Found>,
     parts: Parts,
-    /// A task is a part of one that is not there, or a dependency names one.
+    /// A parent or a dependency names a task that does not exist.
     is_dangling: bool,
 }
 
-/// A begin or an end of a task: its place times two, one more for the end.
+/// The begin or end of a task: twice its index, plus one for the end.
 type Point = u32;
 
-/// Brings everything that follows from the graph up to date. Refused where there is a circle, or something is too deep.
-/// `name` says which task is meant.
+/// Updates all derived columns. Refuses cycles and too many levels. `name` names a task in the error.
 pub(super) fn rebuild(graph: &Connection, name: Name<'_>) -> Fallible<()> {
     Rebuild::of(graph, name)?.write()
 }
 
-/// Whether everything that follows from the graph is up to date, and no task names one that is not there. Refused as by [`rebuild`].
+/// Whether all derived columns are up to date and no task names a missing one. Refuses what [`rebuild`] refuses.
 pub(super) fn is_up_to_date(graph: &Connection, name: Name<'_>) -> Fallible<bool> {
     Rebuild::of(graph, name)?.is_kept()
 }
@@ -105,7 +104,7 @@ impl<'a> Rebuild<'a> {
         Ok(all)
     }
 
-    /// Where the task with this number is, if it is there.
+    /// The index of the task with this number, if it exists.
     fn place(&self, seq: i64) -> Option<u32> {
         let place = u32::try_from(seq).ok().and_then(|seq| self.seqs.binary_search(&seq).ok());
         place.and_then(|place| u32::try_from(place).ok())
@@ -159,7 +158,7 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// Goes from what waits for nothing to what waits for that, and so on.
+    /// Visits the points in topological order.
     fn walk(&mut self) -> Fallible<()> {
         let count = u32::try_from(self.found.len()).unwrap_or(NONE);
         let mut open: Vec<Point> = (0..count)
@@ -182,7 +181,7 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// One point less is in the way of this one. Refused where more were than the table of dependencies has.
+    /// Counts one predecessor of this point as done. Refuses more predecessors than the table of dependencies has.
     fn pass(&mut self, point: Point, open: &mut Vec<Point>) -> Fallible<()> {
         let waits = &mut self.found[(point / 2) as usize].waits[(point % 2) as usize];
         let Some(left) = waits.checked_sub(1) else {
@@ -228,12 +227,12 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// A circle among the points that were never passed.
+    /// A cycle among the points that were never visited.
     fn circle(&self) -> Fallible<GraphError> {
         let is_open = |point: &Point| self.found[(point / 2) as usize].waits[(point % 2) as usize] > 0;
         let points = u32::try_from(self.found.len()).unwrap_or(NONE) * 2;
         let mut way: Vec<Point> = (0..points).find(is_open).into_iter().collect();
-        // Where each point has its place on the way, from 1.
+        // The position of each point on the way, from 1.
         let mut places: Vec<u32> = vec![0; points as usize];
         while let Some(&last) = way.last() {
             places[last as usize] = u32::try_from(way.len()).unwrap_or(NONE);
@@ -254,7 +253,7 @@ impl<'a> Rebuild<'a> {
         Ok(GraphError::BadValue(format!("a cycle, {shown}: leave one of these out")))
     }
 
-    /// The places of the tasks above one, the nearest first. Only asked where there is no circle.
+    /// The indexes of the tasks above one, the nearest first. Call only without a cycle.
     fn above(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let parent = |&place: &usize| {
             let parent = self.found[place].parent;
@@ -263,7 +262,7 @@ impl<'a> Rebuild<'a> {
         iter::successors(parent(&place), parent)
     }
 
-    /// Nothing may be too deep. Only asked where there is no circle.
+    /// Refuses too many levels. Call only without a cycle.
     fn require_levels(&self) -> Fallible<()> {
         for (place, task) in self.found.iter().enumerate() {
             if task.parent == NONE {
@@ -277,7 +276,7 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// What has to come before a point.
+    /// The predecessors of a point.
     fn before(&self, point: Point) -> Fallible<Vec<Point>> {
         let place = (point / 2) as usize;
         let task = &self.found[place];
@@ -292,7 +291,7 @@ impl<'a> Rebuild<'a> {
         Ok(parent.into_iter().chain(blockers.map(|blocker| blocker * 2 + 1)).collect())
     }
 
-    /// What follows for a task, as the columns in [`KEPT`] have it.
+    /// The derived values of a task in the order of [`KEPT`].
     fn columns(&self, place: usize) -> [i64; COLUMNS] {
         let task = &self.found[place];
         let facts = self.facts(task, place);
@@ -308,13 +307,13 @@ impl<'a> Rebuild<'a> {
         transitions::is_listed(&self.facts(task, place), parent)
     }
 
-    /// The lists that a task is in, if it can be claimed: see `ready` in the schema.
+    /// The lists of ready tasks that a task is in: see `ready` in the schema.
     fn scopes(&self, place: usize, feature: Option<i64>) -> impl Iterator<Item = i64> + '_ {
         let within = iter::once(place).chain(self.above(place)).map(|place| self.seq(place));
         iter::once(0).chain(feature.map(|feature| -feature)).chain(within)
     }
 
-    /// Shows each task with what is kept of it, its priority and its feature.
+    /// Shows each task with its stored values, its priority and its feature.
     fn kept(
         &self,
         mut each: impl FnMut(usize, [i64; COLUMNS], i64, Option<i64>) -> Fallible<()>,
@@ -334,7 +333,7 @@ impl<'a> Rebuild<'a> {
     }
 
     fn is_kept(&self) -> Fallible<bool> {
-        // Of lists in no order, with sums that no other program can predict.
+        // Sums of hashes compare unordered lists; another program cannot predict them.
         let hash = RandomState::new();
         let (mut is_kept, mut expected, mut listed) = (!self.is_dangling, 0_u64, 0_u64);
         self.kept(|place, kept, priority, feature| {

@@ -1,5 +1,5 @@
-//! Whether the tables in a database are those that we have made: a view in the place of a table, or an index that refuses rows,
-//! changes what is written and read.
+//! Checks that the tables in a database are ours: a view in the place of a table, or an index that refuses rows,
+//! changes reads and writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,11 +10,11 @@ use rusqlite::Connection;
 use super::Fallible;
 use crate::graph::error::GraphError;
 
-/// Makes the tables.
+/// Creates the tables.
 pub(super) const TABLES: &str = include_str!("schema/tables.sql");
 
-/// Refuses a database in which a table, a view or an index has another definition than ours, or in which our tables have more indexes.
-/// What else is there is another program's own.
+/// Refuses a database in which a table, a view or an index is not defined as ours, or in which our tables have more
+/// indexes. Other objects belong to other programs and are ignored.
 pub(super) fn require(graph: &Connection, path: &Path) -> Fallible<()> {
     let (ours, found) = (ours()?, definitions(graph)?);
     let differs = |name: &String| {
@@ -30,7 +30,7 @@ pub(super) fn require(graph: &Connection, path: &Path) -> Fallible<()> {
     }
 }
 
-/// How something is defined, and of which table it is.
+/// The definition of an object, and its table.
 #[derive(PartialEq, Eq)]
 struct Definition {
     table: String,
@@ -40,7 +40,7 @@ struct Definition {
 /// Definitions by name.
 type Definitions = BTreeMap<String, Definition>;
 
-/// Those of our tables. They are made once: a graph is checked each time another process has written.
+/// The definitions of our tables. Computed once: a graph is checked each time another process has written.
 fn ours() -> Fallible<&'static Definitions> {
     static OURS: OnceLock<Definitions> = OnceLock::new();
     if let Some(ours) = OURS.get() {
@@ -52,7 +52,7 @@ fn ours() -> Fallible<&'static Definitions> {
     Ok(OURS.get_or_init(|| ours))
 }
 
-/// All definitions in a database. No trigger of the file is run; how the full-text search keeps its words is its own.
+/// All definitions in a database. No trigger of the file runs. Tables of the full-text search are left out.
 fn definitions(graph: &Connection) -> Fallible<Definitions> {
     let query = "SELECT name, tbl_name, sql FROM sqlite_schema
         WHERE sql IS NOT NULL AND type <> 'trigger' AND name NOT LIKE 'journal\\_words\\_%' ESCAPE '\\'";

@@ -1,7 +1,7 @@
-//! Seals what is written through this connection, in the transaction that writes it.
+//! Seals what this connection writes, in the same transaction.
 //!
-//! Triggers of the connection's own note which tasks a transaction touches, and whether each was as sealed before: what
-//! another program has changed is not made ours by a change of ours to the same task.
+//! Temporary triggers note which tasks a transaction touches, and whether each one matched its seal before. So our
+//! change of a task does not seal another program's change of it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,9 +15,8 @@ use super::Fallible;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
-/// The seal that a row of `tasks` should have: of the graph, of what the task is and when it is worked on (its words, what it is a
-/// part of and waits for, its priority, whether that is in doubt; with its own number, by which others name it, and the name of its feature, by which people
-/// do), and of its state.
+/// The seal that a row of `tasks` should have. It covers the graph, the task's contents and schedule (its texts,
+/// parent, blockers and priority, whether it is in doubt, its number, the name of its feature), and its state.
 pub(super) const SEAL: &str =
     "seal(11, (SELECT graph FROM sealed), id, seq, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
     (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0, priority,
@@ -25,24 +24,24 @@ pub(super) const SEAL: &str =
     work, done_by, unverified, done_at_commit, (SELECT times FROM reopened WHERE task = tasks.seq))";
 /// The seal that the row of `sealed` should have.
 pub(super) const SEAL_OF_NUMBER: &str = "seal(2, graph, changes, tasks, ids, reopenings, missing, uncounted)";
-/// How many of the values that are sealed say whose state it is: the graph, and the task or the change.
+/// How many of the sealed values identify the subject: the graph, and the task or the change.
 const SUBJECT: usize = 2;
 /// The columns of a task that its seal covers.
 const COLUMNS: [&str; 9] =
     ["title", "parent", "feature", "priority", "work", "done_by", "unverified", "done_at_commit", "doubted"];
 
-/// What a store with a key knows of seals.
+/// What a store with a key knows about seals.
 #[derive(Debug, Clone)]
 pub(super) struct Seals {
     pub(super) key: Arc<Key>,
-    /// Which graph it was at the last look.
+    /// The identity of the graph at the last check.
     pub(super) seen: Option<Identity>,
-    /// What was opened again through this store.
+    /// The tasks that this store has opened again.
     pub(super) reopened: HashSet<i64>,
-    /// What was called done or failed once more after that: it is left as it is, and without a seal of this key, so that the next
-    /// store opens it again.
+    /// Tasks that were done or failed again after this store had opened them again. They stay so, without a seal of this
+    /// key: the next store opens them again.
     pub(super) contested: HashSet<i64>,
-    /// What this store has answered, and no run has settled yet.
+    /// The doubts that this store has returned and no run has settled yet.
     pub(super) told: Debt,
 }
 
@@ -57,7 +56,7 @@ impl Seals {
         }
     }
 
-    /// Refuses another graph than the one that was seen, or an older state of it.
+    /// Refuses a graph other than the one seen before, or an older state of it.
     pub(super) fn require_seen(&self, graph: &Connection, path: &Path) -> Fallible<()> {
         let Some(seen) = &self.seen else { return Ok(()) };
         if identity(graph)?.is_some_and(|now| now.goes_on(seen)) {
@@ -75,7 +74,8 @@ impl Seals {
     }
 }
 
-/// The functions `seal` and `mark` for SQL. Only for this connection: no other program can call them.
+/// Defines the SQL functions `seal` and `mark`. They exist only in this connection, so no other program can call
+/// them.
 pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     let sealing = Arc::clone(key);
@@ -93,7 +93,7 @@ pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
         }
         Ok(sealing.seal(&what, &state))
     })?;
-    // A number for something: an id, or how often a task was opened again.
+    // A number for an id, or for how often a task was opened again.
     let marking = Arc::clone(key);
     connection.create_scalar_function("mark", -1, flags, move |call| {
         let mut what = b"mark".to_vec();
@@ -103,7 +103,7 @@ pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
     Ok(())
 }
 
-/// Each value with its kind and its length before it, so that none can run into the next.
+/// Appends a value with its kind and its length, so that adjacent values cannot be confused.
 fn append(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => bytes.push(b'-'),
@@ -123,7 +123,7 @@ fn append(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
-/// Notes from now on which tasks are touched through this connection.
+/// Notes from now on which tasks this connection touches.
 pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     let touch = |task: &str| {
         format!(
@@ -163,7 +163,7 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     Ok(())
 }
 
-/// Seals what this transaction has touched and was as sealed before.
+/// Seals the tasks that this transaction has touched and that matched their seals before.
 pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     let count = "SELECT count(*), coalesce(sum(change), 0), coalesce(sum(ids), 0) FROM touched";
     let (touched, tasks, ids): (i64, i64, i64) =
@@ -186,8 +186,8 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     Ok(())
 }
 
-/// Counts for each task that was done how often it was opened again: its seals of before are none any more, so that no row in which
-/// it was done can be put back. Answers by how much that changes the sum of their marks.
+/// Counts for each done task how often it was opened again, which invalidates its older seals, so that no earlier row
+/// in which it was done can be restored. Returns the change of the sum of marks.
 fn count_reopened(graph: &Transaction<'_>) -> Fallible<i64> {
     let count = "INSERT INTO reopened (task, times) SELECT task, 1 FROM touched JOIN tasks ON seq = task
         WHERE was_done AND work <> 2 ON CONFLICT (task) DO UPDATE SET times = times + 1
@@ -197,7 +197,7 @@ fn count_reopened(graph: &Transaction<'_>) -> Fallible<i64> {
     Ok(changes.sum::<rusqlite::Result<i64>>()?)
 }
 
-/// Seals a task at the end of this transaction, whatever it was before.
+/// Seals a task at the end of this transaction, even if it did not match its seal.
 pub(super) fn vouch(graph: &Connection, task: i64) -> Fallible<()> {
     let vouch =
         "INSERT INTO touched (task, is_sound) VALUES (?1, 1) ON CONFLICT (task) DO UPDATE SET is_sound = 1";
@@ -205,13 +205,13 @@ pub(super) fn vouch(graph: &Connection, task: i64) -> Fallible<()> {
     Ok(())
 }
 
-/// Seals the number of tasks in a graph that has none, see [`seal_number`].
+/// Seals the number of tasks of a graph that has no seal, see [`seal_number`].
 pub(super) fn seal_empty(graph: &Connection) -> Fallible<()> {
     let has_tasks: bool = graph.query_row("SELECT EXISTS (SELECT 1 FROM tasks)", [], |row| row.get(0))?;
     if has_tasks { Ok(()) } else { seal_number(graph) }
 }
 
-/// Seals the number of tasks as it is, which ones they are, and how often they were opened again.
+/// Seals the number of tasks, their ids, and how often they were opened again.
 pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
     let count = "UPDATE sealed SET (tasks, ids) = (SELECT count(*), coalesce(sum(mark(id)), 0) FROM tasks),
         reopenings = (SELECT coalesce(sum(mark(task, times)), 0) FROM reopened), changes = changes + 1";
@@ -220,7 +220,7 @@ pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
     Ok(())
 }
 
-/// Makes it another graph, which no seal is of yet, and seals all as it is at the end of this transaction.
+/// Gives the graph a new identity, which invalidates all seals, and seals everything at the end of this transaction.
 pub(super) fn seal_anew(graph: &Connection) -> Fallible<()> {
     graph.execute_batch(
         "DELETE FROM reopened; DELETE FROM sealed; INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
@@ -229,18 +229,18 @@ pub(super) fn seal_anew(graph: &Connection) -> Fallible<()> {
     seal_number(graph)
 }
 
-/// What another program has changed in a graph and cannot be put right, until a run has ended that has reported it.
+/// Changes by another program that cannot be repaired, kept until a run that has reported them has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Debt {
-    /// The tasks of which that is.
+    /// The tasks in doubt.
     pub(super) tasks: HashSet<i64>,
     /// How many tasks were removed.
     pub(super) missing: i64,
-    /// How many there should be is not known.
+    /// The expected number of tasks is unknown.
     pub(super) is_uncounted: bool,
 }
 
-/// What the graph says that is in doubt.
+/// The doubts that the graph keeps.
 pub(super) fn debt(graph: &Connection) -> Fallible<Debt> {
     let mut statement = graph.prepare_cached("SELECT seq FROM tasks WHERE doubted <> 0")?;
     let tasks = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -248,21 +248,21 @@ pub(super) fn debt(graph: &Connection) -> Fallible<Debt> {
     Ok(Debt { tasks, missing, is_uncounted })
 }
 
-/// How many tasks were removed, and whether nobody knows how many there should be.
+/// How many tasks were removed, and whether the expected number is unknown.
 pub(super) fn debt_of_number(graph: &Connection) -> Fallible<(i64, bool)> {
     let mut query = graph.prepare_cached("SELECT missing, uncounted FROM sealed")?;
     let debt = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
     Ok(debt.optional()?.unwrap_or_default())
 }
 
-/// Keeps in the graph that so many more tasks were removed, or that nobody knows how many there should be, and seals their number.
+/// Adds removed tasks, or an unknown number, to the doubts that the graph keeps, and seals the number.
 pub(super) fn owe(graph: &Connection, missing: i64, is_uncounted: bool) -> Fallible<()> {
     let update = "UPDATE sealed SET missing = missing + ?1, uncounted = uncounted OR ?2";
     graph.prepare_cached(update)?.execute((missing, is_uncounted))?;
     seal_number(graph)
 }
 
-/// Takes out of the graph what was in doubt and is reported.
+/// Removes the reported doubts from the graph.
 pub(super) fn settle(graph: &Connection, told: &Debt) -> Fallible<()> {
     let mut update = graph.prepare_cached("UPDATE tasks SET doubted = 0 WHERE seq = ?1 AND doubted <> 0")?;
     for seq in &told.tasks {
@@ -278,7 +278,7 @@ pub(super) fn settle(graph: &Connection, told: &Debt) -> Fallible<()> {
     Ok(())
 }
 
-/// Which graph it is, and how far it has come.
+/// The identity of a graph, and how many changes it has had.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     graph: String,
@@ -286,13 +286,13 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whether it is the graph that was `seen`, and no older state of it.
+    /// Whether it is the graph that was `seen`, in the same or a later state.
     fn goes_on(&self, seen: &Self) -> bool {
         self.graph == seen.graph && self.changes >= seen.changes
     }
 }
 
-/// Which graph it is; none where another program has removed that.
+/// The identity of the graph; `None` if another program has removed it.
 pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
     let query = "SELECT graph, changes FROM sealed WHERE graph IS NOT NULL";
     let identity = graph
@@ -301,27 +301,27 @@ pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
     Ok(identity.optional()?)
 }
 
-/// What the graph says of its tasks as a whole.
+/// What the graph says about its tasks as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tally {
-    /// What this key has sealed.
+    /// This key has sealed it.
     Ours {
         /// How many there are.
         tasks: i64,
-        /// The sum of their ids' marks.
+        /// The sum of the marks of their ids.
         ids: i64,
-        /// Whether they were opened again as often as it says.
+        /// Whether the tasks were opened again as often as it says.
         is_reopened_as_sealed: bool,
     },
     /// Another key has sealed it.
     OfAnother,
     /// No key has sealed it.
     Unsealed,
-    /// It claims to be sealed by this key, and is not; or another program has removed it.
+    /// The seal names this key and does not match, or another program has removed the row.
     Forged,
 }
 
-/// What this graph says of its tasks as a whole.
+/// What this graph says about its tasks as a whole.
 pub(super) fn tally(graph: &Connection, seals: &Seals) -> Fallible<Tally> {
     let query = format!(
         "SELECT tasks, ids, reopenings = (SELECT coalesce(sum(mark(task, times)), 0) FROM reopened), seal, {SEAL_OF_NUMBER}

@@ -1,4 +1,4 @@
-//! Keeps what follows from the graph true: states, counts, and who is ready.
+//! Updates derived values after a change: states, counts, lists of ready tasks.
 
 use rusqlite::{Connection, params};
 
@@ -7,7 +7,7 @@ use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
 
-/// A task with what its state follows from, as it was booked last.
+/// A task with the values that its state follows from, as last stored.
 pub(super) struct Node {
     pub(super) parent: Option<Parent>,
     pub(super) feature: Option<i64>,
@@ -23,8 +23,7 @@ pub(super) struct Node {
     pub(super) claimed: bool,
 }
 
-/// What there is to do for a task besides its parts, and what became of that. As the database has it: 0 for nothing, then
-/// open, done, failed.
+/// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work(pub(super) Option<Own>);
 
@@ -51,13 +50,13 @@ impl Work {
         self.0.unwrap_or(Own::Open)
     }
 
-    /// What the state of a task with this work follows from, which has so many parts, of which so many are done and have failed.
+    /// The facts for a task with this work and these numbers of parts: all, done, failed.
     pub(super) fn facts(self, claimed: bool, held: bool, [children, done, failed]: [i64; 3]) -> Facts {
         Facts { claimed, has_work: self.0.is_some(), own: self.own(), held, children, done, failed }
     }
 }
 
-/// What a task that another one is a part of has to say about it.
+/// What a task needs to know about its parent.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pub(super) seq: i64,
@@ -107,8 +106,8 @@ impl Node {
     }
 }
 
-/// Books what has changed in the facts of a task, and all that follows from it. `own` is what became of the task itself;
-/// without it that is as it was.
+/// Books a change in the facts of a task, and all that follows from it. `own` is the outcome of the task itself;
+/// `None` leaves it unchanged.
 pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible<()> {
     let mut open = vec![(seq, own)];
     while let Some((seq, own)) = open.pop() {
@@ -150,7 +149,7 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
     Ok(())
 }
 
-/// Tells a task of parts that came, went, or changed; [`settle`] has to follow.
+/// Counts parts that were added, removed or changed; call [`settle`] afterwards.
 pub(super) fn count_child(
     graph: &Connection,
     parent: i64,
@@ -164,7 +163,7 @@ pub(super) fn count_child(
     Ok(())
 }
 
-/// Enters a task in the lists of those that can be claimed, or takes it out of them.
+/// Adds a task to the lists of ready tasks, or removes it from them.
 pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
     let mut change = graph.prepare_cached(if ready {
         // Another program may have listed it.
@@ -183,7 +182,7 @@ pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bo
     Ok(())
 }
 
-/// The tasks that a task is a part of, the nearest first. Every way up goes through this: in a database that another program has
+/// The tasks above a task, the nearest first. Every walk upwards uses this: in a database that another program has
 /// written, a task may be a part of itself.
 pub(super) fn above(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
     let mut statement = graph.prepare_cached("SELECT parent FROM tasks WHERE seq = ?1")?;
@@ -198,7 +197,7 @@ pub(super) fn above(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
     Ok(found)
 }
 
-/// Refuses what stands deeper than any task can that was added here.
+/// Refuses a task deeper than the limit.
 pub(super) fn require_level(above: usize) -> Fallible<()> {
     if above < limits::LEVELS {
         return Ok(());
@@ -208,7 +207,7 @@ pub(super) fn require_level(above: usize) -> Fallible<()> {
     Err(rusqlite::Error::SqliteFailure(corrupt, Some(reason)).into())
 }
 
-/// What a query with one parameter finds: numbers of tasks.
+/// The task numbers that a query with one parameter finds.
 pub(super) fn numbers(graph: &Connection, query: &str, seq: i64) -> Fallible<Vec<i64>> {
     let mut statement = graph.prepare_cached(query)?;
     let rows = statement.query_map([seq], |row| row.get(0))?;

@@ -1,20 +1,21 @@
-//! What an import has read, until all of it is there: who reads from a pipe may have to wait for it, and nobody else should.
+//! Reads all input of an import before its transaction begins: a reader may have to wait for a pipe, and no other
+//! process should have to wait with it.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::Path;
 
 use crate::graph::error::GraphError;
-use crate::graph::import::Entry;
+use crate::graph::import::ImportEntry;
 
-/// Entries in a file without a name.
+/// ImportEntries in an unnamed file.
 pub(super) struct Spool(File);
 
 impl Spool {
-    /// Reads all entries there are. The file is in `folder`: it is as large as what is read.
+    /// Reads all entries into a file in `folder`, which needs as much space as the input.
     pub(super) fn fill(
         folder: &Path,
-        entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
+        entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
     ) -> Result<Self, GraphError> {
         let broken = |error: io::Error| broken(folder, &error);
         let mut file = BufWriter::new(tempfile::tempfile_in(folder).map_err(broken)?);
@@ -27,8 +28,8 @@ impl Spool {
         Ok(Self(file))
     }
 
-    /// The same entries again.
-    pub(super) fn entries(&self, folder: &Path) -> impl Iterator<Item = Result<Entry, GraphError>> {
+    /// Reads the entries back.
+    pub(super) fn entries(&self, folder: &Path) -> impl Iterator<Item = Result<ImportEntry, GraphError>> {
         let mut file = BufReader::new(&self.0);
         let mut line = String::new();
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What ralph itself notes about a task.
+//! Ralph's own lines in the log of a task.
 
 use rusqlite::{Connection, params};
 

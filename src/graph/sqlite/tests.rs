@@ -85,7 +85,7 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
     );
     assert_eq!(store.task(&a.task).unwrap().status, Status::Done);
     oracle(&store.connection);
-    // What is done here stays done, and what is gone from the file stays.
+    // A task that was done here stays done, and one that the file no longer has stays.
     assert_eq!(take(&mut store, &good).unwrap().updated, 1);
     assert_eq!(take(&mut store, &prd(&[story("B", "")])).unwrap().unchanged, 1);
     assert_eq!(derived(&store.connection).len(), 2);
@@ -126,7 +126,7 @@ fn what_is_exported_comes_back() {
     assert_eq!(take(&mut copy, &text).unwrap().added, 4);
     assert_eq!(export(&copy), text);
     assert_eq!(copy.features().unwrap(), store.features().unwrap());
-    // What another file calls them is known there, too.
+    // The ids in the other file are kept, too.
     assert_eq!(take(&mut copy, "- [ ] a\n  - [x] b\n  - [ ] c\n- [ ] d\n").unwrap().unchanged, 4);
     assert_eq!(derived(&copy.connection), derived(&store.connection));
     assert_eq!(take(&mut copy, &text).unwrap(), Imported { added: 0, updated: 0, unchanged: 4 });
@@ -239,14 +239,14 @@ fn eight_claimers_share_the_work() {
     oracle(&store.connection);
 }
 
-/// What of a task is no consequence of anything.
+/// The values of a task that are not derived.
 struct Base {
     parent: Option<i64>,
     work: Work,
     claimed: bool,
 }
 
-/// Computes everything that follows from the graph anew, and compares it with what is kept.
+/// Recomputes all derived values and compares them with the stored ones.
 fn oracle(graph: &Connection) {
     let mut bases = HashMap::new();
     let mut statement = graph.prepare("SELECT seq, parent, work, holder IS NOT NULL FROM tasks").unwrap();
@@ -291,7 +291,7 @@ fn oracle(graph: &Connection) {
             done: count(Status::Done),
             failed: count(Status::Failed),
         };
-        // What is claimed stays among them.
+        // A claimed task stays in the list.
         let is_ready = transitions::is_ready(transitions::status(&facts), facts.open_parts(), parent);
         assert_eq!(
             transitions::own(&facts),
@@ -317,7 +317,7 @@ fn oracle(graph: &Connection) {
     assert_eq!(listed.map(Result::unwrap).collect::<BTreeSet<(i64, i64, i64)>>(), ready);
 }
 
-/// The state of a task and whether it is held, by the rules alone. Deeper than there are tasks, there is a circle.
+/// The state of a task and whether it is held, by the rules alone. A cycle if it is deeper than there are tasks.
 fn settled(
     bases: &HashMap<i64, Base>,
     edges: &[(i64, i64)],
@@ -366,7 +366,7 @@ fn is_held(
     waits || bases[&seq].parent.is_some_and(|parent| is_held(bases, edges, parent, known, depth + 1))
 }
 
-/// Everything that follows from the graph, as it is kept.
+/// All derived values as stored.
 fn derived(graph: &Connection) -> Vec<[i64; 8]> {
     let query =
         "SELECT seq, status, children, done_children, failed_children, open_blockers, held, ready FROM tasks";

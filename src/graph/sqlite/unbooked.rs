@@ -1,10 +1,11 @@
-//! Finds what another program has written into the database: whoever can write the file can write that a task is done, too.
+//! Finds changes of the database by another program: a program that can write the file can also mark a task as done.
 //!
-//! What ralph writes carries a seal, see [`super::seals`]. Without a key, and at the first look at a graph whose number of tasks this key
-//! has not sealed, the traces of a booked end have to fit together: the last line that ralph wrote into the task's log says that it is
-//! done, and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
+//! Rows that ralph writes carry a seal, see [`super::seals`]. Without a key, and at the first check of a graph whose
+//! number of tasks this key has not sealed, the traces of a booked task have to match: the last line by ralph in its
+//! log says that it is done, and `done_by` names a run whose journal has the attempt, or a change by hand. This
+//! process remembers what it has booked itself.
 //!
-//! What follows from the rest (states, counts, lists of what is ready) has no seal: it is computed anew and compared.
+//! Derived values (states, counts, lists of ready tasks) have no seal: they are recomputed and compared.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,57 +21,59 @@ use crate::graph::seal::is_same_thing;
 use crate::graph::store::Unbooked;
 use crate::graph::task::{Status, Task};
 
-/// Whether the traces of a booked end fit together, but for the journal: with who has booked it and whether that has the attempt.
+/// Whether the traces of a done task match, except for the journal; with `done_by`, and whether the journal has the
+/// attempt.
 const TRACES: &str = "SELECT t.id, t.done_by, t.work <> 0,
     CASE WHEN t.work = 0 THEN EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = t.seq)
       ELSE t.work = 2 AND t.done_by IS NOT NULL AND coalesce((SELECT message FROM task_logs AS line
         WHERE line.task = t.seq AND NOT line.said ORDER BY line.seq DESC LIMIT 1), '') LIKE 'done%' END,
     EXISTS (SELECT 1 FROM journal WHERE task = t.id AND run = t.done_by AND outcome = 0)
     FROM tasks AS t WHERE t.seq = ?1";
-/// Takes back what names tasks and features that are not there any more.
+/// Removes references to tasks and features that do not exist.
 const DANGLING: &str = "DELETE FROM dependencies WHERE blocker NOT IN (SELECT seq FROM tasks) OR blocked NOT IN (SELECT seq FROM tasks);
     UPDATE tasks SET parent = NULL WHERE parent NOT IN (SELECT seq FROM tasks);
     UPDATE tasks SET feature = NULL WHERE feature NOT IN (SELECT seq FROM features);";
 
-/// What the log says of a task whose words do not fit its seal.
+/// The log line of a task whose contents do not match its seal.
 const REWRITTEN: &str =
     "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
 
-/// What `work` says of a task that has failed.
+/// The value of `work` of a failed task.
 const FAILED: i64 = 3;
 
-/// What is wrong in a graph.
+/// The doubts about a graph.
 #[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own, and found by itself")]
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
-    /// Called done, and nobody has booked them.
+    /// Marked as done, and not booked.
     unbooked: Vec<i64>,
-    /// Called failed, and nobody has given them up.
+    /// Marked as failed, and not booked as such.
     given_up: Vec<i64>,
-    /// Such ones that were opened again before, and that another key has sealed: two runs would do that for ever.
+    /// Marked as done or failed, sealed by another key, and opened again before: otherwise two runs would do so for
+    /// ever.
     contested: Vec<i64>,
-    /// Their words, priorities, or what they are parts of or wait for, are not those that were sealed.
+    /// Their contents (texts, priority, parent or blockers) do not match their seals.
     rewritten: Vec<i64>,
-    /// Open, and the rest of what was sealed does not fit.
+    /// Open, and the rest of the seal does not match.
     stale: Vec<i64>,
-    /// How many tasks there are less than there should be; below zero: more.
+    /// How many tasks are missing; negative if there are too many.
     missing: i64,
     is_uncounted: bool,
-    /// How often tasks were opened again is not known.
+    /// A changed count of reopenings.
     is_reopened_unseen: bool,
-    /// The graph was not sealed by this key until now.
+    /// This key had not sealed the graph.
     is_unsealed: bool,
-    /// So many tasks are done by their traces alone, as it was not sealed by this key.
+    /// How many tasks count as done by their traces alone, as this key had not sealed the graph.
     believed: u64,
-    /// States, counts or lists are not what follows from the graph.
+    /// Derived values are out of date.
     is_out_of_date: bool,
-    /// What was in doubt before, and is sealed as such.
+    /// Earlier doubts, which are sealed.
     debt: Debt,
 }
 
 impl Doubts {
     pub(super) fn is_empty(&self) -> bool {
-        // What is believed is nothing to put right.
+        // Believed tasks need no repair.
         let Self {
             unbooked,
             given_up,
@@ -91,17 +94,17 @@ impl Doubts {
         !is_else && tasks.iter().all(|tasks| tasks.is_empty())
     }
 
-    /// The tasks that are opened again.
+    /// The tasks to open again.
     pub(super) fn reopened(&self) -> impl Iterator<Item = i64> + '_ {
         self.unbooked.iter().chain(&self.given_up).copied()
     }
 
-    /// The tasks that are left as they are, although no ralph with this key has ended them.
+    /// The tasks that stay done or failed, although no ralph with this key has ended them.
     pub(super) fn contested(&self) -> impl Iterator<Item = i64> + '_ {
         self.contested.iter().copied()
     }
 
-    /// What is in doubt, and is not among what was `told`.
+    /// The doubts that are not among those already `told`.
     pub(super) fn untold(&self, graph: &Connection, told: &Debt) -> Fallible<Unbooked> {
         let untold = self.debt.tasks.difference(&told.tasks);
         Ok(Unbooked {
@@ -112,13 +115,13 @@ impl Doubts {
         })
     }
 
-    /// All tasks whose words do not fit are new ones, which another program has added: that makes nothing done.
+    /// Whether all rewritten tasks are new ones that another program has added: that marks nothing as done.
     fn are_new(&self) -> bool {
         i64::try_from(self.rewritten.len()).is_ok_and(|count| count == -self.missing)
     }
 }
 
-/// A task as the database has it, and how it should be sealed.
+/// A row of `tasks` with the seal that it should have.
 struct Row {
     seq: i64,
     work: i64,
@@ -128,13 +131,13 @@ struct Row {
     is_doubted: bool,
 }
 
-/// The tasks that there are.
+/// The tasks found.
 #[derive(Default)]
 struct Found {
     tasks: i64,
-    /// The sum of their ids' marks.
+    /// The sum of the marks of their ids.
     ids: i64,
-    /// That of those which are sealed.
+    /// The sum over the sealed ones.
     sealed_ids: i64,
 }
 
@@ -145,7 +148,7 @@ impl Found {
         self.sealed_ids += if row.has_its_words() { mark } else { 0 };
     }
 
-    /// How many of so many tasks, with this sum of marks, are missing; below zero: how many there are besides all of them.
+    /// How many of the expected number of tasks, with this sum of marks, are missing; negative if there are too many.
     fn missing_of(&self, tasks: i64, ids: i64) -> i64 {
         let missing = tasks - self.tasks;
         let are_all_there = self.ids == ids || self.sealed_ids == ids;
@@ -154,13 +157,13 @@ impl Found {
 }
 
 impl Row {
-    /// Its words are those that were sealed.
+    /// Its contents match its seal.
     fn has_its_words(&self) -> bool {
         self.seal.as_ref().zip(self.right.as_ref()).is_some_and(|(seal, right)| is_same_thing(seal, right))
     }
 }
 
-/// Refuses a graph whose indexes lack rows: a run over a part of it would end without them.
+/// Refuses a graph whose indexes lack rows: a run would miss tasks and end too early.
 pub(super) fn require_indexes(graph: &Connection, path: &Path) -> Fallible<()> {
     for (table, column, index) in [
         ("tasks", "parent", "tasks_parent"),
@@ -178,7 +181,7 @@ pub(super) fn require_indexes(graph: &Connection, path: &Path) -> Fallible<()> {
     Ok(())
 }
 
-/// Whether what follows from the graph is up to date. Refused where nothing can follow from it: tasks wait for each other in a circle.
+/// Whether derived values are up to date. Refuses tasks that wait for each other in a cycle.
 fn is_settled(graph: &Connection, path: &Path) -> Fallible<bool> {
     is_up_to_date(graph, &|seq| queries::id(graph, seq)).map_err(|fault| match fault {
         Fault::Graph(error) => {
@@ -190,8 +193,8 @@ fn is_settled(graph: &Connection, path: &Path) -> Fallible<bool> {
     })
 }
 
-/// Looks at all tasks. `run` is this process's own, which has booked the tasks with the ids beside it; `is_first`: no agent of its
-/// own has been at work yet.
+/// Checks all tasks. `run` is this process's run, with the ids of the tasks that it has booked; `is_first`: none of
+/// its agents has run yet.
 pub(super) fn doubts(
     graph: &Connection,
     path: &Path,
@@ -247,7 +250,7 @@ pub(super) fn doubts(
 }
 
 impl Doubts {
-    /// Looks at a task that should have a seal.
+    /// Checks a task that should have a seal.
     fn look_at(&mut self, graph: &Connection, row: &Row, seals: &Seals) -> Fallible<()> {
         let Row { seq, work, is_done, seal, right, is_doubted } = row;
         if seals.contested.contains(seq) {
@@ -256,10 +259,10 @@ impl Doubts {
         let has_its_words = row.has_its_words();
         let is_as_sealed = right.is_some() && seal == right && !self.is_reopened_unseen;
         let is_finished = match *work {
-            // A group is what its parts make it.
+            // A group's state follows from its parts.
             0 => !has_its_words || *is_done && !has_parts(graph, *seq)?,
             2 | FAILED => !is_as_sealed,
-            // What follows from the graph has no seal.
+            // Derived values have no seal.
             _ => *is_done,
         };
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
@@ -287,7 +290,7 @@ fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
     Ok(graph.prepare_cached(parts)?.query_row([seq], |row| row.get(0))?)
 }
 
-/// Whether the traces of a task that is called done fit together.
+/// Whether the traces of a done task match.
 fn is_booked(graph: &Connection, seq: i64, (run, own): (&str, &HashSet<String>)) -> Fallible<bool> {
     Ok(graph.prepare_cached(TRACES)?.query_row([seq], |row| {
         let (id, by): (String, Option<String>) = (row.get(0)?, row.get(1)?);
@@ -298,7 +301,8 @@ fn is_booked(graph: &Connection, seq: i64, (run, own): (&str, &HashSet<String>))
     })?)
 }
 
-/// Opens again, to be verified, what nobody has booked, seals what is sealed wrongly, and computes anew what follows from that.
+/// Opens unbooked tasks again so that they are verified, seals rows whose seals do not match, and recomputes derived
+/// values.
 pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool) -> Fallible<Unbooked> {
     for &seq in &doubts.unbooked {
         let update = "UPDATE tasks SET work = 1, unverified = 1, done_by = NULL, run = NULL, holder = NULL, lease_until = NULL
@@ -322,7 +326,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         graph.execute_batch(DANGLING)?;
     }
     for &seq in &doubts.stale {
-        // That it was verified, nobody believes.
+        // Their verification is not trusted.
         let update = "UPDATE tasks SET unverified = min(unverified, 1) WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
     }
@@ -335,7 +339,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         let all = [unbooked, given_up, rewritten, stale];
         all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
         if doubts.is_unsealed {
-            // That they were verified, no seal of this key says.
+            // No seal of this key says that they were verified.
             graph.execute("UPDATE tasks SET unverified = 1 WHERE unverified > 1", [])?;
         }
         if doubts.is_unsealed || doubts.is_reopened_unseen || seals::identity(graph)?.is_none() {

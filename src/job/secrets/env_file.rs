@@ -6,11 +6,11 @@ pub(super) fn read(text: &str) -> (Vec<(String, String)>, u64) {
     let mut found: Vec<(String, String)> = dotenvy::from_read_iter(text.as_bytes()).flatten().collect();
     let (mut unread, mut at, mut quoted_until) = (0, 0, 0);
     for line in text.split_inclusive('\n') {
-        let rest = &text[at..];
+        let (rest, start) = (&text[at..], at);
         at += line.len();
         let Some((name, value)) = assigned(line) else {
             let is_empty = line.trim().is_empty() || line.trim_start().starts_with('#');
-            unread += u64::from(!is_empty && at > quoted_until);
+            unread += u64::from(!is_empty && start > quoted_until);
             continue;
         };
         let value = match value.strip_prefix(['"', '\'', '`']) {

@@ -1,4 +1,4 @@
-//! The monitors of a pane: they connect, hear what has happened so far and what happens next, and may go at any time.
+//! The monitors of a pane: they connect, receive all notes so far and those that follow, and may leave at any time.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,31 +9,31 @@ use super::order::{Heard, Order, heard};
 use crate::process::note::SupervisorNote;
 use crate::process::pane_folder::PaneFolder;
 
-/// So many may listen at a time; one more takes the place of the first.
+/// The most monitors at a time; another one replaces the first.
 const MOST: usize = 32;
 
-/// Who listens to the wrapper of a pane.
+/// The monitors of the wrapper of a pane.
 pub(super) struct Audience {
     folder: PaneFolder,
     door: UnixListener,
     listeners: Vec<UnixStream>,
-    /// All that was said so far, as lines.
+    /// All notes so far, as lines.
     said: String,
 }
 
 impl Audience {
-    /// Opens the door.
+    /// Listens for monitors.
     pub(super) fn new(folder: PaneFolder) -> io::Result<Self> {
         let door = folder.listen()?;
         Ok(Self { folder, door, listeners: Vec::new(), said: String::new() })
     }
 
-    /// Tells all of them, after it is in the folder: who comes too late for the one finds the other.
+    /// Sends a note to all of them, after it is in the folder: a monitor that connects too late finds it there.
     pub(super) fn report(&mut self, note: &SupervisorNote) {
         let line = note.to_line();
         self.said += &line;
         if !matches!(note, SupervisorNote::Started(_)) {
-            // Without room on the disk only those hear of it that listen.
+            // If the disk is full, only connected monitors get it.
             let _ = self.folder.keep(&self.said);
         }
         self.listeners.retain(|mut listener| listener.write_all(line.as_bytes()).is_ok());
@@ -43,7 +43,7 @@ impl Audience {
         }
     }
 
-    /// The most urgent order of all of them. That one leaves is no order.
+    /// The most urgent order of all of them. A monitor that leaves gives no order.
     pub(super) fn order(&mut self) -> Option<Order> {
         self.let_in();
         let mut most = None;
@@ -59,7 +59,7 @@ impl Audience {
 
     fn let_in(&mut self) {
         while let Ok((mut listener, _)) = self.door.accept() {
-            // One that does not read what it is told must not hold us.
+            // A monitor that does not read must not block us.
             let greeted =
                 listener.set_nonblocking(true).and_then(|()| listener.write_all(self.said.as_bytes()));
             if greeted.is_ok() {

@@ -1,4 +1,4 @@
-//! Whom a supervisor tells what happens, and whose orders it takes.
+//! The receivers of a supervisor's notes, which also give it orders.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -11,11 +11,11 @@ use crate::process::note::SupervisorNote;
 
 /// The other end of a supervisor.
 pub(super) enum Channel {
-    /// The ralph that has started us, and without which nothing is to run.
+    /// The ralph that has started us; without it nothing may run.
     Ralph {
         /// Its control socket.
         socket: UnixStream,
-        /// It has closed its end. The socket would be readable for ever, so it is not waited on any more.
+        /// Whether it has closed its end. The socket would be readable for ever, so it is not polled any more.
         is_gone: bool,
     },
     /// The monitors of a pane, which come and go.
@@ -23,7 +23,7 @@ pub(super) enum Channel {
 }
 
 impl Channel {
-    /// Nobody may be listening any more; the work goes on regardless.
+    /// Sends a note. The work continues even if no process receives it.
     pub(super) fn report(&mut self, note: &SupervisorNote) {
         match self {
             Self::Ralph { socket, .. } => drop(socket.write_all(note.to_line().as_bytes())),
@@ -31,7 +31,7 @@ impl Channel {
         }
     }
 
-    /// What is asked of us. A ralph that is gone asks us to stop, as it was the last that could.
+    /// The next order. When ralph has died, that is an order to stop, because no other can come.
     pub(super) fn order(&mut self) -> Option<Order> {
         match self {
             Self::Pane(audience) => audience.order(),
@@ -45,7 +45,7 @@ impl Channel {
         }
     }
 
-    /// What to wait for.
+    /// The descriptors to poll.
     pub(super) fn descriptors(&self) -> Vec<PollFd<'_>> {
         match self {
             Self::Ralph { is_gone: true, .. } => Vec::new(),

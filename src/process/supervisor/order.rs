@@ -1,11 +1,11 @@
-//! What is asked of a supervisor, by whoever is at the other end of a socket.
+//! Orders to a supervisor from the other end of a socket.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 
 use super::{ORDER_KILL, ORDER_STOP};
 
-/// What is asked of a supervisor.
+/// An order to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     /// Climb the ladder.
@@ -14,21 +14,21 @@ pub(super) enum Order {
     Kill,
 }
 
-/// What came by a socket that does not block.
+/// What was read from a nonblocking socket.
 pub(super) enum Heard {
-    /// Orders, of which the most urgent one counts, or nothing.
+    /// The most urgent order, if any.
     Order(Option<Order>),
     /// Its other end is closed.
     Closed,
 }
 
-/// Reads what has come.
+/// Reads everything that has arrived.
 pub(super) fn heard(mut socket: &UnixStream) -> Heard {
     let mut orders = [0; 16];
     match socket.read(&mut orders) {
         Ok(0) => Heard::Closed,
         Ok(count) => Heard::Order(orders[..count].iter().filter_map(|order| of(*order)).max()),
-        // A broken connection is told as its end by the next read.
+        // The next read reports a broken connection as closed.
         Err(_) => Heard::Order(None),
     }
 }

@@ -1,5 +1,5 @@
-//! What is wrong with the YAML of a front matter, in people's words: what stands there, and what belongs there. The
-//! parser knows where it could not go on; why, mostly the line itself shows.
+//! Explains errors in the YAML of a front matter: what is there, and what is expected. The parser knows the position;
+//! the reason is usually visible in the line itself.
 
 use serde_saphyr::Error as YamlError;
 
@@ -7,15 +7,15 @@ use super::Problem;
 use crate::text::line;
 use crate::text::nearest::nearest;
 
-/// What a line `KEY: VALUE` says, perhaps as an item of a list.
-struct Entry<'a> {
+/// A line `KEY: VALUE`, possibly as an item of a list.
+struct KeyValue<'a> {
     key: &'a str,
     value: &'a str,
-    /// Where the value begins, from 1.
+    /// The column of the value, from 1.
     column: usize,
 }
 
-/// What is wrong, where `yaml` could not be read.
+/// The problem in unreadable `yaml`.
 pub(super) fn explain(yaml: &str, error: &YamlError) -> Problem {
     let error = error.without_snippet();
     let (row, column) = error.location().map_or((1, 0), |place| (place.line().max(1), place.column()));
@@ -74,7 +74,7 @@ pub(super) fn explain(yaml: &str, error: &YamlError) -> Problem {
     here(format!("this is not valid YAML: {}", own_words(&said)))
 }
 
-/// A key that is read over.
+/// A key that is ignored.
 const IGNORED: &str = "credit";
 
 fn unknown(field: &str, expected: &[&'static str]) -> String {
@@ -85,7 +85,7 @@ fn unknown(field: &str, expected: &[&'static str]) -> String {
     format!("there is no key '{field}': {meant}known are {known}")
 }
 
-/// What belongs behind a key, with an example.
+/// The expected value of a key, with an example.
 fn belongs(key: &str) -> &'static str {
     match key {
         "agent" => "a command line, such as 'agent: claude -p'",
@@ -105,12 +105,12 @@ fn wants_a_list(key: &str) -> bool {
     belongs(key).starts_with("a list")
 }
 
-/// The keys that a line which lacks its colon can be told by.
+/// The keys by which a line without a colon is recognised.
 const KEYS: [&str; 10] =
     ["agent", "commands", "args", "name", "run", "timeout", "title", "tags", "feature", "created_at"];
 
-/// Takes a line apart; `None` for one of another form.
-fn entry(line: &str) -> Option<Entry<'_>> {
+/// Splits a line; `None` for one of another form.
+fn entry(line: &str) -> Option<KeyValue<'_>> {
     let text = item(line);
     let end = text.find(|char: char| !char.is_ascii_alphanumeric() && !matches!(char, '_' | '-'))?;
     let behind = text[end..].strip_prefix(':').filter(|_| end > 0)?;
@@ -119,7 +119,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
     }
     let value = behind.trim_start();
     let column = line.chars().count() - value.chars().count() + 1;
-    Some(Entry { key: &text[..end], value: value.trim_end(), column })
+    Some(KeyValue { key: &text[..end], value: value.trim_end(), column })
 }
 
 /// A line without its indentation and the dash of a list.
@@ -128,8 +128,8 @@ fn item(line: &str) -> &str {
     text.strip_prefix("- ").map_or(text, str::trim_start)
 }
 
-/// What stands behind the quoted text that a value begins with; `None` where its quote is not closed. A value without quotes
-/// has nothing behind them.
+/// The text after the quoted text at the beginning of a value; `None` if its quote is not closed. Empty for a value
+/// without quotes.
 fn behind_quote(value: &str) -> Option<&str> {
     let Some(quote) = value.chars().next().filter(|char| matches!(char, '"' | '\'')) else { return Some("") };
     let mut rest = value[1..].char_indices();
@@ -137,7 +137,7 @@ fn behind_quote(value: &str) -> Option<&str> {
         if char == '\\' && quote == '"' {
             rest.next();
         } else if char == quote {
-            // Twice, it stands for itself.
+            // A doubled quote stands for itself.
             if quote == '\'' && value[at + 2..].starts_with('\'') {
                 rest.next();
                 continue;
@@ -148,7 +148,7 @@ fn behind_quote(value: &str) -> Option<&str> {
     None
 }
 
-/// The frequent mistake that a line shows, and its column.
+/// The frequent mistake in a line, if it has one, with its column.
 fn slip(line: &str) -> Option<(usize, String)> {
     let indent = &line[..line.len() - line.trim_start().len()];
     if let Some(at) = indent.find('\t') {
@@ -158,7 +158,7 @@ fn slip(line: &str) -> Option<(usize, String)> {
         ));
     }
     let start = line.chars().count() - item(line).chars().count() + 1;
-    let Some(Entry { key, value, column }) = entry(line) else { return Some((start, no_entry(line)?)) };
+    let Some(KeyValue { key, value, column }) = entry(line) else { return Some((start, no_entry(line)?)) };
     if wants_a_list(key) {
         return None;
     }
@@ -180,7 +180,7 @@ fn slip(line: &str) -> Option<(usize, String)> {
     Some((column, what))
 }
 
-/// What is wrong with a line that has no key, no value or nothing between them.
+/// The problem in a line without a key, a value, or a separator.
 fn no_entry(line: &str) -> Option<String> {
     let text = item(line).trim_end();
     if let Some(item) =
@@ -191,7 +191,7 @@ fn no_entry(line: &str) -> Option<String> {
     let end = text.find(|char: char| !char.is_ascii_alphanumeric() && char != '_').unwrap_or(text.len());
     let (key, rest) = text.split_at(end);
     let value = rest.trim_start().trim_start_matches(['=', ':']).trim_start();
-    // A word of a longer text or of a list is none.
+    // Other words may be part of a text or of a list.
     KEYS.contains(&key).then_some(())?;
     let written = format!("write '{key}: {value}'");
     let written = written.replace(": '", ":'");
@@ -202,7 +202,7 @@ fn no_entry(line: &str) -> Option<String> {
     })
 }
 
-/// Whether something stands there, only not what belongs there.
+/// Whether the error is about a value of the wrong kind.
 fn is_of_wrong_kind(error: &YamlError) -> bool {
     matches!(
         error,
@@ -215,11 +215,11 @@ fn is_of_wrong_kind(error: &YamlError) -> bool {
     )
 }
 
-/// What stands at a place, and what belongs there.
+/// What is at a position, and what is expected there.
 fn wrong_kind(lines: &[&str], row: usize, column: usize) -> String {
     let line = lines.get(row - 1).copied().unwrap_or_default();
     let own = entry(line).filter(|entry| column >= entry.column || entry.value.is_empty());
-    if let Some(Entry { key, value, .. }) = own {
+    if let Some(KeyValue { key, value, .. }) = own {
         return if value.is_empty() {
             format!("'{key}' has no value: there belongs {}", belongs(key))
         } else {
@@ -228,11 +228,11 @@ fn wrong_kind(lines: &[&str], row: usize, column: usize) -> String {
     }
     let indent = |line: &str| line.len() - line.trim_start().len();
     let is_item = line.trim_start().starts_with('-');
-    // What an item of a list belongs to may begin where it does.
+    // The owner of a list item may begin in the same column.
     let is_above = |above: &&str| indent(above) < indent(line) || is_item && indent(above) == indent(line);
     let mut above = lines.iter().take(row - 1).rev().copied().filter(is_above).filter_map(entry);
     match above.find(|entry| entry.value.is_empty()) {
-        Some(Entry { key, .. }) => {
+        Some(KeyValue { key, .. }) => {
             format!("below '{key}' is {}: there belongs {}", standing(line.trim()), belongs(key))
         }
         None => {
@@ -241,7 +241,7 @@ fn wrong_kind(lines: &[&str], row: usize, column: usize) -> String {
     }
 }
 
-/// What a piece of YAML is, in words.
+/// The kind of a piece of YAML, in words.
 fn standing(text: &str) -> String {
     if let Some(item) = text.strip_prefix("- ") {
         format!("the item '{item}'")
@@ -252,7 +252,7 @@ fn standing(text: &str) -> String {
     }
 }
 
-/// The parser's own words, without the place, which is said in front.
+/// The parser's message without the position, which is reported separately.
 fn own_words(said: &str) -> &str {
     let line = line::first(said).unwrap_or_default();
     line.rfind(" at line ").map_or(line, |place| &line[..place])

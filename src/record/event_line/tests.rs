@@ -14,7 +14,7 @@ fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
-/// A line of the first release with these fields besides what every line has.
+/// A line of the first release with these fields besides the common ones.
 fn line(own: &str) -> String {
     let common = r#""agent":"a","at":"2026-01-31T23:59:59.120+01:00","loop":"l","mode":"m","run":"r","v":1"#;
     format!("{{{common},{own}}}\n")
@@ -62,7 +62,7 @@ fn lines_that_real_loops_wrote_lose_nothing() {
             assert_eq!(value(&after), before);
             assert!(!format!("{read:?}").contains("Other(\""), "a word was lost: {line}");
             let event = before["event"].as_str().unwrap().to_owned();
-            // In these the event once stood in its place in the alphabet.
+            // Earlier lines of these events had `event` in its alphabetical place.
             if !["attempt_ended", "loop_ended", "build_ended"].contains(&&*event) {
                 assert_eq!(after.trim_end(), line);
             }
@@ -86,7 +86,7 @@ fn the_order_of_the_keys_is_that_of_the_types() {
 }
 
 #[test]
-fn what_a_later_release_adds_disturbs_nobody() {
+fn additions_of_a_later_release_are_ignored() {
     let text = line(r#""event":"text","text":"t","tone":{"of":["voice"]}"#);
     assert_eq!(EventLine::read(&text).unwrap().fact, Fact::Text { text: "t".into() });
     for own in [r#""event":"danced""#, r#""steps":[1,{"a":null}],"event":"danced","message":"m""#] {

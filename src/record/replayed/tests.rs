@@ -13,7 +13,7 @@ fn recorded(name: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The lines of each loop in each of them.
+/// The lines of each loop in each recording.
 fn all_recorded() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/event_lines");
     let mut logs = BTreeMap::<_, String>::new();
@@ -27,8 +27,8 @@ fn all_recorded() -> Vec<(String, String)> {
     logs.into_iter().map(|((name, _), log)| (name, log)).collect()
 }
 
-/// The facts of a log again, as lines; and each step that the policy does not explain, by limits that may fill in what an older
-/// log does not tell.
+/// The replayed facts of a log as lines, and each step that the policy does not explain. `limits` replaces what an
+/// older log does not have.
 pub(in crate::record) fn replayed(log: &str, limits: Option<&Limits>) -> (String, Vec<String>) {
     let (mut lines, mut unexplained) = (String::new(), Vec::new());
     let mut replayed: Option<Replayed> = None;
@@ -42,7 +42,7 @@ pub(in crate::record) fn replayed(log: &str, limits: Option<&Limits>) -> (String
                 ..limits.unwrap_or(&replayed.limits).clone()
             };
             let decided = Next::decided(&own, taken.tally, taken.now);
-            // Older lines do not tell that a wait is over.
+            // Older lines do not report the end of a wait.
             let is_older = limits.is_some() && (taken.next, decided) == (Next::Again, Next::Wait);
             if !is_older && !decided.explains(taken.next, taken.tally) {
                 unexplained.push(format!("{}: {:?}, by the policy {decided:?}", line.at, taken.next));

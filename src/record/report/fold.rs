@@ -1,4 +1,4 @@
-//! What one loop did: the fold over the lines of its events logs.
+//! Folds the lines of a loop's events logs into its report.
 
 use std::borrow::Cow;
 use std::io;
@@ -18,13 +18,13 @@ use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
 use crate::text::line::{last_lines, one_line};
 
-/// So much of what was said last is kept of an attempt, in characters.
+/// How much of the last text of an attempt is kept, in characters.
 const SAID: usize = 2_000;
-/// So many lines of what a validation printed.
+/// How many lines of a validation's output are kept.
 const VALIDATION: usize = 40;
-/// So many lines of it are the reason of an end.
+/// How many of these lines are the reason of an end.
 const REASON: usize = 3;
-/// So much of pieces of a text is kept until it ends, in bytes.
+/// How much of a text in pieces is kept until it ends, in bytes.
 const PIECES: usize = 1 << 20;
 
 /// The loop whose logs are in a folder.
@@ -37,27 +37,27 @@ pub(super) fn of_folder(folder: &Path, is_running: bool) -> io::Result<LoopRepor
     Ok(fold.finish(folder, is_running))
 }
 
-/// What is known so far.
+/// The report so far.
 #[derive(Default)]
 struct Fold {
     report: Option<LoopReport>,
     ended: bool,
     last_at: Option<DateTime<FixedOffset>>,
-    /// The id of the task at hand.
+    /// The id of the current task.
     task: Option<String>,
-    /// The line of the last text, or the pieces of it.
+    /// The line of the last text, or its pieces.
     said: Said,
     has_begun: bool,
-    /// What HEAD named when the first attempt began; `None` where it named no commit.
+    /// HEAD when the first attempt began; `None` if it named no commit.
     first_head: Option<String>,
-    /// What it named last.
+    /// The last known HEAD.
     last_head: Option<String>,
     unreadable: u64,
-    /// By the loop, in earlier runs, too.
+    /// What the loop has spent, including its earlier runs.
     spent: LineSpent,
 }
 
-/// The lines of what the assistant said last; read when the attempt ends.
+/// The lines of the assistant's last text; read when the attempt ends.
 #[derive(Default)]
 struct Said {
     lines: Vec<u8>,
@@ -82,7 +82,7 @@ impl Said {
         self.is_in_pieces = false;
     }
 
-    /// The end of it.
+    /// The end of the text.
     fn words(&mut self) -> Option<String> {
         #[derive(Deserialize)]
         struct Text<'a> {
@@ -156,7 +156,7 @@ impl Fold {
         }
     }
 
-    /// Takes a fact of the loop of this run, name, mode and agent.
+    /// Applies a fact of the loop with this run, name, mode and agent.
     fn fact(&mut self, at: DateTime<FixedOffset>, [run, name, mode, agent]: [&str; 4], fact: &Fact<'_>) {
         self.last_at = Some(at);
         let report = self.report.get_or_insert_with(|| LoopReport {
@@ -209,7 +209,7 @@ impl Fold {
                     Word::Known(reason) => reason.word(),
                     Word::Other(word) => word,
                 };
-                // How long the disk is full, nobody knows.
+                // How long a disk stays full is unknown.
                 let is_known = *reason != Word::Known(WaitReason::DiskSpace);
                 report.wait(what, at, is_known.then_some(*until));
             }
@@ -246,19 +246,19 @@ impl Fold {
     }
 }
 
-/// The report of a loop that runs in this process: what its logs tell later, without what its agents said and did.
+/// The report of a loop of this process, without its agents' texts and tools: the logs have those later.
 #[derive(Default)]
 pub(crate) struct Live(Fold);
 
 impl Live {
-    /// Takes one fact.
+    /// Applies one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         if stamped.fact.is_shown() {
             return;
         }
         let LoopIdentity { run, name, mode, agent } = stamped.identity;
         self.0.fact(stamped.at.fixed_offset(), [run, name, mode, agent], stamped.fact);
-        // Only the last ones are asked for again, and a loop may go on for weeks.
+        // Only the last ones are needed, and a loop may run for weeks.
         if let Some(report) = &mut self.0.report {
             let (iterations, waits) = (report.iteration_list.len(), report.waits.len());
             report.iteration_list.drain(..iterations.saturating_sub(2));
@@ -296,12 +296,12 @@ fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
     }
 }
 
-/// What an attempt came to with the agents that looked at its work: they have no attempts of their own, and only what the loop
-/// had spent before and after tells of them.
+/// What an attempt spent together with the agents that verified its work. Those have no attempts of their own; only
+/// the difference of the loop's totals shows what they spent.
 fn with_others(own: LineSpent, before: LineSpent, now: LineSpent) -> LineSpent {
     let grown = now.cost_usd.unwrap_or_default() - before.cost_usd.unwrap_or_default();
     let others = grown - own.cost_usd.unwrap_or_default();
-    // A sum is not exact, and what an attempt says of itself is.
+    // Sums of floats are not exact; the attempt's own value is.
     let is_more = others > 1e-9;
     LineSpent {
         cost_usd: if is_more { Some(grown) } else { own.cost_usd },
@@ -317,7 +317,7 @@ fn add(sum: &mut Option<f64>, cost: Option<f64>) {
 }
 
 impl TaskReport {
-    /// An attempt at it is over that came to so much; HEAD named `before` when it began.
+    /// Adds an attempt that has ended, with what it spent; HEAD named `before` when it began.
     fn spend(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, before: Option<String>) {
         add(&mut self.cost_usd, spent.cost_usd);
         self.duration_s += ended.duration_s;
@@ -357,7 +357,7 @@ impl LoopReport {
         }
     }
 
-    /// The attempt at hand.
+    /// The current attempt.
     fn attempt(&mut self) -> Option<&mut AttemptReport> {
         self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
     }
@@ -409,7 +409,7 @@ impl LoopReport {
         self.waits.push(Wait { what: what.to_owned(), from, to: None, until });
     }
 
-    /// A wait is over when something else happens.
+    /// Ends a wait at the next other fact.
     fn end_wait(&mut self, fact: &Fact<'_>, at: DateTime<FixedOffset>) {
         let goes_on = matches!(
             fact,
@@ -424,14 +424,14 @@ impl LoopReport {
         }
     }
 
-    /// The last failure of an attempt after which none succeeded.
+    /// The last failure of an attempt, if no later one succeeded.
     fn failure(&self) -> Option<String> {
         let last = self.iteration_list.iter().rev().flat_map(|one| one.attempts.iter().rev());
         last.take_while(|attempt| attempt.status.is_none() || attempt.failure.is_some())
             .find_map(|attempt| attempt.failure.clone())
     }
 
-    /// Where one that is at work stands, in one word.
+    /// The state of a loop that runs, in one word.
     fn standing(&self) -> &'static str {
         match self.waits.last().filter(|wait| wait.to.is_none()).map(|wait| &*wait.what) {
             Some("paused") => "paused",
@@ -441,7 +441,7 @@ impl LoopReport {
         }
     }
 
-    /// How long it took by the clock: what its end says is about earlier runs, too, where it goes on.
+    /// How long it took by the clock: the duration in its end includes earlier runs.
     fn lasted_until(&mut self, until: Option<DateTime<FixedOffset>>) {
         let span = self.started_at.zip(until).map(|(from, to)| to - from);
         self.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
@@ -468,7 +468,7 @@ impl LoopReport {
             from: work.from.clone(),
             to: head.unwrap_or_default().to_owned(),
         });
-        // Who ends a loop that was killed has not looked.
+        // The process that books the end of a killed loop does not count its work.
         self.work = work.or_else(|| self.work.take());
         let detail = ended.detail.as_ref().map(|detail| one_line(detail));
         let validation = || {

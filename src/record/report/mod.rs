@@ -1,7 +1,7 @@
-//! What a run came to: a fold over the events logs in its folder, for people and programs that come later.
+//! The report of a run: a fold over the events logs in its folder, for users and for other programs.
 //!
-//! Nothing here looks at git, at a plan or at the loop's state: what is told is what the events tell, whatever has become of
-//! work trees since.
+//! It reads neither git, nor a plan, nor the loop's state. It reports only what the events say, whatever has happened
+//! to work trees since.
 
 mod fold;
 mod partial;
@@ -25,12 +25,12 @@ use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
 
-/// The words of the command line that build branches.
+/// The words of the command line that builds branches.
 const BRANCHES: &str = "loop build";
-/// The version of what `ralph report --json` prints.
+/// The version of `ralph report --json`.
 pub const VERSION: u32 = 1;
 
-/// A larger summary is none of ours, in bytes.
+/// Larger summaries are not ours, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// A run: one start of a command, with all its loops.
@@ -42,27 +42,27 @@ pub struct RunReport {
     pub v: u32,
     /// Unique id of the run, the name of its folder.
     pub run: String,
-    /// The words of the command line that start such loops, as in `loop build`; null where that is not known.
+    /// The words of the command line that start such loops, as in `loop build`; null if unknown.
     pub verb: Option<String>,
-    /// The command line; empty where that is not known.
+    /// The command line; empty if unknown.
     pub argv: Vec<String>,
-    /// When it began; null where that is not known.
+    /// When it began; null if unknown.
     pub started_at: Option<DateTime<FixedOffset>>,
-    /// When it ended, or when something last happened.
+    /// When it ended, or the time of its last event.
     pub ended_at: Option<DateTime<FixedOffset>>,
-    /// Its process is at work.
+    /// Whether its process runs.
     pub is_running: bool,
-    /// What to type next.
+    /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
-    /// Its loops; those of branches in the order of the plan, where that is known.
+    /// Its loops; those of branches in the order of the plan, if that is known.
     pub loops: Vec<LoopReport>,
     /// The folder of the run, with the logs.
     #[serde(skip)]
     pub folder: PathBuf,
 }
 
-/// What one loop did in one run.
+/// The report of one loop in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoopReport {
@@ -74,68 +74,68 @@ pub struct LoopReport {
     pub mode: String,
     /// The agent's name.
     pub agent: String,
-    /// The model's name, where the agent told it.
+    /// The model's name, if the agent reported it.
     pub model: Option<String>,
-    /// How it ended in one word, or `running`, `killed`, `queued` (its turn has not come).
+    /// How it ended in one word, or `running`, `killed`, `queued` (not begun yet).
     pub end: String,
-    /// Why it ended, in the finer words of `loop_ended`; null while it has not.
+    /// Why it ended, in the finer words of `loop_ended`; null if it has not.
     pub exit_reason: Option<String>,
     /// As in `loop_ended`.
     pub exit_code: Option<u8>,
-    /// What led there, in the words of the agent, of git or of the validation, where it did not end well.
+    /// The cause of a bad end, in the words of the agent, of git or of the validation.
     pub reason: Option<String>,
     /// When it began.
     pub started_at: Option<DateTime<FixedOffset>>,
-    /// When it ended, or when something last happened.
+    /// When it ended, or the time of its last event.
     pub ended_at: Option<DateTime<FixedOffset>>,
     /// How long it worked in this run, in seconds; waits included.
     pub duration_s: f64,
-    /// Begun in this run.
+    /// Iterations begun in this run.
     pub iterations: u64,
-    /// Begun in this run.
+    /// Attempts begun in this run.
     pub attempts: u64,
-    /// Of these, how many failed; a usage limit is no failure.
+    /// How many of these failed; a usage limit is no failure.
     pub failed_attempts: u64,
-    /// In US dollars, in this run; null where no agent reported it.
+    /// Its cost in this run in US dollars; null if no agent reported it.
     pub cost_usd: Option<f64>,
-    /// Cached ones included, in this run.
+    /// Input tokens in this run, including cached ones.
     pub input_tokens: u64,
-    /// Reasoning included, in this run.
+    /// Output tokens in this run, including reasoning.
     pub output_tokens: u64,
-    /// What was committed.
+    /// Its commits.
     pub work: Option<Work>,
-    /// Of the loop's target, or of its plan; null where there are none.
+    /// The tasks of the loop's target or plan; null if it has none.
     pub tasks: Option<TaskCounts>,
-    /// The tasks of the graph that it worked on, in the order in which it met them.
+    /// The tasks of the graph that it worked on, in that order.
     pub task_list: Vec<TaskReport>,
     /// How often each tool was called.
     pub tools: BTreeMap<String, u64>,
-    /// Times in which it waited.
+    /// The times in which it waited.
     pub waits: Vec<Wait>,
     /// The address of its pull request.
     pub pull_request: Option<String>,
-    /// What to type next about it.
+    /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
     /// What was not done, and why.
     pub notes: Vec<String>,
-    /// What it did, one after the other; left out of a summary.
+    /// Its iterations in order; left out of a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iteration_list: Vec<IterationReport>,
-    /// What was committed, the newest first, the newest few hundred of them; left out of a summary.
+    /// Its commits, the newest first, at most a few hundred; left out of a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commit_list: Vec<CommitReport>,
-    /// Lines of its events logs that cannot be read: torn, or of a later version.
+    /// The number of lines in its events logs that cannot be read: torn, or of a later version.
     pub unreadable_lines: u64,
-    /// The logs, below the folder of the run.
+    /// The folder of its logs, below the folder of the run.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// What was counted when it began, where it goes on.
+    /// The counts at its beginning, if it continues an earlier run.
     #[serde(skip)]
     pub(crate) before: Before,
 }
 
-/// What a loop had counted before a run that goes on with it.
+/// The counts of a loop before a run that continues it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Before {
     spent: LineSpent,
@@ -144,21 +144,21 @@ pub(crate) struct Before {
     failed: u64,
 }
 
-/// What was committed.
+/// Commits and changed lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Work {
-    /// How many were made; null where it was not counted.
+    /// How many commits were made; null if unknown.
     pub commits: Option<u64>,
-    /// Files that differ.
+    /// How many files differ.
     pub files: Option<u64>,
-    /// Lines that came.
+    /// How many lines were added.
     pub insertions: Option<u64>,
-    /// Lines that went.
+    /// How many lines were deleted.
     pub deletions: Option<u64>,
-    /// The commit that HEAD named before; null: there was none.
+    /// HEAD before; null if it named no commit.
     pub from: Option<String>,
-    /// The commit that HEAD named in the end.
+    /// HEAD at the end.
     pub to: String,
 }
 
@@ -166,19 +166,19 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct CommitReport {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When it was made.
+    /// Its time.
     pub at: DateTime<FixedOffset>,
-    /// By whom, as it says.
+    /// Its author.
     pub author: String,
     /// The first line of its message.
     pub subject: String,
-    /// Files that differ; 0 for a merge.
+    /// How many files differ; 0 for a merge.
     pub files: u64,
-    /// Lines that came.
+    /// How many lines were added.
     pub insertions: u64,
-    /// Lines that went.
+    /// How many lines were deleted.
     pub deletions: u64,
 }
 
@@ -186,13 +186,13 @@ pub struct CommitReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Wait {
-    /// What for, as in `waiting`; or `paused`, `queued`, `needs_attention`.
+    /// What it waited for, as in `waiting`; or `paused`, `queued`, `needs_attention`.
     pub what: String,
-    /// Since then.
+    /// When the wait began.
     pub from: DateTime<FixedOffset>,
-    /// When it was over; null: it is not.
+    /// When the wait ended; null if it has not.
     pub to: Option<DateTime<FixedOffset>>,
-    /// How long it was to last at most.
+    /// When the wait was to end at the latest.
     pub until: Option<DateTime<FixedOffset>>,
 }
 
@@ -202,21 +202,21 @@ pub struct Wait {
 pub struct TaskReport {
     /// Its id.
     pub id: String,
-    /// One line.
+    /// Its title.
     pub title: String,
-    /// As in `task_ended`; null: it was at hand when the run ended.
+    /// As in `task_ended`; null if it had not ended when the run did.
     pub outcome: Option<String>,
-    /// Why; null where there is nothing to say.
+    /// The reason, if there is one.
     pub reason: Option<String>,
-    /// How many iterations were about it.
+    /// How many iterations worked on it.
     pub iterations: u64,
     /// How long its attempts took, in seconds.
     pub duration_s: f64,
-    /// In US dollars; null where no agent reported it.
+    /// Its cost in US dollars; null if no agent reported it.
     pub cost_usd: Option<f64>,
-    /// What was committed meanwhile.
+    /// The commits of these iterations.
     pub work: Option<Work>,
-    /// What to type next about it.
+    /// The command to type next about it.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -227,23 +227,23 @@ pub struct TaskReport {
 pub struct IterationReport {
     /// Its number.
     pub number: u64,
-    /// The id of the task that it was about.
+    /// The id of its task.
     pub task: Option<String>,
     /// Its attempts.
     pub attempts: Vec<AttemptReport>,
-    /// What its validation came to.
+    /// The result of its validation.
     pub validation: Option<ValidationReport>,
 }
 
-/// What a validation came to.
+/// The result of a validation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ValidationReport {
-    /// It succeeded.
+    /// Whether it succeeded.
     pub ok: bool,
-    /// It came to no verdict.
+    /// Whether it gave no verdict.
     pub undecided: bool,
-    /// The end of what it printed.
+    /// The end of its output.
     pub output: String,
 }
 
@@ -255,30 +255,30 @@ pub struct AttemptReport {
     pub retry: u32,
     /// When it began.
     pub started_at: DateTime<FixedOffset>,
-    /// As in `attempt_ended`; null: it was cut off, or runs.
+    /// As in `attempt_ended`; null if it was cut off, or runs.
     pub status: Option<String>,
     /// Why it failed.
     pub failure: Option<String>,
     /// How long it took, in seconds.
     pub duration_s: Option<f64>,
-    /// In US dollars; null where the agent did not report it.
+    /// Its cost in US dollars; null if the agent did not report it.
     pub cost_usd: Option<f64>,
-    /// Cached ones included.
+    /// Input tokens, including cached ones.
     pub input_tokens: Option<u64>,
-    /// Reasoning included.
+    /// Output tokens, including reasoning.
     pub output_tokens: Option<u64>,
-    /// Tool calls.
+    /// How many tools it called.
     pub tool_calls: u64,
-    /// The commit that HEAD named before.
+    /// HEAD before it.
     pub head_before: Option<String>,
-    /// The commit that HEAD named after it.
+    /// HEAD after it.
     pub head_after: Option<String>,
-    /// The end of what the assistant said last.
+    /// The end of the assistant's last text.
     pub said: Option<String>,
 }
 
 impl RunReport {
-    /// What was [kept](Self::keep) of a run that has ended: its report without its iterations.
+    /// The summary that [`keep`](Self::keep) has written for an ended run: its report without iterations.
     #[must_use]
     pub fn kept(folder: &Path) -> Option<Self> {
         let text = own::read(&folder.join(SUMMARY), LARGEST).ok()?;
@@ -286,10 +286,10 @@ impl RunReport {
         (known.v == VERSION).then(|| Self { folder: folder.to_owned(), ..known })
     }
 
-    /// Keeps the report of a run that has ended beside its logs, without its iterations, because to read those takes time. Where
-    /// that cannot be done they are read again the next time.
+    /// Writes the summary of an ended run beside its logs, without iterations, because reading the logs is slow. If
+    /// that fails, they are read again.
     pub fn keep(&self) {
-        // Of which nothing could be read now may be read another time.
+        // An unreadable log may be readable next time.
         let is_unread = |one: &LoopReport| one.mode.is_empty() && !one.folder.as_os_str().is_empty();
         if run_folder::read_end(&self.folder).is_none() || self.loops.iter().any(is_unread) {
             return;
@@ -317,10 +317,10 @@ impl RunReport {
         self.verb.as_deref() == Some(WORKER)
     }
 
-    /// Reads what is in the folder of a run. A run that is half deleted is told as far as it is there.
+    /// Reads the folder of a run. Of a half-deleted run, the rest is reported.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let start = RunStart::read(folder);
         let end = run_folder::read_end(folder);
@@ -333,7 +333,7 @@ impl RunReport {
             let report = report.unwrap_or_else(|error| LoopReport::unreadable(&logs, is_running, &error));
             let mut one = LoopReport { folder: logs, ..report };
             if one.folder == folder {
-                // The folder of the run tells no name.
+                // The folder of the run does not have the name.
                 if let Some(name) =
                     partial::loop_of_run(start.as_ref(), end.as_ref()).filter(|_| one.mode.is_empty())
                 {
@@ -346,7 +346,7 @@ impl RunReport {
         }
         match end.as_ref().map(|end| &end.fact) {
             Some(Fact::BuildEnded { branches, .. }) => loops = in_order_of(branches, loops),
-            // The log has lost its last line, and maybe others before it.
+            // The log has lost its last line, and maybe more.
             Some(Fact::LoopEnded(_)) => {
                 let torn = loops.iter_mut().filter(|one| one.exit_code.is_none());
                 torn.zip(&end).for_each(|(one, end)| one.ended_by(end));
@@ -375,7 +375,8 @@ impl RunReport {
     }
 }
 
-/// The loops of branches as the plan has them, those included whose turn never came, without those that were done before.
+/// The loops of branches in the order of the plan, including those that never began, without those that were done
+/// before.
 fn in_order_of(branches: &[LineBranch<'_>], mut loops: Vec<LoopReport>) -> Vec<LoopReport> {
     let mut ordered = Vec::new();
     for branch in branches {
@@ -415,13 +416,13 @@ fn never_begun(branch: &LineBranch<'_>) -> LoopReport {
 }
 
 impl LoopReport {
-    /// Whether it is at work, also while it waits.
+    /// Whether it runs; a waiting loop does, too.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
         matches!(&*self.end, "running" | "waiting" | "paused" | "needs_attention")
     }
 
-    /// A loop of which nothing else is known.
+    /// A loop of which only the name is known.
     pub(crate) fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),

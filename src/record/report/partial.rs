@@ -1,4 +1,4 @@
-//! What is known of loops whose events are missing: by the start and the end of their run, and by the names of folders.
+//! What is known of loops without events: the start and the end of their run, and the names of folders.
 
 use std::io;
 use std::path::Path;
@@ -10,21 +10,21 @@ use crate::project::file_name;
 use crate::record::event_line::EventLine;
 use crate::record::run_folder::{self, RunStart};
 
-/// What the one loop of a run is called, as far as that can be told without its events.
+/// The name of the one loop of a run, as far as it is known without events.
 pub(super) fn loop_of_run(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<String> {
     end.map(|end| end.name.to_string())
         .or_else(|| start.map(|start| start.verb.clone()))
         .filter(|name| name != BRANCHES)
 }
 
-/// What the loop is called whose logs are in this folder.
+/// The name of the loop whose logs are in this folder.
 pub(super) fn name_of(logs: &Path) -> String {
     let name = logs.file_name().unwrap_or_default().to_string_lossy();
     file_name::decoded(&name).unwrap_or_else(|| name.into_owned())
 }
 
 impl LoopReport {
-    /// One whose events log cannot be read.
+    /// A loop whose events log cannot be read.
     pub(super) fn unreadable(logs: &Path, is_running: bool, error: &io::Error) -> Self {
         let end = if is_running { "running" } else { Ended::Killed.word() };
         Self {
@@ -34,8 +34,8 @@ impl LoopReport {
         }
     }
 
-    /// What is known of the loop of a run that has left no events log: its end, or that it never told one. `None` where even its
-    /// name is not known, and of branches, which have a line each.
+    /// The loop of a run that has left no events log, by the run's end if there is one. `None` if its name is
+    /// unknown, and for branches, which have a line each.
     pub(super) fn without_log(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<Self> {
         if let Some(end) = end.filter(|end| matches!(end.fact, Fact::LoopEnded(_))) {
             let mut report = Self { ended_at: Some(end.at), ..Self::named(&end.name) };
@@ -46,7 +46,7 @@ impl LoopReport {
         Some(Self { end: Ended::Killed.word().to_owned(), ..Self::named(&name) })
     }
 
-    /// What was said of a branch when its build had been killed.
+    /// Applies an end that was written after the build of a branch had been killed.
     pub(super) fn ended_later(&mut self) {
         let end = run_folder::read_end(&self.folder);
         if let Some(end) = end.as_deref().and_then(|line| EventLine::read(line).ok()) {
@@ -54,7 +54,7 @@ impl LoopReport {
         }
     }
 
-    /// How it ended is known by this line alone, and its log may lack attempts as well: what a log has is never synchronised.
+    /// Applies an end that only this line has. Its log may lack attempts as well, as logs are not synced.
     pub(super) fn ended_by(&mut self, end: &EventLine<'_>) {
         let Fact::LoopEnded(ended) = &end.fact else { return };
         self.ended(ended, None);
@@ -71,7 +71,7 @@ impl LoopReport {
         raise(&mut self.input_tokens, ended.input_tokens, before.spent.input_tokens);
         raise(&mut self.output_tokens, ended.output_tokens, before.spent.output_tokens);
         let cost = ended.cost_usd.map(|all| all - before.spent.cost_usd.unwrap_or_default());
-        // A sum is not exact.
+        // Sums of floats are not exact.
         self.cost_usd = cost.filter(|cost| cost - self.cost_usd.unwrap_or_default() > 1e-9).or(self.cost_usd);
     }
 }

@@ -1,4 +1,4 @@
-//! What the fold makes of logs, torn and foreign ones included.
+//! The fold over logs, including torn and foreign ones.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::engine::fact::TaskCounts;
 
-/// A run with one loop, as its events log tells it.
+/// A run with one loop, by its events log.
 struct Run {
     folder: TempDir,
     lines: String,
@@ -66,7 +66,7 @@ impl Run {
         self.add(seconds, "loop_ended", &ended)
     }
 
-    /// The report, and the folder that it is of.
+    /// The report and its folder.
     fn read(self) -> (RunReport, TempDir) {
         fs::write(self.folder.path().join("session-1.events.jsonl"), self.lines).unwrap();
         (RunReport::read(self.folder.path()).unwrap(), self.folder)
@@ -333,7 +333,7 @@ fn what_the_agents_cost_that_look_at_the_work_counts() {
     };
     let task = json!({ "feature": null, "id": "t-1", "model": "m", "title": "t" });
     let counts = json!({ "done": 0, "failed": 0, "total": 1 });
-    // It goes on after a run that had spent two dollars.
+    // It continues a run that had spent two dollars.
     let run = Run { folder: tempfile::tempdir().unwrap(), lines: String::new() }
         .add(
             0,

@@ -25,14 +25,14 @@ use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind};
 
-/// What an agent does in one attempt.
+/// One attempt of an agent.
 #[derive(Debug, Clone)]
 enum Turn {
     Works,
-    /// It says that all is done; that is proven, or not.
+    /// It claims completion; that is proven, or not.
     Claims(bool),
     Fails(Class),
-    /// A note comes meanwhile.
+    /// A note arrives meanwhile.
     IsNoted,
 }
 
@@ -63,7 +63,7 @@ fn left_by(turn: &Turn, cost: f64) -> Report {
     report
 }
 
-/// The log of a loop, and its state as it was written at each step.
+/// The log of a loop, and its state as written at each step.
 #[derive(Default)]
 struct Recorded {
     log: Vec<u8>,
@@ -89,7 +89,7 @@ fn recorded(turns: Vec<Turn>, max_retries: u32) -> Recorded {
             recorded.states.push(live.clone());
         }
         if matches!(stamped.fact, Fact::Waiting { .. }) {
-            // Nobody wants to wait.
+            // Skips waits.
             inbox.ask(Ask::Request(Request::Resume));
         }
         Ok(())
@@ -127,8 +127,8 @@ fn read_on(state: &State, log: &[u8]) -> State {
     state
 }
 
-/// As the file would have it, but for the time that the loop has run, which lines tell at the end of attempts only, and parts of
-/// milliseconds, which they do not tell.
+/// The state as the file has it, without the loop's running time, which lines have only at the end of attempts, and
+/// without fractions of milliseconds.
 fn written(state: &State) -> String {
     let mut state = state.clone();
     state.tally.elapsed_seconds = 0.0;
@@ -142,7 +142,7 @@ fn written(state: &State) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Wherever a loop is cut off, and whatever of its state was kept: what its log has in whole lines is counted, once.
+    /// Wherever a loop is killed, and whichever state was kept: whole lines of its log count, once.
     #[test]
     fn a_state_that_is_behind_its_log_is_what_it_would_have_been(
         turns in prop::collection::vec(any_turn(), 1..12),
@@ -156,10 +156,10 @@ proptest! {
         for later in &states {
             let until = &log[..usize::try_from(later.log_read).unwrap()];
             let read = State { started_at: later.started_at, process: later.process.clone(), ..read_on(&begun(), until) };
-            // By the lines alone, as by the engine's own count.
+            // The lines alone give the same state as the engine's count.
             prop_assert_eq!(written(&read), written(later));
         }
-        // Its own limits lead to each step that it has taken.
+        // Its own limits explain each step that it took.
         let (again, unexplained) = replayed(std::str::from_utf8(&log).unwrap(), None);
         prop_assert_eq!(unexplained, Vec::<String>::new());
         prop_assert_eq!(again.lines().count(), log.split_inclusive(|byte| *byte == b'\n').count());

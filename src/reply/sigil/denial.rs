@@ -1,36 +1,36 @@
-//! The words before a sigil: whether they deny it, as in "I cannot say yet that it is".
+//! Detects words before a sigil that deny it, as in "I cannot say yet that it is".
 //!
-//! Both mistakes cost something. A denied claim of success that is believed ends the loop with work undone; an honest one that is
-//! not believed costs an iteration. So in doubt a sigil of success is denied, and any other is believed.
+//! Both errors have a price: a believed denial ends the loop with work undone; a disbelieved claim costs an
+//! iteration. So in doubt a success is denied, and any other sigil is believed.
 
 use super::Sigil;
 use super::is_decoration;
 use super::kind::{PROMISE, REVIEW_PASS, TASK_DONE, VERIFY_PASS};
 
-/// What denies the rest of its sentence. So does a word with `n't` at its end.
+/// Words that deny the rest of their sentence, like any word ending in `n't`.
 const NEGATIONS: [&str; 10] =
     ["not", "cannot", "never", "neither", "nor", "unable", "refuse", "decline", "dont", "cant"];
-/// What does so only for a success.
+/// Words that deny only a success.
 const DOUBTS: [&str; 9] =
     ["far", "premature", "incomplete", "unfinished", "almost", "nearly", "until", "unless", "instead"];
-/// The same, of two words.
+/// Two words that deny only a success.
 const DOUBTS_OF_TWO: [[&str; 2]; 3] = [["too", "early"], ["too", "soon"], ["in", "progress"]];
-/// What begins a condition.
+/// Words that begin a condition.
 const CONDITIONS: [&str; 3] = ["if", "when", "once"];
-/// With these, as with a condition, it is another time or place at which a success is said.
+/// Words for another time or place; like a condition, they deny a success.
 const ELSEWHERE: [&str; 2] = ["tomorrow", "wrong"];
-/// After a negation these take it back: "not only", "not needed", "not a single".
+/// After a negation these cancel it: "not only", "not needed", "not a single".
 const HARMLESS: [&str; 7] = ["only", "just", "needed", "required", "necessary", "one", "single"];
 /// These deny what is affirmed in the same clause: "nothing works", but "nothing is left".
 const NONE: [&str; 9] = ["no", "none", "nothing", "nobody", "hardly", "barely", "only", "few", "half"];
-/// These deny a success right before it, or say whose words it is.
+/// Words right before a success that deny it, or attribute it to another speaker.
 const BEFORE_IT: [&str; 12] = [
     "no", "without", "than", "before", "hardly", "barely", "scarcely", "todo", "says", "reads", "asks",
     "wants",
 ];
-/// What begins another clause, besides a comma, a dash and a closing bracket.
+/// Words that begin another clause, like a comma, a dash or a closing bracket.
 const JOINTS: [&str; 6] = ["but", "so", "therefore", "thus", "hence", "and"];
-/// A later clause in which something of both kinds stands affirms what was denied before: "all tests pass".
+/// A later clause with a word of both kinds affirms what was denied before: "all tests pass".
 const WHOLE: [&str; 5] = ["all", "everything", "every", "both", "now"];
 const AFFIRMATIONS: [&str; 14] = [
     "done",
@@ -53,35 +53,35 @@ const SAYING: [&str; 18] = [
     "say", "saying", "output", "emit", "write", "print", "claim", "answer", "declare", "report", "reply",
     "respond", "return", "send", "signal", "use", "include", "with",
 ];
-/// The last letters of "e.g." and "i.e.", and other words with a full stop that ends no sentence.
+/// The last letters of "e.g." and "i.e.", and other abbreviations whose full stop ends no sentence.
 const ABBREVIATIONS: [&str; 4] = ["g", "e", "etc", "vs"];
 /// Longer words are none of these, in bytes.
 const LONGEST_WORD: usize = 12;
-/// How many words are kept: "I do not want to say" is what takes most.
+/// How many words are kept: "I do not want to say" needs the most.
 const KEPT: usize = 6;
 
-/// What is known of the words of a sentence. It takes as much memory for many as for a few.
+/// The state of a sentence. Its size does not depend on the number of words.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the sentence")]
 pub(super) struct Denial {
-    /// The word that is being read, lowercase; one that is too long is cut.
+    /// The current word, lowercase; a long one is cut.
     word: String,
-    /// The last words before it, the last one at the end. An empty one stands for the end of a clause.
+    /// The last words before it, the latest at the end. An empty one marks the end of a clause.
     words: [String; KEPT],
     /// The sentence ends here if white space follows.
     stops: bool,
-    /// The last character is white space.
+    /// Whether the last character is white space.
     is_apart: bool,
     /// An earlier clause of the sentence denies something.
     denied: bool,
-    /// The clause before is a condition.
+    /// The previous clause is a condition.
     on_condition: bool,
-    /// Somewhere in the sentence stands a condition, or another time.
+    /// The sentence has a condition, or another time.
     elsewhere: bool,
     clause: Clause,
 }
 
-/// A clause, as far as it is about success.
+/// A clause, as far as it matters for a success.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each says which kind of word stands in it")]
 struct Clause {
@@ -109,7 +109,7 @@ impl Denial {
                 '.' | '!' | '?' | ';' => self.stops = !ABBREVIATIONS.contains(&self.words[KEPT - 1].as_str()),
                 ',' | ')' | '—' | '–' => self.end_clause(),
                 '-' if self.is_apart => self.end_clause(),
-                // What comes next explains it.
+                // The text after a colon explains the text before.
                 ':' => {
                     self.clause.none = false;
                     self.keep("");
@@ -120,14 +120,14 @@ impl Denial {
         self.is_apart = char.is_whitespace();
     }
 
-    /// What is known on the next line, where this one ends in a colon.
+    /// The state for the next line if this one ends in a colon.
     pub(super) fn on_next_line(mut self) -> Self {
         self.end_word();
         self.end_clause();
         self
     }
 
-    /// Whether a sigil that comes next is denied.
+    /// Whether a sigil that follows directly is denied.
     pub(super) fn denies(&self, sigil: &Sigil) -> bool {
         let mut ended = self.clone();
         ended.end_word();
@@ -144,7 +144,7 @@ impl Denial {
         self.denied || self.clause.denied || is_conditional || is_said_elsewhere || is_last(&BEFORE_IT)
     }
 
-    /// Whether the sigil itself is what is not said: that something does not work is no denial of a sigil that says so.
+    /// Whether the speaker refuses to say the sigil: a failure sigil after "does not work" is not denied.
     fn refuses_to_say(&self) -> bool {
         let clause = self.words.rsplit(String::is_empty).next().unwrap_or_default();
         let Some((last, before)) = clause.split_last() else { return false };
@@ -167,7 +167,7 @@ impl Denial {
         let is_condition = CONDITIONS.contains(&word);
         if JOINTS.contains(&word) {
             self.end_clause();
-            // What is added to a condition is one.
+            // An addition to a condition is one, too.
             self.clause.conditional = word == "and" && self.on_condition;
         } else {
             self.clause.conditional |= is_condition && !self.clause.begun;
@@ -218,7 +218,7 @@ fn is_speaker(word: &str) -> bool {
     matches!(word.split('\'').next(), Some("i" | "we"))
 }
 
-/// Whether a sigil says that the work is as it should be.
+/// Whether a sigil reports success.
 fn is_success(sigil: &Sigil) -> bool {
     let kinds = [TASK_DONE, VERIFY_PASS, REVIEW_PASS];
     sigil.name == PROMISE.name && sigil.body == "COMPLETE" || kinds.iter().any(|kind| kind.name == sigil.name)

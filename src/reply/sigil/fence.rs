@@ -1,39 +1,39 @@
-//! Fences: lines that begin and end a block of code.
+//! Fences of code blocks.
 
-/// What a line begins with, as far as a fence may begin or end there.
+/// The beginning of a line, as far as a fence may be there.
 #[derive(Clone, Copy, Debug)]
 enum Beginning {
-    /// Only blanks, and the signs of lists and quotations.
+    /// Only blanks, list signs and quotation signs.
     Signs,
-    /// A number, which is the sign of a list if a full stop or a bracket follows.
+    /// A number, which is a list sign if a full stop or a bracket follows.
     Number,
-    /// So many backticks or tildes.
+    /// This many backticks or tildes.
     Marks(Fence),
-    /// Something behind those.
+    /// Text after those.
     Text { fence: Fence, has_backtick: bool, is_blank: bool },
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// An open block of code.
+/// An open code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
     mark: char,
     count: u32,
-    /// So many characters stand before it on its line.
+    /// The number of characters before it on its line.
     indent: u32,
-    /// It is in a quotation, with which it ends.
+    /// Whether it is in a quotation, which also ends it.
     quoted: bool,
-    /// So many blocks are open in it. `CommonMark` has none, but agents print them.
+    /// The number of blocks open inside it. `CommonMark` has none, but agents print them.
     inner: u32,
 }
 
-/// How many marks make a fence.
+/// The least number of marks of a fence.
 const LEAST: u32 = 3;
-/// A line that is indented by so many blanks more than its block is code, and ends no block.
+/// A line indented by this many blanks more than its block is code, and ends no block.
 const CODE_INDENT: u32 = 4;
 
-/// A line, as far as it may be a fence.
+/// The state of a line that may be a fence.
 #[derive(Clone, Debug)]
 pub(super) struct FenceLine {
     beginning: Beginning,
@@ -76,9 +76,9 @@ impl FenceLine {
         self.indent = self.indent.saturating_add(1);
     }
 
-    /// The block that is open behind this line, where `open` was before it. Source: `CommonMark`, "Fenced code blocks".
+    /// The open block after this line; `open` is the one before it. Source: `CommonMark`, "Fenced code blocks".
     ///
-    /// One that begins with more than three blanks is one as well: it may be that of a list. At worst that costs a claim.
+    /// A fence after more than three blanks counts as well, because it may be in a list. At worst that costs a claim.
     pub(super) fn behind(&self, open: Option<Fence>) -> Option<Fence> {
         let open = open.filter(|open| !open.quoted || self.quoted);
         let (fence, has_backtick, is_blank) = match self.beginning {
@@ -86,7 +86,7 @@ impl FenceLine {
             Beginning::Text { fence, has_backtick, is_blank } => (fence, has_backtick, is_blank),
             _ => return open,
         };
-        // With backticks behind it, it is a code span.
+        // Backticks later in the line make it a code span.
         let is_fence = fence.mark == '~' || !has_backtick;
         let Some(open) = open else { return is_fence.then_some(fence) };
         if !is_fence || fence.quoted != open.quoted || fence.mark != open.mark || fence.count < open.count {

@@ -1,4 +1,4 @@
-//! The kinds of sigils, and how one begins and ends.
+//! The kinds of sigils, and their syntax.
 
 use super::Sigil;
 
@@ -7,16 +7,16 @@ use super::Sigil;
 pub struct SigilKind {
     /// The name between the brackets.
     pub name: &'static str,
-    /// What belongs to it.
+    /// Its syntax.
     pub shape: Shape,
 }
 
-/// What a sigil is made of.
+/// The syntax of a sigil.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `<name/>`, or `<name></name>`.
     Empty,
-    /// `<name>body</name>`, with a body of at most so many bytes; what is longer is none.
+    /// `<name>body</name>`, with a body of at most this many bytes.
     Body(usize),
     /// `<name key="value">body</name>`, likewise.
     Attributes(usize),
@@ -29,7 +29,7 @@ const LONG: usize = 64 << 10;
 /// The longest `<name key="value">`, in bytes.
 const LONGEST_OPENING: usize = 1 << 10;
 
-/// What the assistant has to say about the work as a whole.
+/// A statement about the work as a whole.
 pub const PROMISE: SigilKind = SigilKind { name: "promise", shape: Shape::Body(32) };
 /// The task of this id is done.
 pub const TASK_DONE: SigilKind = SigilKind { name: "task-done", shape: WORD };
@@ -37,16 +37,16 @@ pub const TASK_DONE: SigilKind = SigilKind { name: "task-done", shape: WORD };
 pub const TASK_FAILED: SigilKind = SigilKind { name: "task-failed", shape: WORD };
 /// The model that the next iteration should have.
 pub const NEXT_MODEL: SigilKind = SigilKind { name: "next-model", shape: WORD };
-/// Notes on this iteration.
+/// Notes about this iteration.
 pub const JOURNAL: SigilKind = SigilKind { name: "journal", shape: Shape::Body(LONG) };
-/// What later iterations should know; with `tags` and a `title`.
+/// Knowledge for later iterations; with `tags` and a `title`.
 pub const KNOWLEDGE: SigilKind = SigilKind { name: "knowledge", shape: Shape::Attributes(LONG) };
-/// A verifying agent has found nothing wrong.
+/// A verifying agent has found no problem.
 pub const VERIFY_PASS: SigilKind = SigilKind { name: "verify-pass", shape: Shape::Empty };
-/// A verifying agent has found this.
+/// A verifying agent has found this problem.
 pub const VERIFY_FAIL: SigilKind = SigilKind { name: "verify-fail", shape: Shape::Body(LONG) };
 
-/// A reviewing agent has nothing against what it has read.
+/// A reviewing agent wants no changes.
 pub const REVIEW_PASS: SigilKind = SigilKind { name: "review-pass", shape: Shape::Empty };
 /// A reviewing agent wants these changes.
 pub const REVIEW_CHANGES: SigilKind = SigilKind { name: "review-changes", shape: Shape::Body(LONG) };
@@ -67,11 +67,11 @@ pub const KINDS: &[SigilKind] = &[
 
 /// What begins at a `<`.
 pub(super) enum Start {
-    /// Nothing of ours.
+    /// No sigil.
     Nothing,
-    /// It takes more text to tell.
+    /// More text is needed.
     Unknown,
-    /// A sigil that ends after so many bytes.
+    /// A sigil that ends after this many bytes.
     Sigil(Sigil, usize),
 }
 
@@ -97,7 +97,7 @@ impl SigilKind {
         }
     }
 
-    /// `rest` is what stands behind the name. Whether it is closed at once or by its name is the same.
+    /// `rest` is the text after the name. `<name/>` and `<name></name>` are equal.
     fn empty(self, text: &str, rest: &str) -> Start {
         let end = rest.strip_prefix(' ').unwrap_or(rest);
         let closings = ["/>", &format!("></{}>", self.name)];
@@ -108,12 +108,12 @@ impl SigilKind {
         }
     }
 
-    /// `inside` is what stands behind the opening.
+    /// `inside` is the text after the opening.
     fn body(self, text: &str, inside: &str, attributes: Vec<(String, String)>, longest: usize) -> Start {
         let (again, closing) = (format!("<{}", self.name), format!("</{}>", self.name));
         let most = longest + closing.len();
         let window = &inside[..inside.floor_char_boundary(most)];
-        // One that begins again begins there.
+        // If the opening occurs again, the sigil begins there.
         let again = window.match_indices(&again).find_map(|(at, opening)| {
             let behind = window[at + opening.len()..].chars().next();
             behind.is_some_and(|next| next == '>' || next.is_whitespace()).then_some(at)
@@ -129,15 +129,15 @@ impl SigilKind {
     }
 }
 
-/// What stands between a name and the body.
+/// The part between a name and the body.
 enum Opening<'a> {
     Nothing,
     Unknown,
-    /// With the text behind it.
+    /// The attributes, and the text after them.
     Attributes(Vec<(String, String)>, &'a str),
 }
 
-/// Reads ` key="value" …>`, in single or double quotes, or none where the value is one word.
+/// Reads ` key="value" …>`, in single or double quotes, or without quotes for a single word.
 fn attributes(text: &str) -> Opening<'_> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -145,7 +145,7 @@ fn attributes(text: &str) -> Opening<'_> {
     loop {
         let next = rest.trim_start();
         if let Some(inside) = next.strip_prefix('>') {
-            // A longer one is none when it comes in pieces, either.
+            // A longer one is refused, as it would be if it arrived in pieces.
             let is_short = text.len() - inside.len() <= LONGEST_OPENING;
             return if is_short { Opening::Attributes(found, inside) } else { Opening::Nothing };
         }

@@ -1,62 +1,62 @@
-//! The line before a sigil: whether it lets the sigil count.
+//! Decides from the line before a sigil whether the sigil can be a claim.
 
 use super::denial::Denial;
 use super::fence::{Fence, FenceLine};
 use super::{Objection, QUOTES, SINGLE_QUOTES, Sigil, is_decoration};
 
-/// A label has at most this many words: `Status of the loop:`.
+/// The most words of a label: `Status of the loop:`.
 const LABEL: u32 = 4;
 
-/// What is known of a line up to where it is read. It takes as much memory for a long line as for a short one.
+/// The state of a line up to the current position. Its size does not depend on the line's length.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the line")]
-pub(super) struct Line {
+pub(super) struct LineState {
     words: u32,
-    /// Something in it ends a sentence or a part of one.
+    /// It contains the end of a sentence or clause.
     has_sentence: bool,
-    /// The last character that is no decoration is a colon.
+    /// Its last character except decoration is a colon.
     ends_in_colon: bool,
     last: Option<char>,
-    /// As many backticks have opened a code span.
+    /// The number of backticks that opened a code span.
     code: Option<u32>,
-    /// As many backticks in a row stand at the end.
+    /// The number of backticks at its end.
     backticks: u32,
-    /// A quotation is open.
+    /// Whether a quotation is open.
     quoted: bool,
     single: Single,
-    /// It begins as a quotation does in Markdown, with a `>`.
+    /// Whether it is a Markdown quotation, with a `>`.
     block_quoted: bool,
     denial: Denial,
     fence: FenceLine,
 }
 
-/// What single quotes have opened.
+/// The state of single quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Single {
     #[default]
     Closed,
     Open,
-    /// The last character closes it, unless a letter follows: then it is an apostrophe.
+    /// The last character closes it, unless a letter follows, which makes it an apostrophe.
     Closing,
 }
 
-impl Line {
-    /// Reads on; `text` has no newline.
+impl LineState {
+    /// Reads text without newlines.
     pub(super) fn read(&mut self, text: &str) {
         text.chars().for_each(|char| self.take(char));
     }
 
-    /// Reads a sigil: it says something, too.
+    /// Reads a sigil, which counts as text.
     pub(super) fn read_sigil(&mut self) {
         self.read("x");
     }
 
-    /// Nothing is said before, and nothing is quoted.
+    /// Whether there is no text before, and no quotation.
     pub(super) fn is_alone(&self) -> bool {
         self.words == 0 && !self.is_quoted()
     }
 
-    /// Why this sigil may not count where it comes next; `None`: it may.
+    /// Why a sigil here cannot be a claim; `None` if it can.
     pub(super) fn objection(&self, sigil: &Sigil) -> Option<Objection> {
         let mut line = self.clone();
         line.settle_backticks();
@@ -69,14 +69,14 @@ impl Line {
         }
     }
 
-    /// The line after this one. What this one denies at its end, in a colon, it denies there.
+    /// The state for the next line. A denial before a colon at the end applies there, too.
     pub(super) fn next(self) -> Self {
         let goes_on = self.words == 0 || self.ends_in_colon;
         let denial = if goes_on { self.denial.on_next_line() } else { Denial::default() };
         Self { denial, ..Self::default() }
     }
 
-    /// The block of code that is open behind this line, where `open` was before it.
+    /// The open code block after this line; `open` is the one before it.
     pub(super) fn fence_behind(&self, open: Option<Fence>) -> Option<Fence> {
         self.fence.behind(open)
     }
@@ -88,7 +88,7 @@ impl Line {
     fn take(&mut self, char: char) {
         self.fence.take(char);
         self.denial.take(char);
-        // An arrow is none.
+        // An arrow is not a quotation.
         let is_first = self.words == 0 && self.last.is_none_or(|last| last.is_whitespace() || last == '>');
         self.block_quoted |= char == '>' && is_first;
         if char == '`' {
@@ -115,14 +115,14 @@ impl Line {
         if SINGLE_QUOTES.contains(&char) {
             self.single = match self.single {
                 Single::Open => Single::Closing,
-                // What follows a letter is an apostrophe.
+                // After a letter it is an apostrophe.
                 Single::Closed if !self.last.is_some_and(char::is_alphanumeric) => Single::Open,
                 other => other,
             };
         }
     }
 
-    /// Backticks open a code span, and as many of them close it.
+    /// Backticks open a code span, which the same number of them closes.
     fn settle_backticks(&mut self) {
         match (std::mem::take(&mut self.backticks), self.code) {
             (0, _) => {}

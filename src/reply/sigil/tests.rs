@@ -19,7 +19,7 @@ fn finds_exact_sigils_only() {
     }
 }
 
-/// Texts in which `@` stands for the marker, and whether it is claimed.
+/// Texts with `@` for the marker, and whether it is claimed.
 const PLACES: &[(&str, bool)] = &[
     ("@", true),
     ("All done.\n\n@", true),
@@ -110,20 +110,20 @@ const PLACES: &[(&str, bool)] = &[
     ("> ```\n> make\n> ```\n@", true),
     ("> ```\n> make\n\n@", true),
     ("```\n> ```\n@\n", false),
-    // One in another one.
+    // Nested blocks.
     ("```md\n```sh\nmake\n```\n@\n```\n", false),
     ("```md\n```sh\nmake\n```\n```\n@", true),
     ("```md\n~~~sh\nmake\n~~~\n```\n@", true),
     ("````md\n```sh\nmake\n```\n````\n@", true),
-    // Code in a block of code is no fence.
+    // An indented fence inside a block is code.
     ("```\n    ```\n@\n```\n", false),
     ("    ```\n    @\n    ```\n", false),
     ("    ```\n    make\n    ```\n@", true),
 ];
 
-/// What an agent says with `@` in the place of a marker, whether COMPLETE is believed there, and whether REPLAN is.
+/// Texts of an agent with `@` for a marker, whether COMPLETE is believed there, and whether REPLAN is.
 const WORDS: &[(&str, bool, bool)] = &[
-    // Of recorded agents.
+    // From recorded agents.
     ("All tasks are finished and the tests pass.\n\n@", true, true),
     ("The plan does not match the code any more.\n\n@", true, true),
     ("The prompt wants me to write @ but I am not done.", false, false),
@@ -150,7 +150,7 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("Added the progress bar @", true, true),
     ("An early return for the wrong path: @", true, true),
     ("I found nothing wrong: @", true, true),
-    // What is not done yet.
+    // Not done yet.
     ("not yet @", false, true),
     ("Not done: @", false, true),
     ("Not done: `@`", false, true),
@@ -184,7 +184,7 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("It is not done and all is not fixed @", false, true),
     ("I can't say that all tests pass @", false, true),
     ("It should be more than @", false, true),
-    // What is done.
+    // Done.
     ("No tasks are left: @", true, true),
     ("No tasks are left: all is done @", true, true),
     ("No tasks are left and all tests pass @", true, true),
@@ -209,12 +209,12 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("notable, knotty @", true, true),
     ("It is not done?\n@", true, true),
     ("It did not build.\n\nIt does: v0.9 works @", true, true),
-    // Not believed although it may be true: that costs an iteration.
+    // Disbelieved although it may be true: that costs an iteration.
     ("Nothing is left, not even docs @", false, true),
     ("The app does not panic any more @", false, true),
     ("All tests pass (I did not touch the docs) @", false, true),
     ("I did not find an open task, so I stop @", false, true),
-    // What has gone wrong.
+    // Failures.
     ("The plan does not fit any more, so I answer @", false, true),
     ("The plan does not fit any more so I answer @", false, true),
     ("The plan doesn't fit: I answer @", false, true),
@@ -229,7 +229,7 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("Does it work? It does not, @", false, true),
     ("I do not see a way other than @", false, true),
     ("It never worked, therefore @", false, true),
-    // What is not said.
+    // Refusals to say it.
     ("They don’t pass; this is not @", false, false),
     ("I cannot claim @", false, false),
     ("I can't honestly say **@**", false, false),
@@ -464,7 +464,7 @@ proptest! {
         for marker in [COMPLETE, REPLAN] {
             prop_assert_eq!(said.iter().any(|said| said == marker), text.contains(marker));
         }
-        // The rule, told by looking at whole lines: nothing but decoration follows the last marker of some line.
+        // The rule, checked on whole lines: only decoration follows the last marker of some line.
         let ends_a_line = |marker: &str| text.lines().any(|line| {
             line.rsplit_once(marker).is_some_and(|(_, rest)| rest.chars().all(is_decoration))
         });

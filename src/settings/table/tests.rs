@@ -7,7 +7,6 @@ use crate::settings::toml::WITHOUT_EFFECT;
 fn names_follow_one_rule_and_are_unique() {
     let mut seen = HashSet::new();
     for setting in TABLE {
-        assert_eq!(setting.env[0], format!("RALPH_{}", setting.shell));
         assert!(setting.key.contains('.'), "{}", setting.key);
         let names = [setting.key, setting.shell].into_iter().chain(setting.env.iter().copied());
         for name in names.chain(setting.flag.as_ref().map(|flag| flag.long)) {

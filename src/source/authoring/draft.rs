@@ -1,4 +1,4 @@
-//! The graph in which an agent makes tasks, apart from the one that runs look at.
+//! The graph in which an agent creates tasks, separate from the graph of the project.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Cursor, Write as _};
@@ -10,11 +10,11 @@ use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, Feature, GraphError, Selection, Store, import, sound};
 use crate::project::GRAPH;
 
-/// Stands in a folder that is a draft.
+/// The file that marks a folder as a draft.
 const MARK: &str = "made-by-ralph";
 const MARK_TEXT: &str = "Tasks that an agent is about to add; this folder goes when they are taken over.\n";
 
-/// A graph in a folder of its own, which goes when it is taken over or thrown away.
+/// A graph in its own folder, which is removed when its tasks are imported or discarded.
 pub(super) struct Draft {
     /// The folder of the graph, as agents name it.
     folder: PathBuf,
@@ -29,7 +29,7 @@ impl Draft {
         SqliteStore::open(&self.folder.join(GRAPH), BUSY_TIMEOUT)
     }
 
-    /// Begins anew with nothing but the feature, if there is one.
+    /// Starts an empty draft with only the feature, if there is one.
     pub(super) fn begin(&self, feature: Option<&Feature>) -> Result<(), GraphError> {
         self.throw_away();
         let around = self.around();
@@ -48,7 +48,7 @@ impl Draft {
         graph.put_feature(name, spec_path.as_deref(), plan_path.as_deref())
     }
 
-    /// Whether an agent has made anything in it.
+    /// Whether an agent has added anything to it.
     pub(super) fn has_tasks(&self) -> bool {
         let mut has_tasks = false;
         let listed = self.open().and_then(|graph| {
@@ -60,7 +60,7 @@ impl Draft {
         listed.is_ok() && has_tasks
     }
 
-    /// What is wrong with what was made in it.
+    /// The faults of the tasks in it.
     pub(super) fn faults(&self, graph: &dyn Store) -> Result<Vec<String>, GraphError> {
         let draft = self.open()?;
         let mut faults = sound::faults(&draft)?;
@@ -72,7 +72,7 @@ impl Draft {
         Ok(faults)
     }
 
-    /// Takes what was made in it into the graph, all at once: the ids.
+    /// Imports its tasks into the graph, all at once; returns their ids.
     pub(super) fn take_over(
         &self,
         graph: &mut dyn Store,
@@ -100,7 +100,7 @@ impl Draft {
         Ok(ids)
     }
 
-    /// Nothing of it stays. A folder that we have not made is left alone.
+    /// Removes it. A folder that ralph has not created stays.
     pub(super) fn throw_away(&self) {
         if self.mark().symlink_metadata().is_ok_and(|mark| mark.is_file()) && !self.around().is_symlink() {
             // What cannot be removed now is removed before the next draft.

@@ -1,5 +1,5 @@
-//! A feature as agents write it: its spec, its plan, its tasks, one after the other. Each is written by one agent, which may talk
-//! with the user first, and looked at before it counts.
+//! A feature that agents write: its spec, its plan and its tasks, in this order. One agent writes each piece,
+//! possibly after questions to the user, and the piece is reviewed before it counts.
 
 mod draft;
 mod reviewer;
@@ -25,63 +25,63 @@ use crate::text::count;
 pub(crate) use reviewer::Reviewer;
 use stage::Stage;
 
-/// So many attempts in a row that wrote nothing, or nothing sound, end it.
+/// This many attempts in a row that wrote nothing, or nothing sound, end the loop.
 const MISSES: u32 = 3;
-/// So many reviews that want changes end it.
+/// This many reviews that want changes end the loop.
 const ROUNDS: u32 = 5;
-/// What is to be written, where and from what.
+/// What to write, where, and from what.
 pub(crate) struct Commission {
-    /// The name of the feature; `None` for a task that belongs to none.
+    /// The name of the feature; `None` for a task without one.
     pub(crate) feature: Option<String>,
-    /// What is written, in this order.
+    /// The pieces to write, in this order.
     pub(crate) pieces: Vec<Piece>,
-    /// What the user wants, in their words.
+    /// The user's request.
     pub(crate) brief: Option<String>,
     /// The work tree.
     pub(crate) ground: Ground,
     /// The folder with `features/`.
     pub(crate) documents: PathBuf,
-    /// The folder of the graph in which agents make tasks.
+    /// The folder of the draft graph.
     pub(crate) draft: PathBuf,
-    /// The folder in which talks are kept until what they are about is written.
+    /// The folder that keeps talks until their piece is written.
     pub(crate) talks: PathBuf,
-    /// What lies there and is not in the graph was written by an agent that was cut off: it is looked at first.
+    /// Documents that exist and are not in the graph were written by an interrupted agent: they are reviewed first.
     pub(crate) goes_on: bool,
-    /// How agents call our own executable about that graph.
+    /// The command line of our own executable for that graph.
     pub(crate) ralph: String,
 }
 
-/// A source of what has to be written.
+/// A source for the pieces to be written.
 pub(crate) struct Authoring {
     graph: Rc<RefCell<dyn Store>>,
     commission: Rc<Commission>,
     left: VecDeque<Piece>,
-    /// What is written now; shared with the [`Reviewer`].
+    /// The current piece; shared with the [`Reviewer`].
     stage: Rc<RefCell<Option<Stage>>>,
-    /// Why it ends before all is written.
+    /// Why it ends before everything is written.
     end: Option<End>,
 }
 
 impl Authoring {
-    /// A source for a commission; what is sound goes into the graph.
+    /// A source for a commission; sound pieces go into the graph.
     pub(crate) fn new(graph: Rc<RefCell<dyn Store>>, commission: Commission) -> Self {
         let left = commission.pieces.iter().copied().collect();
         Self { graph, commission: Rc::new(commission), left, stage: Rc::default(), end: None }
     }
 
-    /// Who looks at what was written.
+    /// The validator of what was written.
     pub(crate) fn reviewer(&self) -> Reviewer {
         Reviewer::new(Rc::clone(&self.graph), Rc::clone(&self.commission), Rc::clone(&self.stage))
     }
 
-    /// The documents that the graph knows of.
+    /// The documents that the graph already has.
     fn known_documents(&self) -> Vec<String> {
         let graph = self.graph.borrow();
         let feature = self.commission.feature.as_deref().and_then(|name| graph.feature(name).ok());
         feature.into_iter().flat_map(|feature| [feature.spec_path, feature.plan_path]).flatten().collect()
     }
 
-    /// Goes on to the next piece where there is none at hand. `false`: all is written.
+    /// Begins the next piece if there is no current one. `false` if everything is written.
     fn advance(&mut self, context: &Context<'_>) -> bool {
         if self.stage.borrow().is_some() {
             return true;
@@ -89,13 +89,13 @@ impl Authoring {
         let Some(piece) = self.left.pop_front() else { return false };
         let known = self.known_documents();
         let mut stage = Stage::new(piece, &self.commission, &known);
-        // The tasks follow from the plan.
+        // The tasks follow from the plan; no questions are needed.
         stage.closed = piece == Piece::Tasks || !context.has_person();
         *self.stage.borrow_mut() = Some(stage);
         true
     }
 
-    /// Asks the user what the agent has asked. `false`: the loop has been asked to stop meanwhile.
+    /// Asks the user the agent's question. `false` if the loop was asked to stop meanwhile.
     fn hear_the_user(&self, context: &mut Context<'_>) -> Result<bool, End> {
         let Some(question) = self.stage.borrow().as_ref().and_then(Stage::open_question) else {
             return Ok(true);
@@ -104,16 +104,16 @@ impl Authoring {
         let mut stage = self.stage.borrow_mut();
         let Some(stage) = stage.as_mut() else { return Ok(true) };
         match answer {
-            // Also where the loop holds now: it is not asked for twice.
+            // Even if the loop is paused now, so that the question is not asked twice.
             Answer::Line(text) if !text.is_empty() => stage.talk.push(Turn::User(text))?,
             Answer::Line(_) => stage.closed = true,
-            // Who leaves has not said that it shall be written.
+            // An interrupt is not consent to write.
             Answer::Gone => return Ok(false),
         }
         Ok(!context.is_held_up())
     }
 
-    /// What was written counts.
+    /// Accepts what was written.
     fn take_over(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let Some(stage) = self.stage.borrow_mut().take() else { return Ok(()) };
         stage.talk.forget();
@@ -137,17 +137,17 @@ impl Authoring {
         context.tell(Fact::Published { message: told.into() })
     }
 
-    /// What was written does not count: why it ends here, if it does.
+    /// Rejects what was written; an error ends the loop.
     fn turn_down(&mut self, findings: &str) -> Result<(), End> {
         let mut stage = self.stage.borrow_mut();
         let Some(stage) = stage.as_mut() else { return Ok(()) };
-        // From now on it is written, not talked; and what is there is what has to be changed.
+        // From now on the agent writes without questions, and what exists has to be changed.
         stage.closed = true;
         stage.is_judged();
         let (word, feature) = (stage.piece.word(), self.commission.feature.as_deref());
         if stage.rounds >= ROUNDS {
             let Some((document, feature)) = stage.document.as_ref().zip(feature) else { return Ok(()) };
-            // It is theirs now.
+            // From now on it is the user's document.
             document.enter(&mut *self.graph.borrow_mut(), feature)?;
             let why = format!(
                 "the reviewing agent wants changes for the {ROUNDS}th time: {findings}: read {}, and run 'ralph feature {word} \
@@ -207,7 +207,7 @@ impl Source for Authoring {
             }
             None => {}
         }
-        // It may be tried again without being asked for, whatever came of it.
+        // The review may be repeated without a request, whatever its result was.
         match self.stage.borrow_mut().as_mut() {
             Some(stage) => stage.begin(&self.commission, &*self.graph.borrow()),
             None => Ok(()),

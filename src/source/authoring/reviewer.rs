@@ -1,4 +1,4 @@
-//! What has to be true of a piece before it counts: it is there and sound, and a fresh agent wants no changes of a document.
+//! The validation of a piece: it exists and is sound, and a fresh agent wants no changes of a document.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::reply::sigil::Sigils;
 use crate::source::inspection::{Inspected, Inspection, Question};
 use crate::text::line::one_line_within;
 
-/// So much of what is wrong is told, in characters.
+/// The longest finding in a message, in characters.
 const SHOWN: usize = 300;
 
 /// The validation of what agents write.
@@ -24,7 +24,7 @@ pub(crate) struct Reviewer {
     graph: Rc<RefCell<dyn Store>>,
     commission: Rc<Commission>,
     stage: Rc<RefCell<Option<Stage>>>,
-    /// Of the iteration with this number.
+    /// The inspection, with the number of its iteration.
     inspection: (u64, Inspection),
 }
 
@@ -37,7 +37,7 @@ impl Reviewer {
         Self { graph, commission, stage, inspection: (0, Inspection::default()) }
     }
 
-    /// Has a fresh agent read a document. What it does not come to a verdict about is no fault of who wrote it.
+    /// Has a fresh agent review a document. If there is no verdict, the author is not to blame.
     fn review(
         &mut self,
         stage: &mut Stage,
@@ -63,10 +63,10 @@ impl Reviewer {
             Inspected::Found(_) if document.text().as_ref() != Some(&text) => {
                 let fault =
                     format!("the reviewing agent changed {}, so that it does not count", document.shown);
-                return Err(nobody_says(document, &fault));
+                return Err(without_verdict(document, &fault));
             }
             Inspected::Found(opinion) => opinion,
-            Inspected::Undecided(fault) => return Err(nobody_says(document, &fault)),
+            Inspected::Undecided(fault) => return Err(without_verdict(document, &fault)),
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
@@ -86,7 +86,7 @@ impl Reviewer {
         }))
     }
 
-    /// What is wrong with what was written, at a look.
+    /// The faults that need no agent to find.
     fn faults(&self, stage: &Stage) -> Result<Option<String>, End> {
         if let Some(document) = &stage.document {
             return Ok((!stage.has_written()).then(|| match document.text() {
@@ -99,10 +99,10 @@ impl Reviewer {
     }
 }
 
-/// Nobody says whether a document is good.
-fn nobody_says(document: &Document, fault: &str) -> End {
+/// Ends the loop without a verdict about a document.
+fn without_verdict(document: &Document, fault: &str) -> End {
     let why =
-        format!("{fault}: {} is kept, and has not been reviewed; run the same once more", document.shown);
+        format!("{fault}: {} is kept, and has not been reviewed; run the same command again", document.shown);
     End::because(Outcome::Unproven, why)
 }
 

@@ -1,4 +1,4 @@
-//! One piece that is written: what it is, what was said about it, how far it has come.
+//! The state of one piece that is being written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::graph::{GraphError, Store};
 use crate::prompt::authoring::{Facts, Piece, Turn};
 use crate::text::line::one_line;
 
-/// So much of what an agent says is kept in a talk, in characters.
+/// The longest text of an agent that is kept in a talk, in characters.
 const LONGEST_TURN: usize = 6000;
-/// What the user is asked, besides what the agent asks.
+/// The prompt for the user after the agent's question.
 const QUESTION: &str = "Your answer (empty: that is all, write it now):";
 
 /// A file that an agent writes.
 pub(super) struct Document {
-    /// Below the folder of the graph.
+    /// Its path below the folder of the graph.
     name: String,
     pub(super) path: PathBuf,
-    /// As the agent and the user read it.
+    /// Its path for messages and prompts.
     pub(super) shown: String,
     piece: Piece,
 }
@@ -36,12 +36,12 @@ impl Document {
         Self { shown: relative.display().to_string(), name, path, piece }
     }
 
-    /// What is in it; `None` where it is not there, or is no text.
+    /// Its content; `None` if it does not exist, or is not text.
     pub(super) fn text(&self) -> Option<String> {
         theirs::text(&self.path).ok()
     }
 
-    /// Tells the graph that it is there.
+    /// Registers it in the graph.
     pub(super) fn enter(&self, graph: &mut dyn Store, feature: &str) -> Result<(), GraphError> {
         let name = Some(self.name.as_str());
         let (spec, plan) = if self.piece == Piece::Spec { (name, None) } else { (None, name) };
@@ -49,40 +49,40 @@ impl Document {
     }
 }
 
-/// What an agent works from.
+/// The documents that an agent works from.
 #[derive(Default)]
 pub(super) struct Sources {
     spec: Option<String>,
     plan: Option<String>,
 }
 
-/// A piece at hand.
+/// The current piece.
 pub(super) struct Stage {
     pub(super) piece: Piece,
-    /// Spec and plan are files; tasks are made in the draft.
+    /// The file of a spec or a plan; `None` for tasks, which go into the draft.
     pub(super) document: Option<Document>,
     pub(super) draft: Draft,
     pub(super) talk: Talk,
-    /// Nobody is asked any more.
+    /// No more questions to the user.
     pub(super) closed: bool,
-    /// Reviews that wanted changes.
+    /// The number of reviews that wanted changes.
     pub(super) rounds: u32,
-    /// Attempts in a row that wrote nothing, or nothing sound.
+    /// The number of attempts in a row that wrote nothing, or nothing sound.
     pub(super) misses: u32,
-    /// What was in the document when it was judged last, or when it was begun; empty where it was not there. `None`: it is not
+    /// The document when it was last judged, or when it was begun; empty if it did not exist. `None` if it is not
     /// begun.
     before: Option<String>,
-    /// What was in it when the stage began.
+    /// The document when the stage began.
     original: Option<String>,
 }
 
 impl Stage {
-    /// `known` are the documents that the graph knows of.
+    /// `known` are the documents that the graph has.
     pub(super) fn new(piece: Piece, commission: &Commission, known: &[String]) -> Self {
         let is_file = matches!(piece, Piece::Spec | Piece::Plan);
         let document = commission.feature.as_deref().filter(|_| is_file);
         let document = document.map(|feature| Document::new(piece, feature, commission));
-        // What an agent has written that was cut off counts as written, and has to be looked at.
+        // A document left by an interrupted agent counts as written, and has to be reviewed.
         let is_left = document.as_ref().is_some_and(|document| !known.contains(&document.name));
         let name = commission.feature.as_deref().unwrap_or("task");
         Self {
@@ -98,7 +98,7 @@ impl Stage {
         }
     }
 
-    /// Makes ready for an attempt.
+    /// Prepares an attempt.
     pub(super) fn begin(&mut self, commission: &Commission, graph: &dyn Store) -> Result<(), End> {
         if let Some(document) = &self.document {
             make_room(&document.path)?;
@@ -109,7 +109,7 @@ impl Stage {
         self.draft.begin(feature?.as_ref()).map_err(End::from)
     }
 
-    /// Brings back what was there where agents have left nothing in its place; answers whether they had.
+    /// Restores the original document if agents have left nothing in its place; returns whether they had.
     pub(super) fn bring_back(&self) -> Result<bool, End> {
         let (Some(document), Some(original)) = (&self.document, &self.original) else { return Ok(false) };
         if document.text().is_some_and(|text| !text.trim().is_empty()) || original.trim().is_empty() {
@@ -119,12 +119,12 @@ impl Stage {
         Ok(true)
     }
 
-    /// What is in the document now has been judged: something else has to come.
+    /// Marks the current content as judged: the next attempt has to change it.
     pub(super) fn is_judged(&mut self) {
         self.before = None;
     }
 
-    /// Whether anything was written since it was begun, or judged last.
+    /// Whether anything was written since it was begun or last judged.
     pub(super) fn has_written(&self) -> bool {
         match &self.document {
             Some(document) => document
@@ -134,25 +134,25 @@ impl Stage {
         }
     }
 
-    /// What the user has to answer before it goes on; with the agent's words where they are not on the screen.
+    /// The question that the user has to answer first; with the agent's text if that is not on the screen.
     pub(super) fn open_question(&self) -> Option<String> {
         let Some(Turn::Agent(text)) = self.talk.turns().last().filter(|_| !self.closed) else { return None };
         let words = if self.talk.is_old { format!("{} ", one_line(text)) } else { String::new() };
         Some(words + QUESTION)
     }
 
-    /// The agent has said this instead of writing.
+    /// Keeps what the agent said instead of writing.
     pub(super) fn heard(&mut self, text: &str) -> Result<(), End> {
         if self.closed {
             return Ok(());
         }
-        // The question is at its end.
+        // The question is at the end.
         let text = text.trim();
         let start = text.char_indices().rev().nth(LONGEST_TURN).map_or(0, |(at, _)| at);
         self.talk.push(Turn::Agent(text[start..].to_owned()))
     }
 
-    /// Reads what it is written from.
+    /// Reads the documents that it is written from.
     pub(super) fn sources(&self, commission: &Commission) -> Result<Sources, End> {
         let Some(feature) = &commission.feature else { return Ok(Sources::default()) };
         let read = |piece: Piece| {
@@ -161,7 +161,7 @@ impl Stage {
                 return Ok(None);
             }
             theirs::text(&path).map(Some).map_err(|error| {
-                End::because(Outcome::PromptLost, format!("{shown}: {error}: bring it back, and go on then"))
+                End::because(Outcome::PromptLost, format!("{shown}: {error}: restore it, and run again"))
             })
         };
         Ok(match self.piece {
@@ -171,7 +171,7 @@ impl Stage {
         })
     }
 
-    /// What a prompt is made of.
+    /// The facts for a prompt.
     pub(super) fn facts<'a>(
         &'a self,
         commission: &'a Commission,
@@ -195,7 +195,8 @@ impl Stage {
     }
 }
 
-/// Makes the folder for a document. These folders come with a repository: a link in it must not choose where agents write.
+/// Creates the folder of a document. Its parents may come with a repository: a link there must not choose where
+/// agents write.
 fn make_room(path: &Path) -> Result<(), End> {
     let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     if let Some(link) = path.ancestors().take(3).find(is_link) {

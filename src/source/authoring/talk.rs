@@ -1,4 +1,5 @@
-//! What the user and the agents have said about a piece, kept in a file until it is written: nobody has to say it twice.
+//! The talk between user and agents about a piece, kept in a file until the piece is written, so that a restart
+//! repeats no question.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,18 +11,18 @@ use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 use crate::prompt::authoring::Turn;
 
-/// A longer talk is none of ours, in bytes.
+/// Longer files are not talks, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// A talk.
 pub(super) struct Talk {
     turns: Vec<Turn>,
     file: PathBuf,
-    /// The last question was asked before this process began, and is not on the screen.
+    /// Whether the last question was asked by an earlier process, and is not on the screen.
     pub(super) is_old: bool,
 }
 
-/// As it is kept.
+/// The file's content.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     version: u32,
@@ -38,7 +39,7 @@ enum KeptTurn {
 const VERSION: u32 = 1;
 
 impl Talk {
-    /// What was said about it before, as far as that can be read.
+    /// Reads the earlier talk, if it is readable.
     pub(super) fn open(file: PathBuf) -> Self {
         let kept =
             own::read(&file, LONGEST).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
@@ -51,12 +52,12 @@ impl Talk {
         Self { is_old: !turns.is_empty(), turns, file }
     }
 
-    /// What was said, in its order.
+    /// The turns in order.
     pub(super) fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// One more turn.
+    /// Adds a turn.
     pub(super) fn push(&mut self, turn: Turn) -> Result<(), End> {
         self.turns.push(turn);
         self.is_old = false;
@@ -72,9 +73,9 @@ impl Talk {
         Ok(())
     }
 
-    /// It has led to what it was about.
+    /// Removes the file after its piece is written.
     pub(super) fn forget(&self) {
-        // One that cannot be removed is told again, and says what was said.
+        // If it stays, the talk is only repeated in a later prompt.
         let _ = fs::remove_file(&self.file);
     }
 }

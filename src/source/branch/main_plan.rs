@@ -1,4 +1,4 @@
-//! The main plan, which all branches of a build share: each changes its own section, and none the other's.
+//! The main plan, which all branches of a build share: each changes only its own section.
 
 use std::fs;
 use std::io::{self, ErrorKind::NotFound};
@@ -11,18 +11,18 @@ use crate::plan::{
     Cleared, PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims,
 };
 
-/// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
+/// The plan at the project root. Its text is read again for each change, because the user may be editing it.
 #[derive(Debug)]
 pub struct MainPlan {
     path: PathBuf,
-    /// Its text when the loop over it began; empty where there was none.
+    /// Its text when the loop over it began; empty if it did not exist.
     before: String,
-    /// Held while it is read, changed and written.
+    /// Held while the file is read, changed and written.
     writing: Mutex<()>,
 }
 
 impl MainPlan {
-    /// The plan in this file, as it is now.
+    /// The plan in this file with its current text as the beginning.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         let before = read(&path).unwrap_or_default();
@@ -41,15 +41,15 @@ impl MainPlan {
         &self.before
     }
 
-    /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not
-    /// built: every agent can write that. A label that stands in a section once more since, with which no plan can be built, is
-    /// removed. Answers a notice that names them.
+    /// Reopens work that was marked as done since the beginning in sections whose name `is_meant` and that ralph has
+    /// not built: any agent can write that. A label that was added a second time, which would make the plan invalid,
+    /// is removed. Returns a notice that names them.
     ///
     /// # Errors
-    /// When the plan cannot be written.
+    /// If the plan cannot be written.
     pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A plan that cannot be read claims nothing; whoever needs it says what is wrong with it.
+        // An unreadable plan marks nothing as done; the caller that needs it reports the error.
         let now = read(&self.path).unwrap_or_default();
         let Cleared { text, claimed, doubled } = without_claims(&now, &self.before, is_meant);
         if text == now {
@@ -73,8 +73,8 @@ impl MainPlan {
         Ok(Some(format!("{plan}: {}", said.join("; "))))
     }
 
-    /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
-    /// plan has not any more were taken out by a person, and stay out.
+    /// Carries the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that are
+    /// missing in the main plan were removed by the user, and stay out.
     pub(super) fn carry_from(
         &self,
         copy: &Path,
@@ -87,8 +87,8 @@ impl MainPlan {
         self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
 
-    /// Brings the plan into a branch's work tree, and answers the texts of its tasks. Where a copy with the same tasks is
-    /// there already, only its ticks change.
+    /// Copies the plan into a branch's work tree, and returns the texts of its tasks. If a copy with the same tasks
+    /// exists, only its ticks change.
     pub(super) fn bring_to(&self, copy: &Path, branch: &str) -> Result<Vec<String>, String> {
         let main = read(&self.path)?;
         let own = texts(&main, branch).map_err(|error| self.fault(&error))?;
@@ -98,7 +98,7 @@ impl MainPlan {
             .as_ref()
             .filter(is_current)
             .and_then(|old| merge_tasks(&main, old, branch, Ticks::From, &[]).ok())
-            // One that ends too early was torn.
+            // A copy that ends too early was torn.
             .filter(|merged| !main.starts_with(merged.as_str()));
         let text = merged.unwrap_or(main);
         if old.as_ref() != Some(&text) {
@@ -107,7 +107,7 @@ impl MainPlan {
         Ok(own)
     }
 
-    /// Whether an agent of the branch can work with the copy: it is there and has the branch's section.
+    /// Whether an agent of the branch can use the copy: it exists and has the branch's section.
     pub(super) fn is_usable(copy: &Path, branch: &str) -> Result<bool, String> {
         Ok(read_copy(copy)?.is_some_and(|text| has_section(&text, branch)))
     }
@@ -117,7 +117,7 @@ impl MainPlan {
         self.change(|text| mark_done(text, branch, pull_request).map_err(|error| self.fault(&error)))
     }
 
-    /// The tasks of a branch; none when the plan cannot be read.
+    /// The tasks of a branch; none if the plan cannot be read.
     pub(super) fn tasks(&self, branch: &str) -> Vec<Task> {
         let text = read(&self.path).unwrap_or_default();
         tasks(&text, branch).unwrap_or_default()
@@ -156,11 +156,11 @@ fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
     Ok(tasks(text, branch)?.into_iter().map(|task| task.text).collect())
 }
 
-/// The copy of the plan, if it is a file with text: an agent may have made anything of it. Links are not followed: they may
-/// lead to what is the user's.
+/// The copy of the plan, if it is a file with text. Links are not followed: an agent may have linked it to a user's
+/// file.
 ///
 /// # Errors
-/// Where the machine has no room to read it: it is not lost then, and must not be written over.
+/// If the system lacks resources to read it: it is not lost then, and must not be overwritten.
 fn read_copy(path: &Path) -> Result<Option<String>, String> {
     let content = if_there(own::read(path, theirs::MAX_TEXT));
     let told = |error: io::Error| format!("cannot read {}: {error}: {}", path.display(), way_to_read(&error));
@@ -169,14 +169,14 @@ fn read_copy(path: &Path) -> Result<Option<String>, String> {
 
 fn write_copy(path: &Path, text: &str) -> Result<(), String> {
     if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        // An agent's whim; what a link leads to stays as it is.
+        // The agent made a link; its target stays.
         fs::remove_file(path).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
     }
     let written = atomic::write_own(path, text.as_bytes(), Durability::Synced);
     written.map(drop).map_err(|error| error.to_string())
 }
 
-/// The plan without its last line, where that is the beginning of a task among the `known`: whoever wrote it was cut off.
+/// The plan without its last line, if that is the beginning of a task among the `known`: its writer was interrupted.
 fn without_torn_end(mut text: String, branch: &str, known: &[String]) -> String {
     let last = tasks(&text, branch).ok().and_then(|mut tasks| tasks.pop()).map(|task| task.text);
     let is_torn = |last: &String| {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     impl Plans {
-        /// A main plan with these lines in the section of `a`, and a second branch that nobody touches.
+        /// A main plan with these lines in the section of `a`, and a second branch that does not change.
         fn new(lines: &str) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let main = MainPlan::new(folder.path().join("main"));
@@ -241,7 +241,7 @@ mod tests {
             self.folder.path().join("copy")
         }
 
-        /// What an iteration leaves, after which both plans read the same.
+        /// The text after an iteration, when both plans are equal.
         fn settle(&self, known: &[String]) -> String {
             self.main.carry_from(&self.copy(), "a", Ticks::From, known).unwrap();
             self.main.bring_to(&self.copy(), "a").unwrap();

@@ -1,4 +1,4 @@
-//! Where a branch's commits belong: on the remote, and in a pull request.
+//! Publishes a branch's commits: on the remote, and in a pull request.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -21,12 +21,12 @@ use crate::side_command;
 use crate::source::pushing::{Unpublished, bounds, outcome, push_branch};
 use crate::text::line;
 
-/// The longest that opening a pull request may take.
+/// The time limit for opening a pull request.
 const PULL_REQUEST_LIMIT: Duration = Duration::from_mins(2);
-/// What `gh` exits with when nobody is logged in.
+/// The exit code of `gh` if the user is not logged in.
 const GH_LOGIN: i32 = 4;
 
-/// What is to happen with a branch's commits, and what has happened.
+/// How to publish a branch's commits, and what was published.
 #[derive(Debug)]
 pub struct Publisher {
     /// The work tree.
@@ -35,28 +35,28 @@ pub struct Publisher {
     pub branch: String,
     /// The commit that it starts from.
     pub base: String,
-    /// The branch that a pull request asks to be merged into; `None` where the base is no branch.
+    /// The target branch of a pull request; `None` if the base is not a branch.
     pub base_branch: Option<String>,
-    /// Where to push to; `None` where there is no remote.
+    /// The remote; `None` if there is none.
     pub remote: Option<Remote>,
-    /// With which key.
+    /// The identity for pushing.
     pub identity: CommitIdentity,
     /// Whether to push at all.
     pub auto_push: bool,
     /// Whether to open a pull request.
     pub auto_pr: bool,
-    /// Nobody may push to it.
+    /// Whether it is a protected branch, which is never pushed.
     pub is_protected: bool,
     /// The run mark of the loop.
     pub mark: String,
-    /// Where what could not be done, and the pull request, are noted.
+    /// What was published, and what was not.
     pub made: Made,
 }
 
-/// What a publisher has done.
+/// The results of a publisher.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// The commit that was pushed last.
+    /// The commit that was last pushed.
     pushed: Option<String>,
     /// The address of the pull request.
     pub pull_request: Option<String>,
@@ -65,7 +65,7 @@ pub struct Made {
 }
 
 impl Publisher {
-    /// How many commits the branch has ahead of its base; `None` when git cannot tell.
+    /// How many commits the branch is ahead of its base; `None` if git fails.
     #[must_use]
     pub fn commits(&self) -> Option<u64> {
         git::refs::ahead(&self.tree, &self.base, &self.branch_ref())
@@ -81,7 +81,7 @@ impl Publisher {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// Pushes what is not pushed yet, where that is wanted and possible.
+    /// Pushes new commits, if that is enabled and possible.
     pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Unpublished>, End> {
         let Some(remote) = self.remote.clone().filter(|_| self.auto_push && !self.is_protected) else {
             return Ok(Ok(()));
@@ -106,7 +106,7 @@ impl Publisher {
         format!("git cannot tell what {} has ahead of {:.10}", self.branch, self.base)
     }
 
-    /// Opens the pull request of a finished branch, where that is wanted and possible.
+    /// Opens the pull request of a finished branch, if that is enabled and possible.
     pub(super) fn open_pull_request(
         &mut self,
         facts: &Facts,
@@ -136,14 +136,14 @@ impl Publisher {
         }
     }
 
-    /// Notes what a finished branch leaves in its work tree that is in none of its commits.
+    /// Notes the uncommitted changes of a finished branch.
     pub(super) fn note_uncommitted(&mut self) {
         if let Some(paths) = git::revert::uncommitted_paths(&self.tree, BRANCH_PLAN) {
             self.made.notes.push(format!("uncommitted changes are left in its work tree: {paths}"));
         }
     }
 
-    /// The branch to ask for a merge into, or what to say about why there is nothing to ask for.
+    /// The target branch of the pull request, or the reason for none, if it needs to be said.
     fn pull_request_wanted(&self) -> Result<String, Option<String>> {
         let no = |why: &str| Err(Some(why.to_owned()));
         if self.commits() == Some(0) {
@@ -153,7 +153,7 @@ impl Publisher {
             return no("not pushed, no pull request: the branch is protected (git.protected_branches)");
         }
         if !self.auto_push {
-            // Who wants neither knows.
+            // With both disabled, the user knows the reason.
             return if self.auto_pr {
                 no("not pushed, no pull request: git.auto_push is off")
             } else {
@@ -175,7 +175,7 @@ impl Publisher {
         let args = ["pr", "create", "--base", base, "--head", &self.branch, "--title", &facts.goal, "--body"];
         let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
         args.push(body(facts, tasks).into());
-        // It must not ask, advertise or colour.
+        // `gh` must not ask, advertise or colour.
         let env = [("GH_PROMPT_DISABLED", "1"), ("GH_NO_UPDATE_NOTIFIER", "1"), ("NO_COLOR", "1")];
         Launch {
             program: "gh".into(),
@@ -215,7 +215,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Unpubl
     match address {
         Some(address) if code == 0 || said.contains("already exists") => return Ok(address.to_owned()),
         None if code == 0 => {
-            return Err(Unpublished::Impossible("gh named no address; see 'gh pr list'".to_owned()));
+            return Err(Unpublished::Impossible("gh printed no address; see 'gh pr list'".to_owned()));
         }
         _ => {}
     }
@@ -241,7 +241,7 @@ mod tests {
     use crate::process::capture::Kept;
     use crate::source::pushing::ROOM;
 
-    /// What is made of a `gh` that ends so.
+    /// The result for this exit code and output of `gh`.
     fn answer(code: i32, stdout: &str, stderr: &str) -> String {
         let kept = |text: &str| {
             let mut kept = Kept::new(ROOM);
@@ -263,7 +263,7 @@ mod tests {
         let found = "a pull request for branch \"x\" into branch \"main\" already exists:\n";
         assert_eq!(answer(0, &format!("{address}\n"), "Creating pull request …\n"), address);
         assert_eq!(answer(1, "", &format!("{found}{address}\n")), address);
-        assert!(answer(0, "done", "").starts_with("impossible: gh named no address"));
+        assert!(answer(0, "done", "").starts_with("impossible: gh printed no address"));
         let login = "To get started with GitHub CLI, please run:  gh auth login\n";
         for code in [1, GH_LOGIN] {
             assert!(answer(code, "", login).starts_with("impossible: gh is not logged in"));

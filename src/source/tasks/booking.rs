@@ -1,4 +1,4 @@
-//! What an attempt means for its task.
+//! Books the result of an attempt for its task.
 
 use chrono::Utc;
 
@@ -11,40 +11,40 @@ use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
 use crate::engine::validation::NOT_VERIFIED;
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
-use crate::memory::journal::{Became, Entry};
+use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
 use crate::prompt::quote::{cut, quoted_line};
 use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED};
 
-/// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
+/// This many agents in a row without a report and without changes, or without a report at all, fail a task.
 const SILENT_AND_IDLE: u32 = 3;
 const SILENT: u32 = 5;
-/// So many verifications of a task without a verdict, and this run leaves it to the next one.
+/// After this many verifications without a verdict, this run leaves a task to the next one.
 const UNDECIDED: u32 = 2;
 /// The longest reason that is kept, in characters.
 const REASON: usize = 8000;
-/// What is said of an agent that said nothing, in the journal and in the log.
+/// The reason for an agent without a report, in the journal and in the log.
 const SAID_NOTHING: &str = "its agent ended without reporting an outcome";
-/// What is said of a task that an earlier run has verified and not booked.
+/// The reason for a task that an earlier run has verified and not booked.
 const VERIFIED_BEFORE: &str = "it was verified at this commit by a run that ended before it could book that";
-/// What is said of a claim whose verification did not come to its end.
+/// The reason for a claim whose verification was interrupted.
 const CUT_OFF: &str = "it was cut off before it was verified";
-/// What a verification without a verdict says.
+/// The reason for a verification without a verdict.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 
-/// What becomes of a task.
+/// The decision about a task.
 enum Decision {
     Done,
-    /// Given up, for this reason.
+    /// It has failed, for this reason.
     Failed(String),
-    /// It was not good, for this reason.
+    /// It is retried, for this reason.
     Retry(String),
-    /// Left as it was, for this reason: open, or said to be done and not verified.
+    /// It is released, for this reason: open, or claimed to be done and not verified.
     Release(String),
 }
 
-/// What an attempt has left besides its report.
+/// The results of an attempt besides its report.
 struct Left {
     files: Vec<String>,
     changed: bool,
@@ -55,10 +55,11 @@ impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
         self.last = Some(current.task.id.clone());
+        self.unverified = None;
         let report = booked.report;
         let ground = &self.target.places.ground;
         if let Err(end) = current.look_at_what_was_left(ground, false, context) {
-            // It is given back at the end.
+            // It is released at the end.
             *self.current.borrow_mut() = Some(current);
             return Err(end);
         }
@@ -66,7 +67,7 @@ impl Tasks {
             context.notice(fault)?;
         }
         if report.is_waited_for() {
-            // It is waited for, and the same work is done once more.
+            // After the wait, the same work is repeated.
             if current.only_verifies {
                 (current.watched, current.fault) = (Some(ground.watched(None)), None);
             }
@@ -103,7 +104,8 @@ impl Tasks {
         }
     }
 
-    /// Books a task that was verified at the commit that is here, when the run that had it ended before it could book that.
+    /// Books a task that was verified at the current commit, if the run that verified it ended before it could book
+    /// that.
     pub(super) fn book_verified(
         &mut self,
         iteration: u64,
@@ -119,7 +121,7 @@ impl Tasks {
             return Ok(false);
         }
         let feature = self.graph.borrow().details(&task.id)?.feature;
-        let entry = Entry {
+        let entry = JournalEntry {
             run_id: self.target.holder.run.clone(),
             iteration,
             task_id: task.id.clone(),
@@ -138,7 +140,7 @@ impl Tasks {
         };
         let done = HowDone { commit: Some(&commit), is_verified: true, attempt: Some(&entry) };
         if self.graph.borrow_mut().complete(claim, done)? != Ended::Done {
-            // It has got parts meanwhile, and comes again after them.
+            // It has got parts meanwhile, and is ready again after them.
             return Ok(true);
         }
         let feature = feature.as_deref().map(Into::into);
@@ -151,7 +153,7 @@ impl Tasks {
         Ok(true)
     }
 
-    /// Books what was decided, in the graph and in the journal.
+    /// Books a decision in the graph and in the journal.
     fn settle_task(
         &mut self,
         current: &Current,
@@ -163,11 +165,14 @@ impl Tasks {
         let head = left.head.clone();
         let mut entry = self.entry(current, booked, Became::Done, "", left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
+        if current.only_verifies && became != Became::Done {
+            self.unverified = Some(format!("{} is not verified: {reason}", current.task.id));
+        }
         (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
         self.remember(current, booked, &entry, context)
     }
 
-    /// Gives the task back that an attempt came to no end with, and remembers that.
+    /// Releases the task of an unfinished attempt, and notes that in the journal.
     fn give_up_noted(
         &mut self,
         current: &Current,
@@ -184,7 +189,7 @@ impl Tasks {
         self.graph.borrow_mut().note(&entry).map_err(End::from)
     }
 
-    /// What a successful attempt means for its task.
+    /// The decision for a successful attempt.
     fn decide(
         &mut self,
         current: &Current,
@@ -227,7 +232,7 @@ impl Tasks {
         self.decide_silence(id, changed)
     }
 
-    /// An agent said nothing about its task. How many before it did is in the journal, whichever run they were of.
+    /// The decision for an agent without a report. The journal has the earlier ones, of any run.
     fn decide_silence(&self, id: &str, changed: bool) -> Result<Decision, End> {
         let (mut silent, mut idle, mut is_idle) = (1, u32::from(!changed), !changed);
         self.latest(id, SILENT, &mut |entry| {
@@ -248,7 +253,7 @@ impl Tasks {
         })
     }
 
-    /// What an agent means that only looked whether a task is done.
+    /// The decision for a verifying agent.
     fn decide_verification(&mut self, current: &Current, booked: &Booked<'_>) -> Decision {
         let fault = current.fault.as_deref();
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
@@ -261,7 +266,7 @@ impl Tasks {
         }
     }
 
-    /// So many more verifications of a task came to no verdict. That says nothing about the task: it stays unverified.
+    /// Counts verifications without a verdict. They say nothing about the task, which stays unverified.
     fn decide_undecided(&mut self, id: &str, more: u32, why: &str) -> Decision {
         let (count, reason) = self.undecided.entry(id.to_owned()).or_default();
         *count += more;
@@ -269,25 +274,26 @@ impl Tasks {
         Decision::Release(format!("{NOT_VERIFIED}{why}"))
     }
 
-    /// Whether this run has tried often enough in vain to verify a task.
+    /// Whether this run has tried to verify a task often enough.
     pub(super) fn is_left_to_others(&self, id: &str) -> bool {
         self.undecided.get(id).is_some_and(|(count, _)| *count >= UNDECIDED)
     }
 
-    /// The latest attempts at a task, the last one first, at most so many and for as long as `take` wants more.
-    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), End> {
+    /// The latest attempts at a task, the last one first, at most `limit`, as long as `take` wants more.
+    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(JournalEntry) -> bool) -> Result<(), End> {
         let (task, limit) = (Some(id.to_owned()), Some(limit as usize));
         let query = JournalQuery { task, limit, ..JournalQuery::default() };
         self.graph.borrow().journal(&query, take).map_err(End::from)
     }
 
-    /// Books it in the graph; what the journal calls that, and why it came so. What is done is in the journal by then, as `entry` says.
+    /// Books a decision in the graph; returns its word for the journal and the reason. A done task's attempt is in
+    /// the journal by then, as `entry`.
     fn carry_out(
         &mut self,
         current: &Current,
         mut decision: Decision,
         head: Option<&str>,
-        entry: &Entry,
+        entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
         if let Decision::Failed(reason) | Decision::Retry(reason) | Decision::Release(reason) = &mut decision
@@ -323,7 +329,7 @@ impl Tasks {
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
                 let (became, told) = self.ended_by_another(current)?.unwrap_or((Became::Blocked, why));
                 self.tell_ended(current, became, told, context)?;
-                // The journal is about this attempt, and that has ended nothing.
+                // The journal is about this attempt, which has not ended the task.
                 return Ok((Became::Blocked, why.to_owned()));
             }
             Err(error) => return Err(error.into()),
@@ -332,12 +338,12 @@ impl Tasks {
         Ok((became, reason))
     }
 
-    /// Keeps what the agent wants to be remembered, and the attempt itself.
+    /// Keeps the agent's findings, and the attempt itself.
     fn remember(
         &mut self,
         current: &Current,
         booked: &Booked<'_>,
-        entry: &Entry,
+        entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let sigils = &booked.report.sigils;
@@ -378,8 +384,8 @@ impl Tasks {
         reason: &str,
         mut left: Left,
         context: &Context<'_>,
-    ) -> Entry {
-        // The agent has chosen them; what it said is clean by now.
+    ) -> JournalEntry {
+        // The agent has chosen the names; its texts are clean by now.
         left.files.iter_mut().for_each(|file| context.clean(file));
         let Booked { report, proof, iteration, .. } = booked;
         let notes: Vec<&str> = report.sigils.said(JOURNAL).map(|sigil| sigil.body.trim()).collect();
@@ -388,7 +394,7 @@ impl Tasks {
         if let Some(proof) = proof {
             usage.add(&proof.usage);
         }
-        Entry {
+        JournalEntry {
             run_id: self.target.holder.run.clone(),
             iteration: *iteration,
             task_id: current.task.id.clone(),
@@ -408,7 +414,7 @@ impl Tasks {
     }
 }
 
-/// The end of what an agent said before it gave a task up.
+/// The end of what an agent said before it gave up a task.
 fn last_words(report: &Report) -> String {
     let text = report.text.trim();
     let start = text.ceil_char_boundary(text.len().saturating_sub(1000));

@@ -1,4 +1,4 @@
-//! What an agent is told about its task, read afresh for every iteration.
+//! The prompt of a task, read again for every iteration.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use crate::engine::outcome::{End, Outcome};
 use crate::files::theirs;
 use crate::git::guard;
 use crate::graph::{Details, JournalQuery, Status, Store, Task, Words as Search};
-use crate::memory::journal::{self, Entry, SHOWN};
+use crate::memory::journal::{self, JournalEntry, SHOWN};
 use crate::memory::knowledge::{self, Topic};
 use crate::prompt::task::{CORE, Facts, Retry, Words, task_prompt, verification_prompt};
 
-/// Where knowledge for every agent may be, the usual place first.
+/// The files with a project's knowledge for agents, the usual one first.
 const MEMORY_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// What a prompt is made of.
+/// The inputs of a prompt.
 pub(super) struct Briefing<'a> {
     pub(super) graph: &'a dyn Store,
     pub(super) places: &'a Places,
     pub(super) run: &'a str,
-    /// How often this run tries a task again, where its command line says so.
+    /// The limit of retries from this run's command line, if any.
     pub(super) of_run: Option<u32>,
     /// The models that an agent may ask for.
     pub(super) models: &'a [String],
 }
 
 impl Briefing<'_> {
-    /// What the agent of a task is told: one that does it, or one that only looks whether it is done.
+    /// The prompt for the agent that does a task, or for one that only verifies it.
     pub(super) fn prompt(&self, facts: &Facts, only_verifies: bool) -> Result<String, End> {
         if only_verifies {
             return Ok(verification_prompt(facts, None));
@@ -44,7 +44,7 @@ impl Briefing<'_> {
         }
     }
 
-    /// All that there is to say about a task, and what the user should know about that.
+    /// All facts about a task for its prompt, and notices for the user.
     pub(super) fn facts(
         &self,
         task: &Task,
@@ -99,9 +99,9 @@ impl Briefing<'_> {
         Ok((read(feature.spec_path.as_ref())?, read(feature.plan_path.as_ref())?))
     }
 
-    /// The last attempts of this run, and earlier ones that were about something like it.
+    /// The last attempts of this run, and earlier ones about similar tasks.
     fn journal(&self, task: &Task) -> Result<String, End> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<JournalEntry> = Vec::new();
         let run = Some(self.run.to_owned());
         let words = Some(Search::Any(format!("{} {}", task.title, task.description)));
         for query in [
@@ -133,7 +133,7 @@ impl Briefing<'_> {
 fn lost(path: &Path, why: &str) -> End {
     End::because(
         Outcome::PromptLost,
-        format!("{}: {why}: bring it back, or change what names it", path.display()),
+        format!("{}: {why}: restore it, or change what refers to it", path.display()),
     )
 }
 
@@ -141,12 +141,12 @@ fn words(task: &Task) -> Words {
     Words { id: task.id.clone(), title: task.title.clone(), text: task.description.clone() }
 }
 
-/// What people and agents have written into the task's log.
+/// The entries of users and agents in the task's log.
 fn said(details: &Details) -> impl Iterator<Item = String> + '_ {
     details.log.iter().filter(|line| line.said).map(|line| line.message.clone())
 }
 
-/// Why the task is given out once more, where it is.
+/// Why the task is tried again, if it is.
 fn retry(task: &Task, details: &Details, of_run: Option<u32>) -> Option<Retry> {
     if task.retry_count == 0 {
         return None;
@@ -157,12 +157,12 @@ fn retry(task: &Task, details: &Details, of_run: Option<u32>) -> Option<Retry> {
         Some((count.rsplit(' ').next()?.parse::<u32>().ok()?, reason.to_owned()))
     });
     let (most, reason) = last.unwrap_or((task.max_retries, String::new()));
-    // Who is tried again has a try left, whatever this run says.
+    // A retried task has a try left, whatever this run's limit is.
     let of = of_run.unwrap_or(most).max(task.retry_count) + 1;
     Some(Retry { attempt: task.retry_count + 1, of, reason })
 }
 
-/// Where the project keeps what every agent should know.
+/// The file in which the project keeps knowledge for every agent.
 fn memory_file(root: &Path) -> &'static str {
     MEMORY_FILES.into_iter().find(|name| root.join(name).is_file()).unwrap_or(MEMORY_FILES[0])
 }

@@ -1,4 +1,4 @@
-//! What another program has written into the graph, and what that means for the end of a run.
+//! Changes of the graph by another program, and what they mean for the end of a run.
 
 use super::{LOOKS, SOME, Tasks};
 use crate::engine::context::Context;
@@ -9,8 +9,9 @@ use crate::text::count;
 use crate::text::list::some_of;
 
 impl Tasks {
-    /// What is called done, and no run or person has booked, is verified first: an agent that can write files can write the graph's. What
-    /// cannot be put right is reported, and keeps this run from ending well.
+    /// Tasks that are marked as done and that no run or person has booked are verified first: an agent that can write
+    /// files can write the graph's. Changes that cannot be repaired are reported, and keep this run from ending
+    /// successfully.
     pub(super) fn reopen_unbooked(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let found = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
         let names = |tasks: &[Task]| -> Vec<String> {
@@ -35,7 +36,7 @@ impl Tasks {
         }
         if found.is_recomputed {
             context.notice(
-                "another program than ralph has changed states of tasks, or what is ready, in the graph: all of that is computed anew",
+                "another program than ralph has changed states of tasks, or what is ready, in the graph: all of that was recomputed",
             )?;
         }
         let mut doubts: Vec<String> = Vec::new();
@@ -65,7 +66,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// What the graph says about the target, as ralph alone has written it: an agent of another run may write while this one ends.
+    /// The end for the target, from a graph that only ralph has written: an agent of another run may write while this
+    /// one ends.
     pub(super) fn sound_end(&mut self, context: &mut Context<'_>) -> Result<End, End> {
         for _ in 0..LOOKS {
             self.reopen_unbooked(context)?;
@@ -78,7 +80,7 @@ impl Tasks {
         self.end()
     }
 
-    /// An end with 0 would say that what was asked for is done: what that was is not known any more.
+    /// Exit code 0 would say that everything is done; with changed tasks, that is unknown.
     pub(super) fn doubted(&self, end: End) -> End {
         match (self.doubts.first(), end.outcome.if_unproven()) {
             (Some(first), Some(unproven)) => {

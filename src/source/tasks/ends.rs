@@ -1,4 +1,4 @@
-//! When nothing is left to claim: what that means.
+//! How a loop ends if no task is left to claim.
 
 use super::{SOME, Tasks};
 use crate::engine::outcome::{End, Outcome};
@@ -6,7 +6,7 @@ use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
 use crate::text::list::some_of;
 
 impl Tasks {
-    /// What the graph says about the target when nothing of it can be claimed here.
+    /// The end, if no task of the target can be claimed here.
     pub(super) fn end(&self) -> Result<End, End> {
         let graph = self.graph.borrow();
         let scope = &self.target.scope;
@@ -35,7 +35,7 @@ impl Tasks {
             why.push(match self.missing_here(&*graph, &one.task.id)? {
                 Some((task, commit)) if task == one.task.id => format!(
                     "{task} is said to be done in another work tree: merge {commit:.10} and run again to verify it, or \
-                     'ralph task reset {task}' to have it done anew"
+                     'ralph task reset {task}' to do it again"
                 ),
                 Some((task, commit)) => format!(
                     "{id} waits for a merge of {task}: merge {commit:.10}, or 'ralph task deps rm {task} {id}' if its work is here",
@@ -50,11 +50,11 @@ impl Tasks {
         Ok(End::because(Outcome::Blocked, format!("nothing is ready: {}{more}", why.join("; "))))
     }
 
-    /// Which tasks are said to be done, and this run has tried in vain to verify that.
+    /// The tasks that are claimed to be done and that this run could not verify.
     fn not_verified(&self, graph: &dyn Store) -> Option<String> {
         let mut found = Vec::new();
         for (id, (_, why)) in self.undecided.iter().filter(|(id, _)| self.is_left_to_others(id)) {
-            // One that was removed meanwhile is not.
+            // A task that was removed meanwhile is not unverified.
             if graph.is_unverified(id).unwrap_or_default() {
                 found.push((id, why));
             }
@@ -67,7 +67,7 @@ impl Tasks {
     }
 }
 
-/// What to do where there are no tasks.
+/// What to do if there are no tasks.
 pub(crate) fn no_tasks(scope: &Scope) -> String {
     match scope {
         Scope::Feature(name) => format!(
@@ -85,7 +85,7 @@ fn named(task: &Task) -> String {
     format!("{} {}", task.id, task.title)
 }
 
-/// What holds a task up.
+/// Why a task is blocked.
 fn reason(stuck: &Stuck) -> String {
     let id = &stuck.task.id;
     if let (Status::InProgress, Some(run)) = (stuck.task.status, &stuck.task.claimed_by) {
@@ -104,7 +104,7 @@ fn reason(stuck: &Stuck) -> String {
     }
 }
 
-/// The ids of the first tasks that could be claimed.
+/// The ids of the first tasks that can be claimed.
 pub(super) fn ready(graph: &dyn Store, scope: &Scope, most: usize) -> Result<Vec<String>, GraphError> {
     let feature = if let Scope::Feature(name) = scope { Some(name.clone()) } else { None };
     let selection = Selection { feature, ready: true, ..Selection::default() };

@@ -1,4 +1,4 @@
-//! The graph of tasks: claims the next ready one for each iteration, and books what became of it.
+//! The graph of tasks: claims the next ready one for each iteration, and books its result.
 
 mod booking;
 mod briefing;
@@ -33,65 +33,65 @@ pub(crate) use model::Models;
 use trace::Snapshot;
 pub(crate) use verifier::Verifier;
 
-/// How long a claim holds for those who cannot see our process.
+/// How long a claim holds for processes that cannot see ours.
 const LEASE: Duration = Duration::from_mins(10);
-/// How often it is renewed.
+/// The interval of its renewal.
 const RENEWAL: Duration = Duration::from_mins(2);
-/// So many ready tasks are looked at when the first one waits for a merge.
+/// How many ready tasks are tried if the first one waits for a merge.
 const CANDIDATES: usize = 1000;
-/// So often the graph is looked at once more because another process has written meanwhile.
+/// How often the graph is read again because another process has written meanwhile.
 const LOOKS: u32 = 20;
-/// So many tasks are named at once.
+/// At most this many tasks are named in a message.
 const SOME: usize = 5;
 
-/// A store that a source, its claim's renewal and a validator share; all in one thread.
+/// A store that a source, its claim's renewal and a validator share, in one thread.
 pub(crate) type Graph = Rc<RefCell<dyn Store>>;
 
-/// What is worked on, and how.
+/// The tasks to work on, and how.
 pub(crate) struct Target {
-    /// Which tasks.
+    /// The tasks.
     pub(crate) scope: Scope,
-    /// Who works on them.
+    /// The holder of claims.
     pub(crate) holder: Holder,
-    /// How often each may be tried again.
+    /// The limits of retries.
     pub(crate) retries: Retries,
-    /// Which models.
+    /// How models are chosen.
     pub(crate) models: Models,
-    /// What agents are told, and where that is.
+    /// The files of prompts.
     pub(crate) places: Places,
 }
 
-/// Where things are that a prompt is made of.
+/// The files that prompts are made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     /// The work tree.
     pub(crate) ground: Ground,
     /// The folder with `features/` and `knowledge/`.
     pub(crate) documents: PathBuf,
-    /// The user's own instructions, in place of the built-in ones.
+    /// The user's own instructions, instead of the built-in ones.
     pub(crate) core: Option<PathBuf>,
-    /// How agents call our own executable.
+    /// The command line of our own executable for agents.
     pub(crate) ralph: String,
 }
 
-/// A task at which an agent is at work.
+/// The task that an agent works on.
 pub(crate) struct Current {
     claim: Claim,
     task: Task,
     facts: Facts,
-    /// Its last agent has said that it is done; this one only looks.
+    /// Its last agent has claimed that it is done; this one only verifies it.
     only_verifies: bool,
-    /// That was chosen for it.
+    /// The model that was chosen for it.
     model: Option<String>,
     usual_model: Option<String>,
     before: Snapshot,
-    /// The work tree before an agent that only looks, until it is compared with what that left.
+    /// The work tree before a verifying agent, until its changes are undone.
     watched: Option<Watched>,
-    /// Why the verdict of an agent that only looks does not count: it has changed something.
+    /// Why the verifying agent's verdict does not count: it has changed something.
     fault: Option<String>,
-    /// Why the verification of its agent's claim came to no verdict.
+    /// Why the verification gave no verdict.
     undecided: Option<String>,
-    /// What an agent that only looks has found good has to pass the validation command, too.
+    /// Whether the validation command has to pass, too, after a verifying agent's positive verdict.
     has_to_be_proven: bool,
 }
 
@@ -102,22 +102,24 @@ pub(crate) struct Tasks {
     /// Shared with the [`Verifier`].
     current: Rc<RefCell<Option<Current>>>,
     traces: Vec<crate::memory::model::Trace>,
-    /// A done task is one that somebody else has looked at.
+    /// Whether another agent has verified done tasks.
     is_verified: bool,
-    /// What the next agent of a task has to know, by the task's id.
+    /// Remarks for the next agent of a task, by the task's id.
     remarks: HashMap<String, Vec<String>>,
-    /// How many verifications of a task came to no verdict in this run, and why the last one did not, by the task's id.
+    /// How many verifications of a task gave no verdict in this run, and the last reason, by the task's id.
     undecided: BTreeMap<String, (u32, String)>,
-    /// What another program has changed in the graph that cannot be put right.
+    /// Changes of the graph by another program that cannot be repaired.
     doubts: Vec<String>,
-    /// Notes of the user that came before an agent that only looks.
+    /// The user's notes that came before a verifying agent.
     notes: Vec<String>,
     /// The task of the last attempt.
     last: Option<String>,
+    /// Why that one is not verified, where it was for that alone.
+    unverified: Option<String>,
 }
 
 impl Current {
-    /// What events say of it.
+    /// The task as events have it.
     fn at_work(&self) -> TaskAtWork<'_> {
         TaskAtWork {
             feature: self.facts.feature.as_deref().map(Into::into),
@@ -127,7 +129,7 @@ impl Current {
         }
     }
 
-    /// Takes back what an agent that only looks has changed: its verdict does not count then.
+    /// Undoes a verifying agent's changes: its verdict does not count then.
     fn look_at_what_was_left(
         &mut self,
         ground: &Ground,
@@ -163,13 +165,14 @@ impl Tasks {
             doubts: Vec::new(),
             notes: Vec::new(),
             last: None,
+            unverified: None,
         }
     }
 
-    /// The prompt of the first iteration; nothing is claimed. `None`: nothing is ready.
+    /// The prompt of the first iteration, without claiming a task. `None` if none is ready.
     ///
     /// # Errors
-    /// When what it is made of cannot be read.
+    /// If a file that it needs cannot be read.
     pub(crate) fn preview(&self) -> Result<Option<String>, End> {
         let graph = self.graph.borrow();
         for id in ends::ready(&*graph, &self.target.scope, CANDIDATES)? {
@@ -189,7 +192,7 @@ impl Tasks {
         Briefing { graph, places, run: &holder.run, of_run: retries.of_run, models: models.ladder() }
     }
 
-    /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
+    /// The validator for this source: a `command` of the user's, and an agent if `asks`.
     pub(crate) fn verifier<'a>(
         &self,
         command: Option<Box<dyn crate::engine::validator::Validator + 'a>>,
@@ -199,7 +202,7 @@ impl Tasks {
         Verifier::new(graph, current, self.target.places.ground.clone(), command, asks)
     }
 
-    /// Claims a task that can be worked on in this work tree, by this run; `None`: there is none.
+    /// Claims a task that this run can work on in this work tree; `None` if there is none.
     fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
         let mut graph = self.graph.borrow_mut();
         graph.look_after()?;
@@ -210,7 +213,7 @@ impl Tasks {
         if self.can_begin(&*graph, &task.id)? {
             return Ok(Some((claim, task)));
         }
-        // Another one may be ready here.
+        // Another task may be possible here.
         graph.release(&claim, "")?;
         for id in ends::ready(&*graph, scope, CANDIDATES)? {
             if !self.can_begin(&*graph, &id)? {
@@ -224,13 +227,14 @@ impl Tasks {
         Ok(None)
     }
 
-    /// Whether this run can put an agent to a task: what it builds on is here, and the run is not through with verifying it.
+    /// Whether this run can start an agent for a task: the commits that it builds on are here, and the run has not
+    /// given up verifying it.
     fn can_begin(&self, graph: &dyn Store, id: &str) -> Result<bool, End> {
         Ok(!self.is_left_to_others(id) && self.missing_here(graph, id)?.is_none())
     }
 
-    /// The task that this one builds on and whose commit is not in this work tree, and that commit. An unverified one builds on
-    /// itself.
+    /// The task that this one builds on and whose commit is not in this work tree, with that commit. An unverified
+    /// task builds on itself.
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Ground { root, in_git, .. } = &self.target.places.ground;
         let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
@@ -238,7 +242,7 @@ impl Tasks {
         Ok(commits.into_iter().find(is_missing))
     }
 
-    /// Puts an agent to a task that was claimed.
+    /// Starts work on a claimed task.
     fn begin(
         &mut self,
         claim: Claim,
@@ -294,25 +298,25 @@ impl Tasks {
         Ok(Work { prompt, how, about: Some(about) })
     }
 
-    /// Where the target stands.
+    /// The counts of the target's tasks.
     fn task_counts(&self) -> Result<TaskCounts, End> {
         let counts = self.graph.borrow().counts(&self.target.scope)?;
         Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
     }
 
-    /// Renews the claim for as long as it is ours.
+    /// Renews the claim while it is ours.
     fn renew(&self, claim: &Claim, context: &mut Context<'_>) {
         let (graph, claim) = (Rc::clone(&self.graph), claim.clone());
         context.renew(RENEWAL, move || graph.borrow_mut().renew(&claim, LEASE).map_err(End::from));
     }
 
-    /// Gives the claimed task back that nothing was booked of.
+    /// Releases the claimed task without a booking.
     fn give_back(&mut self, why: &str, context: &mut Context<'_>) -> Result<(), End> {
         let current = self.current.borrow_mut().take();
         current.map_or(Ok(()), |current| self.give_up(&current, Became::Blocked, why, context))
     }
 
-    /// Gives this task back, for whoever claims it next.
+    /// Releases this task for the next claim.
     fn give_up(
         &self,
         current: &Current,
@@ -335,8 +339,7 @@ impl Tasks {
         self.tell_ended(current, became, why, context)
     }
 
-    /// Gives back, and tells, a task that is claimed by this run with another claim than this run was given: another program has
-    /// written that.
+    /// Releases and reports a task whose claim by this run was changed by another program.
     fn take_back_changed_claim(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
         let Task { id, title, .. } = &current.task;
         let is_changed = self.graph.borrow_mut().release_changed(id, &self.target.holder.run)?;
@@ -350,7 +353,8 @@ impl Tasks {
         ))
     }
 
-    /// How a task has ended that was taken from this run while its agent worked, as the graph has it; `None`: it has not ended.
+    /// The result of a task that was taken from this run while its agent worked, according to the graph; `None` if it
+    /// has not ended.
     fn ended_by_another(&self, current: &Current) -> Result<Option<(Became, &'static str)>, End> {
         let task = self.graph.borrow().task(&current.task.id);
         Ok(match task {
@@ -366,7 +370,7 @@ impl Tasks {
         })
     }
 
-    /// Tells what became of a task, once that is booked.
+    /// Reports the booked result of a task.
     fn tell_ended(
         &self,
         current: &Current,
@@ -381,13 +385,13 @@ impl Tasks {
 
 impl Source for Tasks {
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
-        // What failed for good goes back.
+        // Permanent failures release the task.
         self.give_back("its agent did not end", context)?;
         self.reopen_unbooked(context)?;
         let mut looks = 1;
         loop {
             let Some((claim, task)) = self.claim()? else { return Err(self.end()?) };
-            // That it is ready may be written by another program since.
+            // Another program may have written since that it is ready.
             if looks < LOOKS && !self.graph.borrow().is_as_looked_at()? {
                 looks += 1;
                 self.graph.borrow_mut().release(&claim, "")?;
@@ -400,8 +404,8 @@ impl Source for Tasks {
             }
             let begun = booked.and_then(|_| self.begin(claim.clone(), task, given, context));
             if begun.is_err() {
-                // Nothing stays claimed; the first reason is the one that counts.
-                let _ = self.graph.borrow_mut().release(&claim, "no agent could be put to it");
+                // No claim stays; the first reason is the one to report.
+                let _ = self.graph.borrow_mut().release(&claim, "no agent could be started for it");
             }
             return begun;
         }
@@ -416,19 +420,19 @@ impl Source for Tasks {
     }
 
     fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        self.give_back("no agent was put to it", context)
+        self.give_back("no agent was started for it", context)
     }
 
     fn question(&self) -> Option<String> {
         let task = self.last.as_ref()?;
-        // Where nothing is left, nothing goes on.
+        // If no task is left, the loop does not continue.
         self.task_counts().ok().filter(|counts| counts.done + counts.failed < counts.total)?;
         Some(format!("Feedback for {task} (empty: stop):"))
     }
 
     fn hear(&mut self, answer: &str) -> Result<(), End> {
         let Some(task) = &self.last else { return Ok(()) };
-        // The next prompt has it whatever becomes of the task's log.
+        // The next prompt has the answer even if the task's log cannot be written.
         match self.graph.borrow_mut().log(task, answer) {
             Err(GraphError::UnknownTask { .. } | GraphError::BadValue(_)) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
@@ -464,12 +468,16 @@ impl Source for Tasks {
             Unproven if is_at_number => by_graph,
             AllDone | NoTasks => self.doubted(end),
             _ if end.outcome == AllDone => {
-                let why = "tasks were added or opened again while the run ended: run again to see to them";
+                let why = "tasks were added or opened again while the run ended: run again to work on them";
                 End::because(Unproven, why)
             }
             _ => self.doubted(end),
         };
-        // A run that is killed before, or ends without a word of them, leaves them to the next one.
+        let end = match (&self.unverified, end.outcome.if_unproven()) {
+            (Some(why), Some(unproven)) => End::because(unproven, why),
+            _ => end,
+        };
+        // If the run is killed before this, or its end does not report them, the next one does.
         if !self.doubts.is_empty() && end.outcome.ended() != Ended::Unproven {
             return end;
         }

@@ -1,18 +1,18 @@
-//! Which model an attempt gets.
+//! The choice of a model for an attempt.
 
 use crate::memory::model::{Choice, Strategy, Trace, choose};
 
 /// How models are chosen.
 #[derive(Debug, Clone)]
 pub(crate) enum Models {
-    /// What the settings name for every agent, else the agent's own choice.
+    /// The model of the settings for every agent, else the agent's own choice.
     Usual(Option<String>),
-    /// By a strategy from a ladder, the smallest first.
+    /// A strategy chooses from a ladder, the smallest model first.
     Ladder(Strategy, Vec<String>),
 }
 
 impl Models {
-    /// What is used where nothing is chosen, as far as that is known.
+    /// The default model, if it is known.
     pub(super) fn usual(&self) -> Option<&str> {
         match self {
             Self::Usual(model) => model.as_deref(),
@@ -20,7 +20,7 @@ impl Models {
         }
     }
 
-    /// What an agent may ask for.
+    /// The models that an agent may ask for.
     pub(super) fn ladder(&self) -> &[String] {
         match self {
             Self::Usual(_) => &[],
@@ -28,7 +28,7 @@ impl Models {
         }
     }
 
-    /// The next model, and the one that the strategy would have taken if the last agent had not asked for it.
+    /// The next model, and the one that the strategy would have chosen without the last agent's request.
     pub(super) fn choose(&self, traces: &[Trace]) -> Option<(String, Option<String>)> {
         let Self::Ladder(strategy, ladder) = self else { return None };
         let Choice { model, instead_of } = choose(*strategy, ladder, traces)?;

@@ -7,7 +7,7 @@ use crate::git::{self, Changed};
 use crate::memory::journal::MOST_FILES;
 use crate::source::inspection::Ground;
 
-/// The work tree at a moment.
+/// The state of the work tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
     head: Option<String>,
@@ -22,17 +22,17 @@ impl Snapshot {
         Self { head: git::head(&ground.root), files: git::changes(&ground.root) }
     }
 
-    /// The commit that HEAD names.
+    /// The commit of HEAD.
     pub(super) fn head(&self) -> Option<&str> {
         self.head.as_deref()
     }
 
-    /// Whether all is as the commit has it that HEAD names.
+    /// Whether nothing is uncommitted.
     pub(super) fn is_clean(&self) -> bool {
         self.head.is_some() && self.files.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// The files that are not as they were before, and whether anything has changed at all.
+    /// The files that changed since before, and whether anything has changed at all.
     pub(super) fn since(&self, before: &Self, root: &Path) -> (Vec<String>, bool) {
         let committed = match (&before.head, &self.head) {
             (Some(from), Some(to)) if from != to => git::guard::changed_between(root, from, to),

@@ -1,4 +1,4 @@
-//! What proves that a task is done: the user's own command, then a fresh agent that may look and not touch.
+//! The validator of tasks: the user's command, then a fresh agent that must not change anything.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::Sigils;
 use crate::source::inspection::{Ground, Inspected, Inspection, Question};
 
-/// What its agent does.
+/// The activity of its agent.
 pub(super) const VERIFYING: &str = "verifying";
 
 /// The validation of tasks.
@@ -27,19 +27,19 @@ pub(crate) struct Verifier<'a> {
     current: Rc<RefCell<Option<Current>>>,
     ground: Ground,
     command: Option<Box<dyn Validator + 'a>>,
-    /// An agent is asked, too.
+    /// Whether an agent is asked, too.
     asks: bool,
-    /// How far the validation of the current attempt has come.
+    /// The state of the current validation.
     state: State,
 }
 
 #[derive(Default)]
 struct State {
-    /// Which iteration it is about.
+    /// The number of the iteration.
     iteration: u64,
-    /// What the command printed when it had passed.
+    /// The output of the command, if it passed.
     passed: Option<String>,
-    /// An agent has been asked since.
+    /// Whether an agent has been asked since.
     has_asked: bool,
     inspection: Inspection,
 }
@@ -55,8 +55,8 @@ impl<'a> Verifier<'a> {
         Self { graph, current, ground, command, asks, state: State::default() }
     }
 
-    /// What was found good stays so, whatever happens to this process before it is booked: where all is committed, the next run
-    /// books it at that commit.
+    /// Marks the task as verified, so that a crash before the booking loses nothing: if everything is committed, the
+    /// next run books it at that commit.
     fn keep_verified(&self) -> Result<(), End> {
         let current = self.current.borrow();
         let Some(current) = current.as_ref() else { return Ok(()) };
@@ -89,7 +89,7 @@ impl<'a> Verifier<'a> {
             Inspected::Found(Err(reason)) => Err(reason),
             Inspected::Found(Ok(())) => match inspection.left_output.take() {
                 None => Ok(()),
-                // The agent may have made what was missing.
+                // The agent may have created what was missing.
                 Some(why) => match self.prove_by_command(proof, context)? {
                     None => Ok(()),
                     Some(Verdict::Found(_)) => {
@@ -114,7 +114,7 @@ impl<'a> Verifier<'a> {
         Ok(self.found(found))
     }
 
-    /// Runs the command, if there is one. `None`: it passed.
+    /// Runs the command, if there is one. `None` if it passed.
     fn prove_by_command(
         &mut self,
         proof: &mut Proof<'_>,
@@ -133,7 +133,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// It came to no verdict, which is no fault of the task's.
+    /// A validation without a verdict, which is not the task's fault.
     fn undecided(&mut self, why: String) -> Verdict {
         let output = format!("{NOT_VERIFIED}{why}");
         if let Some(current) = self.current.borrow_mut().as_mut() {
@@ -168,8 +168,8 @@ impl Validator for Verifier<'_> {
         is_done && !report.sigils.failure() && (self.asks || self.command.is_some())
     }
 
-    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
-    /// process meanwhile, the task is verified next, and not worked on again.
+    /// Books and repairs what has to come before a proof. It marks the agent's claim as unverified, so that after a
+    /// crash the task is verified next, and not worked on again.
     fn begin(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let mut current = self.current.borrow_mut();
         let Some(current) = current.as_mut() else { return Ok(()) };
@@ -179,7 +179,7 @@ impl Validator for Verifier<'_> {
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
-            // Booking the attempt reports that.
+            // Booking the attempt reports a lost claim.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -190,7 +190,7 @@ impl Validator for Verifier<'_> {
             self.state = State { iteration: proof.iteration, ..State::default() };
         }
         if self.current.borrow().as_ref().is_some_and(|current| current.fault.is_some()) {
-            // Nothing that it says counts.
+            // Its verdict does not count.
             return Ok(Verdict::CutOff(Box::default()));
         }
         if self.state.passed.is_none()

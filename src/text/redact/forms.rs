@@ -112,24 +112,24 @@ impl Style {
 /// How shells write it as a word, less the quotes around it.
 fn words(value: &str) -> Vec<String> {
     let mut words = SINGLE_QUOTES.map(|quote| value.replace('\'', quote)).to_vec();
-    words.extend([
-        value.replace('\\', "\\\\").replace('\'', "\\'"),
-        ansi_quoted(value),
-        with_backslashes(value),
-    ]);
+    words.extend([ansi_quoted(value, false), ansi_quoted(value, true), with_backslashes(value)]);
     words
 }
 
-/// As bash traces a word that is not all ASCII where the locale is not UTF-8: in `$'…'`, such bytes in octal.
-fn ansi_quoted(text: &str) -> String {
+/// As bash writes it in `$'…'`; in a locale of ASCII, other bytes are octal.
+fn ansi_quoted(text: &str, is_ascii: bool) -> String {
     let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'\\' | b'\'' => out.extend(['\\', char::from(byte)]),
-            b'\t' => out.push_str("\\t"),
-            b if b.is_ascii_graphic() || b == b' ' => out.push(char::from(b)),
-            // Writing to a string cannot fail.
-            b => drop(write!(out, "\\{b:03o}")),
+    for c in text.chars() {
+        match c {
+            '\\' | '\'' => out.extend(['\\', c]),
+            '\t' => out.push_str("\\t"),
+            c if !c.is_control() && (c.is_ascii() || !is_ascii) => out.push(c),
+            c => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+            }
         }
     }
     out

@@ -1,23 +1,23 @@
-//! A quick look whether any of many values can stand in some bytes at all: for a fragment of each, in strides of the vector
-//! registers. Nearly always none is there, and the bytes need no second look.
+//! A fast check whether any of many values can be in some bytes at all: it searches a fragment of each with vector
+//! instructions. Usually there is none, and no further search is needed.
 
 use std::collections::BTreeSet;
 
 use aho_corasick::packed::{MatchKind, Searcher};
 
-/// A longer fragment would find no less, in bytes.
+/// Longer fragments would find as much, in bytes.
 const LONGEST: usize = 8;
-/// A shorter one is found everywhere.
+/// Shorter fragments are found everywhere.
 const SHORTEST: usize = 3;
-/// So many are looked for at once.
+/// How many are searched at once.
 const AT_ONCE: usize = 64;
 
-/// Looks for a fragment of each value.
+/// Searches a fragment of each value.
 pub(super) struct Fragments(Vec<Searcher>);
 
 impl Fragments {
-    /// Those of values, each with its forms. `None` where one has none, or this processor cannot look for them: every value may
-    /// stand everywhere then.
+    /// The fragments of these values, each with its forms. `None` if one has none, or if this processor lacks the
+    /// instructions: then every value may be anywhere.
     pub(super) fn of<'a>(values: impl Iterator<Item = (&'a str, &'a BTreeSet<String>)>) -> Option<Self> {
         let mut all = Vec::new();
         for (value, forms) in values {
@@ -37,14 +37,14 @@ impl Fragments {
         all.chunks(AT_ONCE).map(searcher).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether one of the values may stand in these bytes. `false` is certain.
+    /// Whether one of the values may be in these bytes. `false` is certain.
     pub(super) fn may_be_in(&self, bytes: &[u8]) -> bool {
         self.0.iter().any(|searcher| searcher.find(bytes).is_some())
     }
 }
 
-/// What nearly every form of a value has in it: letters and digits, which are seldom escaped. The end of the longest run of them is the
-/// least likely to stand elsewhere, since many secrets begin alike.
+/// The part of a value that nearly every form of it contains: letters and digits, which are seldom escaped. It is the end of
+/// the longest run of them, which is the least common part, as many secrets begin alike.
 fn fragment(value: &str) -> Option<&str> {
     let run = value.split(|c: char| !c.is_ascii_alphanumeric()).max_by_key(|run| run.len())?;
     (run.len() >= SHORTEST).then(|| &run[run.len().saturating_sub(LONGEST)..])

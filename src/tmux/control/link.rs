@@ -1,4 +1,4 @@
-//! Commands on a connection, and who waits for their answers.
+//! Commands on a connection, and the callers that wait for their answers.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use crate::tmux::{Words, words};
 /// How long tmux may take to read a line.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
-/// What one that asked gets: all lines, or the error of the first command that was refused.
+/// The answer to a caller: all lines, or the error of the first refused command.
 type Reply = Result<Vec<String>, String>;
 
 /// Our end of a connection.
@@ -28,28 +28,28 @@ pub(super) struct Link {
     queue: Mutex<Queue>,
 }
 
-/// The answer of the command that makes a connection.
+/// The answer to the command that makes a connection.
 pub(super) struct Made(Receiver<Reply>);
 
-/// Who waits, in the order in which they asked.
+/// The waiting callers, in the order in which they asked.
 #[derive(Debug)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Why there are no more answers.
+    /// Why no more answers will come.
     closed: Option<String>,
 }
 
 /// One line that was sent.
 #[derive(Debug)]
 struct Waiting {
-    /// How many answers are still to come: one for each command, up to the first that is refused.
+    /// How many answers are still expected: one for each command, up to the first refused one.
     answers: usize,
     lines: Vec<String>,
     reply: Sender<Reply>,
 }
 
 impl Link {
-    /// A connection that is just being made: what the command says that makes it is the first answer.
+    /// A new connection: its first answer is that of the command that makes it.
     pub(super) fn new(socket: UnixStream, server: String) -> io::Result<(Self, Made)> {
         socket.set_write_timeout(Some(WRITE_LIMIT))?;
         let (reply, made) = mpsc::channel();
@@ -58,12 +58,12 @@ impl Link {
         Ok((Self { socket, server, queue: Mutex::new(queue) }, Made(made)))
     }
 
-    /// Waits until the connection is made: before, tmux refuses what is for a client.
+    /// Waits until the connection is made: before that, tmux refuses commands for a client.
     pub(super) fn await_made(&self, made: &Made) -> Result<(), TmuxError> {
         self.receive("attach-session", &made.0).map(drop)
     }
 
-    /// Sends commands and waits for what they answer.
+    /// Sends commands and waits for their answers.
     pub(super) fn ask(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
         let (reply, answer) = mpsc::channel();
         self.send(commands, reply)?;
@@ -88,14 +88,14 @@ impl Link {
             return Err(TmuxError::Input("there is a line end in a command".to_owned()));
         }
         line.push(b'\n');
-        // Held while it is written: the answers come in the order of the commands.
+        // Held during the write: answers come in the order of the commands.
         let mut queue = self.queue();
         if let Some(why) = &queue.closed {
             return Err(TmuxError::Closed(why.clone()));
         }
         queue.waiting.push_back(Waiting { answers: commands.len(), lines: Vec::new(), reply });
         if let Err(error) = (&self.socket).write_all(&line) {
-            // Half a line may have gone out.
+            // Half a line may have been sent.
             drop(queue);
             self.end(&error.to_string());
             return Err(TmuxError::Closed(error.to_string()));
@@ -103,7 +103,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next command in turn was answered.
+    /// Takes the answer to the next command.
     pub(super) fn answered(&self, answer: Reply) {
         let mut queue = self.queue();
         let Some(first) = queue.waiting.front_mut() else { return };
@@ -119,12 +119,12 @@ impl Link {
             Err(said) => Err(said),
         };
         if let Some(waiting) = queue.waiting.pop_front() {
-            // It may have waited long enough.
+            // The caller may have stopped waiting.
             let _ = waiting.reply.send(reply);
         }
     }
 
-    /// There are no more answers: who waits is told, by the end of its channel. Only the first reason counts.
+    /// Ends all waiting callers by closing their channels. Only the first reason counts.
     pub(super) fn end(&self, why: &str) {
         let mut queue = self.queue();
         queue.closed.get_or_insert_with(|| why.to_owned());
@@ -133,7 +133,7 @@ impl Link {
         self.close();
     }
 
-    /// Closes it at both ends.
+    /// Closes both directions.
     pub(super) fn close(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
     }

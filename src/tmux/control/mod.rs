@@ -1,13 +1,13 @@
-//! A connection to a tmux server that hears what happens to a pane and asks without starting a process each time: a client
-//! of tmux in control mode, one for each worker.
+//! A connection to a tmux server that reports events of a pane and runs commands without a new process each time: a
+//! tmux client in control mode, one for each worker.
 //!
-//! The client is our child and nothing but a go-between: tmux itself writes to our socket, and ends the client when that is
-//! closed, also by our death. But it waits until all that it had to say is read. With the output of panes on the connection,
-//! the death of a monitor while its agent is loud would leave a client that never ends, a server that never does, and an agent
-//! that is held for ever, as tmux (3.3a) does not read a pane whose only client does not listen, `pause-after` or not. So the
-//! client gets no output. It is told each second whether there was some, which costs the same however loud an agent is. What was
-//! answered at the very moment of our death can still keep it: it carries the mark of the run, by which it is ended then, when the
-//! lock is taken the next time.
+//! The client is our child and only a go-between: tmux itself writes to our socket, and ends the client when that is
+//! closed, also by our death. But it first waits until all its output is read. If panes' output were on the
+//! connection, the death of a monitor while its agent is printing would leave a client that never ends, a server that
+//! never ends, and an agent that is blocked for ever: tmux (3.3a) does not read a pane whose only client does not
+//! listen, with or without `pause-after`. So the client gets no output. Instead tmux reports once per second whether
+//! there was some, at the same cost for any amount of output. An answer at the very moment of our death can still
+//! block the client: it carries the mark of the run, so it is ended when the lock is taken the next time.
 
 mod link;
 pub mod parser;
@@ -32,40 +32,40 @@ use super::{Asks, Words};
 use crate::process::sweep::RUN_MARK;
 use crate::threads;
 
-/// What happens to a pane.
+/// An event of a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Something was written to its window by then. Told about once a second as long as it is, and once more when no more
-    /// comes: who looks then sees all of it.
+    /// Something was written to its window until then. Reported about once a second while there is output, and once
+    /// more afterwards: a reader that reads then sees all of it.
     Painted(Instant),
-    /// Its window is closed, or was: a user may have moved the pane to another one. Look whether it is there.
+    /// Its window is or was closed, or a user has moved the pane to another one. Check whether the pane still exists.
     WindowClosed,
-    /// The connection is, with the reason where there is one: the client or the whole server was killed, or the session is
-    /// over. Nothing follows.
+    /// The connection was closed, with the reason if there is one: the client or the server was killed, or the
+    /// session has ended. No event follows.
     Closed(String),
 }
 
-/// How the client is attached: it has no say about the size of the window, which is that of the user's terminal, and hears no
+/// The flags of the client: it does not affect the size of the window, which follows the user's terminal, and gets no
 /// output.
 const FLAGS: &str = "ignore-size,no-output";
-/// What our subscription is called.
+/// The name of our subscription.
 const PAINTED: &str = "painted";
 
-/// The connection. Dropping it closes it, and waits until the client has left.
+/// The connection. Dropping it closes it, and waits until the client has exited.
 #[derive(Debug)]
 pub struct Control {
     server: Server,
     link: Arc<Link>,
-    /// `None` when it was waited for.
+    /// `None` after it was joined.
     reader: Option<JoinHandle<()>>,
 }
 
 impl Control {
-    /// Connects, and has a thread tell `hear` what happens from here on. What takes long is not for `hear` to do. The client is
-    /// marked as one of this `run`, where there is one.
+    /// Connects, and starts a thread that passes events to `hear`, which must return quickly. The client gets the
+    /// mark of this `run`, if there is one.
     ///
     /// # Errors
-    /// When the window is gone, or tmux does not answer.
+    /// If the window is gone, or tmux does not answer.
     pub fn attach(
         window: &Window,
         run: Option<&str>,
@@ -87,7 +87,7 @@ impl Control {
         let subscription = format!("{PAINTED}:{}:#{{window_activity}}", window.pane);
         let answer = control.ask(&[
             Words::new(["refresh-client", "-B", &subscription]),
-            // Another server may have the path of that one.
+            // Another server may have the same path by now.
             Words::new(["display-message", "-p", "#{pid}"]),
         ]);
         let answer = answer.map_err(never_made)?;
@@ -98,7 +98,7 @@ impl Control {
     }
 }
 
-/// A connection that is closed before it is of use leads to nothing that is still there.
+/// If the connection is closed before it is usable, the window counts as gone.
 fn never_made(error: TmuxError) -> TmuxError {
     match error {
         TmuxError::Closed(why) => TmuxError::Gone(why),
@@ -106,14 +106,14 @@ fn never_made(error: TmuxError) -> TmuxError {
     }
 }
 
-/// With the socket as its stdin and stdout, which nobody else has open when this returns.
+/// Its stdin and stdout are the socket, which no other process has open when this returns.
 fn start_client(window: &Window, run: Option<&str>, socket: UnixStream) -> io::Result<Child> {
     let mut command = window.server().command();
     command.envs(run.map(|run| (RUN_MARK, run)));
-    // Variables of ours would become the session's, or those of a server that it starts.
+    // The session, or a server that it starts, would inherit our variables.
     command.args(["-N", "-C", "attach-session", "-E", "-f", FLAGS, "-t", &window.session]);
     command.stdout(OwnedFd::from(socket.try_clone()?)).stdin(OwnedFd::from(socket)).stderr(Stdio::null());
-    // Not in reach of a Ctrl+C at the terminal.
+    // Out of reach of a Ctrl+C at the terminal.
     command.process_group(0).spawn()
 }
 
@@ -125,11 +125,11 @@ impl Asks for Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Others are told that it leaves.
+        // tmux tells other clients when this one leaves.
         let _turn = self.server.turn();
         self.link.close();
         if let Some(reader) = self.reader.take() {
-            // A panic of its own is told by then.
+            // A panic of the thread has been reported by then.
             let _ = reader.join();
         }
     }

@@ -1,49 +1,50 @@
-//! What tmux says on a connection (control mode, `tmux -C`), line by line. Source: `tmux(1)`, "CONTROL MODE".
+//! Parses the output of tmux on a connection (control mode, `tmux -C`) line by line. Source: `tmux(1)`, "CONTROL
+//! MODE".
 
-/// The longest line outside of an answer that is looked at, in bytes.
+/// Longer lines outside of an answer are ignored, in bytes.
 const LONGEST: usize = 64 << 10;
-/// The longest answer that is kept, in bytes: far more than a screen has.
+/// The longest answer that is kept, in bytes: far more than a screen.
 const LONGEST_ANSWER: usize = 16 << 20;
 
-/// One thing that tmux says. What else it says is nothing to us.
+/// A message of tmux. Other messages are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// The subscription of this name has another value.
+    /// The subscription of this name has a new value.
     Changed(String),
-    /// This window is closed.
+    /// This window was closed.
     WindowClosed(String),
-    /// The connection ends, for this reason where there is one.
+    /// The connection ends, for this reason if there is one.
     Exit(String),
-    /// What a command answered.
+    /// The answer to a command.
     Answer {
-        /// It was sent by this connection, and not the one that has made it.
+        /// Whether this connection has sent the command; the one that made it was not.
         is_ours: bool,
-        /// Its lines; an error where it was refused.
+        /// Its lines; an error if it was refused.
         lines: Result<Vec<String>, String>,
     },
 }
 
-/// Takes what tmux writes apart.
+/// Splits the output of tmux into messages.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// A line whose end has not come yet.
+    /// An unfinished line.
     held: Vec<u8>,
-    /// That line is too long to be kept.
+    /// Whether that line is too long to be kept.
     is_too_long: bool,
     answer: Option<Answer>,
 }
 
-/// An answer whose end has not come yet.
+/// An unfinished answer.
 #[derive(Debug)]
 struct Answer {
-    /// What stands behind `%begin`, and behind its end.
+    /// The text after `%begin`, which the end repeats.
     guard: Vec<u8>,
     lines: Vec<String>,
     size: usize,
 }
 
 impl Parser {
-    /// Takes bytes that may be cut anywhere, and hands over what they say.
+    /// Takes bytes, cut anywhere, and passes their messages on.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Said)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -119,7 +120,7 @@ impl Answer {
     }
 }
 
-/// The first word, and what comes after the blank behind it.
+/// The first word, and the text after the blank behind it.
 fn split(line: &[u8]) -> (&[u8], &[u8]) {
     match line.iter().position(|byte| *byte == b' ') {
         Some(end) => (&line[..end], &line[end + 1..]),
@@ -144,7 +145,7 @@ mod tests {
         Said::Answer { is_ours, lines }
     }
 
-    /// Most of this is as tmux 3.3a writes it.
+    /// Mostly as tmux 3.3a writes it.
     const STREAM: &str = "%begin 1795321007 264 0\n%end 1795321007 264 0\n%session-changed $0 c d\n\
         %output %0 l\\134ine \u{e9}\\015\\012\n%begin 1795321007 269 1\n%exit \u{e9}\n%end 1795321007 268 1\n\n\
         %end 1795321007 269 1\n%begin 1 270 1\ncan't find pane: %9\n%error 1 270 1\n\

@@ -1,4 +1,4 @@
-//! The thread that listens to a connection.
+//! The thread that reads a connection.
 
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
@@ -17,26 +17,26 @@ use crate::tmux::window::Window;
 
 /// How many bytes are read at a time.
 const CHUNK: usize = 32 << 10;
-/// How long the client may take to leave when its connection is closed.
+/// How long the client may take to exit after its connection is closed.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
-/// tmux tells the second in which something was painted. What comes later in it is not told, so it is told once more when that
-/// second is over.
+/// tmux reports the second in which something was painted, but not later output in the same second, so one more event
+/// follows when that second is over.
 const SECOND: Duration = Duration::from_millis(1100);
-/// When nothing is to be done.
+/// The timeout when nothing is due.
 const LONG: Duration = Duration::from_hours(1);
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct Reader {
     link: Arc<Link>,
     client: Child,
     socket: UnixStream,
     window: String,
-    /// The command that makes the connection was answered.
+    /// Whether the command that makes the connection was answered.
     is_made: bool,
-    /// When it is told once more that something was painted.
+    /// When the extra event about output is due.
     again: Option<Instant>,
     hear: Box<dyn FnMut(Event) + Send>,
-    /// Why the connection ends, as tmux says.
+    /// Why the connection ends, according to tmux.
     exit: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Reader {
         })
     }
 
-    /// Listens until the connection is closed.
+    /// Reads until the connection is closed.
     pub(super) fn run(mut self) {
         let why = match self.listen() {
             Ok(()) => self.exit.take().filter(|said| !said.is_empty()),
@@ -109,7 +109,7 @@ impl Reader {
         }
     }
 
-    /// The client leaves by itself; one that was stopped does not.
+    /// The client exits by itself; a stopped one does not.
     fn reap(&mut self) {
         let leaves = ProcessHandle::of_child(&self.client)
             .and_then(|client| client.ends_by(Instant::now() + LEAVE_LIMIT));

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::agent::preset;
+use crate::presets;
 use crate::settings::Sources;
 
 /// What is printed in so many cells, without colours, with a config in the folder `/p`.
@@ -23,7 +23,7 @@ fn table(config: &str, width: Option<usize>) -> Vec<String> {
     let settings = Settings::load(&sources).unwrap();
     let place = |path: &Path| path.strip_prefix(folder.path()).unwrap().to_owned();
     let mut out = anstream::StripStream::new(Vec::new());
-    write(&settings, preset::preset("codex"), &place, width, &mut out).unwrap();
+    write(&settings, presets::preset("codex"), &place, width, &mut out).unwrap();
     String::from_utf8(out.into_inner()).unwrap().lines().map(str::to_owned).collect()
 }
 

@@ -1,5 +1,5 @@
-//! What the older program took and we do not: texts, names and ids are made such as if they had been given to us. The copy of
-//! its database has them as they were.
+//! Changes texts, names and ids that the earlier program allowed and ralph does not. The copy of its database keeps
+//! the originals.
 
 use rusqlite::{Connection, params};
 
@@ -9,9 +9,9 @@ use crate::graph::sqlite::edits::new_id;
 use crate::graph::sqlite::task_log::write_log;
 use crate::graph::sqlite::{Fallible, now};
 
-/// A task without a title.
+/// The title of a task without one.
 const UNTITLED: &str = "(untitled)";
-/// A feature without a name.
+/// The name of a feature without one.
 const UNNAMED: &str = "feature";
 
 pub(super) fn tidy(graph: &Connection) -> Fallible<()> {
@@ -42,7 +42,7 @@ pub(super) fn tidy(graph: &Connection) -> Fallible<()> {
     Ok(())
 }
 
-/// Each number with its text; what is no UTF-8 is replaced, and what is null is empty.
+/// Each number with its text; invalid UTF-8 is replaced, and null is empty.
 fn column(graph: &Connection, table: &str, column: &str) -> Fallible<Vec<(i64, String)>> {
     let mut all = Vec::new();
     each(graph, table, column, |seq, text, _| all.push((seq, text)))?;
@@ -91,20 +91,20 @@ fn text(text: &str) -> String {
     if plain.len() > limits::TEXT {
         plain.truncate(plain.floor_char_boundary(limits::TEXT));
     }
-    // A line of a log is there for something.
+    // A log line is never empty.
     if plain.is_empty() { " ".to_owned() } else { plain }
 }
 
-/// Nothing where it leads out of the ralph dir.
+/// The path, or nothing if it leads out of the ralph dir.
 fn path(path: &str) -> String {
     if limits::path(path).is_ok() { path.to_owned() } else { String::new() }
 }
 
-/// A name like this one, which no other feature has.
+/// A name like this one that no other feature has.
 fn free_name(graph: &Connection, name: &str) -> Fallible<String> {
     let plain = name.replace(|char: char| !limits::is_of_name(char), "-");
     let plain = plain.trim_start_matches(['.', '-', ' ']).trim_end();
-    // There has to be room for a number.
+    // Leaves space for a number.
     let plain = &plain[..plain.floor_char_boundary(limits::NAME - 10)];
     let plain = if plain.is_empty() { UNNAMED } else { plain.trim_end() };
     let mut free = plain.to_owned();

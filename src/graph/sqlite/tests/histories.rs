@@ -6,7 +6,7 @@ use super::*;
 use crate::graph::sqlite::rebuild;
 use crate::graph::suite::RETRIES;
 
-/// What a random history is made of; numbers choose among what is there.
+/// A step of a random history; numbers are indexes into what exists.
 #[derive(Debug, Clone)]
 enum Command {
     Add {
@@ -37,7 +37,7 @@ enum Command {
         recursive: bool,
     },
     Prioritise(usize, i64),
-    /// To a feature, or out of all of them.
+    /// To a feature, or to none.
     Move {
         task: usize,
         feature: usize,
@@ -45,7 +45,7 @@ enum Command {
     DeleteFeature,
 }
 
-/// The features of a history: one that stays, and one that may go.
+/// The features of a history: one is never deleted, one may be.
 const FEATURES: [&str; 2] = ["stays", "goes"];
 
 fn command() -> impl Strategy<Value = Command> {
@@ -68,7 +68,7 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// A graph with the claims that its claimers believe to have.
+/// A graph with the claims that its claimers believe to hold.
 struct History {
     store: SqliteStore,
     ids: Vec<String>,
@@ -88,7 +88,7 @@ impl History {
         all
     }
 
-    /// Every task with its state, and whether it has parts.
+    /// Every task with its state and whether it has parts.
     fn states(&self) -> HashMap<String, (Status, bool)> {
         let mut states = HashMap::new();
         let mut each = |task: Task, _| states.insert(task.id, (task.status, task.parent_id)).is_none();
@@ -97,14 +97,14 @@ impl History {
         states.into_iter().map(|(id, (status, _))| (id.clone(), (status, parents.contains(&id)))).collect()
     }
 
-    /// Does what is asked, by legal steps alone.
+    /// Runs a command and checks that all its steps are legal.
     fn run(&mut self, command: &Command) {
         let before = self.states();
         self.perform(command);
         for (id, (to, has_parts)) in self.states() {
             let Some(&(from, had_parts)) = before.get(&id) else { continue };
             let by_hand = matches!(command, Command::ByHand { .. });
-            // These follow from other tasks: what has parts is what they make it, and who goes back to pending may be held.
+            // These follow from other tasks: a parent's state from its parts, and a pending task may become held.
             let is_parent = (has_parts || had_parts) && to != Status::InProgress;
             let is_held = to == Status::Blocked && transitions::is_legal(from, Status::Pending);
             let is_by_hand = by_hand && transitions::steps(from, to).is_some();
@@ -116,7 +116,7 @@ impl History {
         }
     }
 
-    /// That it may be refused is part of the history.
+    /// Runs a command, which may be refused.
     fn perform(&mut self, command: &Command) {
         let before = self.all(Status::Done);
         match *command {
@@ -171,7 +171,7 @@ impl History {
         assert!(may_reopen || before.iter().all(|id| after.contains(id) || gone(id)), "done stays done");
     }
 
-    /// A claim is booked once: who has lost it changes nothing.
+    /// A claim is booked once: a lost claim changes nothing.
     fn book(&mut self, claimer: usize, how: usize) {
         let Some(claim) = self.claims[claimer].pop() else { return };
         let details = self.store.details(&claim.task).ok();
@@ -211,7 +211,7 @@ proptest! {
         rebuild::rebuild(graph, &|_| unreachable!()).unwrap();
         prop_assert_eq!(derived(graph), before, "at once the same comes out");
 
-        // Nothing is lost on the way to another database but claims, which are held by processes.
+        // An export keeps everything but claims, which processes hold.
         for id in history.all(Status::InProgress) {
             history.store.reset(&id).unwrap();
         }

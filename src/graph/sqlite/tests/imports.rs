@@ -1,4 +1,4 @@
-//! What a file may change in a graph that goes on living meanwhile.
+//! Imports into a graph that has changed since the first import.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_file_that_says_nothing_of_a_description_leaves_it() {
         let changes = Changes { description: Some("By hand".into()), ..Changes::default() };
         store.update(id, &changes).unwrap();
         assert_eq!(take(&mut store, text).unwrap().updated, 0, "{text}");
-        // Another title alone is no reason either.
+        // A changed title is no reason either.
         take(&mut store, &text.replace("\"a\"", "\"b\"")).unwrap();
         assert_eq!(store.task(id).unwrap().description, "By hand", "{text}");
         let whole = export(&store).replace("By hand", "");
@@ -129,7 +129,7 @@ fn what_only_moves_or_waits_is_updated_too() {
     let task = |id: &str, rest: &str| format!("{{\"id\":\"t-00000{id}\",\"title\":\"{id}\"{rest}}}\n");
     let mut imported = |rest: [&str; 3]| {
         let lines: String = ["1", "2", "3"].into_iter().zip(rest).map(|(id, rest)| task(id, rest)).collect();
-        // As any program that reads and writes JSON has it.
+        // Written as other JSON programs write it.
         let text = format!("{{ \"ralph_tasks\": 1 }}\n{lines}");
         let Imported { added, updated, unchanged } = take(&mut store, &text).unwrap();
         (added, updated, unchanged)

@@ -1,4 +1,4 @@
-//! Opening a database: new, ours, older, of others, torn, locked, on a full disk.
+//! Opening a database: new, ours, older, of another program, torn, locked, on a full disk.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -92,7 +92,7 @@ fn another_version_of_our_schema_is_refused_and_kept() {
     }
 }
 
-/// A database as the older program left it, in one of its versions.
+/// A database as a version of the earlier program left it.
 fn older(path: &Path, version: i64, cycle: bool) {
     let old = Connection::open(path).unwrap();
     old.execute_batch(
@@ -361,7 +361,7 @@ fn a_full_disk_changes_nothing() {
     let mut store = open(&dir.path().join("progress.db")).unwrap();
     store.add(&new_task("a")).unwrap();
     let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-    // Answers the limit it has set.
+    // The pragma returns the limit that it has set.
     let limit = format!("PRAGMA max_page_count = {pages}");
     store.connection.query_row(&limit, [], |_| Ok(())).unwrap();
     let large = NewTask { description: "x".repeat(1 << 20), ..new_task("b") };

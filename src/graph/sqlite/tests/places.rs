@@ -1,4 +1,4 @@
-//! Databases whose files others remove, replace or look at while they are in use.
+//! Databases whose files another program removes, replaces or opens while they are in use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 
-/// The locks of this process on the files of a database, as the kernel lists them: a list that changes while it is read may name one
-/// twice.
+/// The locks of this process on the files of a database, as the kernel lists them. A list that changes while it is
+/// read may name one twice.
 fn locks(path: &Path) -> BTreeSet<String> {
     let files = ["", "-shm"].map(|end| {
         let file = fs::metadata(beside(path, end)).unwrap();
@@ -47,7 +47,7 @@ fn an_open_database_keeps_its_locks() {
     let held = locks(&path);
     assert!(!held.is_empty());
     let task = first.add(&new_task("a")).unwrap();
-    // What else of this process looks at the same file, and is closed again.
+    // A second connection of this process to the same file, which is closed again.
     let mut second = open(&path).unwrap();
     second.force_done(&task, false).unwrap();
     second.look_after().unwrap();

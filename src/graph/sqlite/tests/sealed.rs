@@ -1,4 +1,4 @@
-//! What another program writes into a database whose tasks are sealed.
+//! Another program writes into a database whose tasks are sealed.
 
 use super::*;
 use crate::graph::seal::Key;
@@ -38,7 +38,7 @@ fn complete(store: &mut SqliteStore, run: &str, id: &str) {
     assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
 }
 
-/// What a run finds that ends then.
+/// What a run finds that ends right after.
 fn look(store: &mut SqliteStore) -> Unbooked {
     let found = store.reopen_unbooked("run-1").unwrap();
     store.settle_doubts().unwrap();
@@ -55,7 +55,7 @@ fn id(store: &SqliteStore, title: &str) -> String {
     store.connection.query_row(id, [title], |row| row.get(0)).unwrap()
 }
 
-/// A graph of a group with a part, a task that is done and one that is hard, which was looked at.
+/// A checked graph of a group with a part, a done task and a hard one.
 fn looked_at(sealed: &Sealed) -> SqliteStore {
     let mut store = sealed.open("key");
     take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] done\n- [ ] hard\n").unwrap();
@@ -74,7 +74,7 @@ fn a_store_with_a_key_does_what_every_store_has_to() {
         let sealed = Sealed::new();
         let mut store = sealed.open("key");
         test(&mut store);
-        // Whatever that did, it was us.
+        // The write counts as our own.
         store.looked_at = None;
         assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
     }
@@ -136,7 +136,7 @@ fn other_words_are_told_once() {
         let sealed = Sealed::new();
         let mut store = looked_at(&sealed);
         sealed.forge(forged);
-        // What ralph itself writes meanwhile does not make it ours.
+        // A later write by ralph does not seal the change.
         let mut other = sealed.open("key");
         let mut ids = Vec::new();
         let mut each = |task: Task| {
@@ -157,7 +157,7 @@ fn other_words_are_told_once() {
     }
 }
 
-/// Four tasks, each of which waits for the one before it, and the last one is urgent.
+/// Four tasks, each of which waits for the one before it; the last one has a high priority.
 fn in_a_row(sealed: &Sealed) -> SqliteStore {
     let mut store = sealed.open("key");
     let mut after = Vec::new();
@@ -197,7 +197,7 @@ fn other_priorities_and_dependencies_are_told_once() {
             assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
         }
     }
-    // What ralph itself changes is no doubt.
+    // A change by ralph itself is no doubt.
     let sealed = Sealed::new();
     let (mut store, mut other) = (in_a_row(&sealed), sealed.open("key"));
     let [first, second, third, last] = ["first", "second", "third", "last"].map(|title| id(&store, title));
@@ -224,7 +224,7 @@ fn states_counts_and_lists_that_another_program_changes_are_computed_anew() {
         let sealed = Sealed::new();
         let mut store = in_a_row(&sealed);
         sealed.forge(forged);
-        // Another verb is not stopped by that.
+        // Other verbs still work.
         sealed.open("key").recover().unwrap();
         let found = look(&mut store);
         assert_eq!(found, Unbooked { is_recomputed: true, ..Unbooked::default() }, "{forged}");
@@ -335,7 +335,7 @@ fn counts_of_reopenings_that_another_program_changes_leave_nothing_done_unseen()
         let hard = id(&store, "hard");
         complete(&mut store, "run-1", &hard);
         assert_eq!(look(&mut store), Unbooked::default());
-        // The row in which it was done is back, and what says that it is an older one is not.
+        // The row in which it was done is restored, without what marks it as older.
         sealed.forge(&format!(
             "{forged}; DELETE FROM tasks WHERE title = 'done'; INSERT INTO tasks SELECT * FROM kept"
         ));
@@ -426,7 +426,7 @@ fn a_graph_that_was_kept_without_a_key_is_sealed_by_the_first_run_with_one() {
     let found = look(&mut store);
     assert_eq!(titles(&found.reopened), ["forged"]);
     assert_eq!(Unbooked { reopened: Vec::new(), ..found }, Unbooked { believed: 1, ..Unbooked::default() });
-    // Once only.
+    // It is reported once only.
     sealed.forge("UPDATE tasks SET seal = NULL; UPDATE sealed SET seal = NULL");
     assert_eq!(titles(&look(&mut store).reopened), ["by hand"]);
 }
@@ -453,12 +453,12 @@ fn what_another_key_has_sealed_stands_as_it_was_when_the_run_began() {
     let sealed = Sealed::new();
     drop(looked_at(&sealed));
     let mut moved = sealed.open("another key");
-    // It was booked without a journal: by its traces alone that does not fit.
+    // It was booked without a journal, so its traces alone do not fit.
     assert_eq!(titles(&look(&mut moved).reopened), ["done"]);
     assert_eq!(look(&mut moved), Unbooked::default());
     sealed.forge("UPDATE tasks SET title = 'easy' WHERE title = 'hard'");
     assert_eq!(titles(&look(&mut moved).rewritten), ["easy"]);
-    // What another key seals as done meanwhile is not believed, and not for ever put in doubt by each of the two.
+    // A seal of another key is not believed, but the two keys do not put each other in doubt for ever.
     let mut other = sealed.open("key");
     let part = id(&moved, "part");
     complete(&mut other, "run-2", &part);
@@ -510,7 +510,7 @@ fn a_version_that_was_set_back_seals_nothing_and_is_told() {
     sealed.forge(&format!("{FORGED} {BACK}"));
     let said = |store: &mut SqliteStore| store.reopen_unbooked("run-1").unwrap_err();
     assert!(said(&mut store).to_string().contains("the version of its schema"), "{}", said(&mut store));
-    // As 'ralph task list' of an agent opens it.
+    // As an agent's `ralph task list` opens it.
     let error = sealed.try_open("key").unwrap_err();
     let left = "(version 3 of the schema, known is 7): it is left as it is";
     assert!(error.to_string().contains(left), "{error}");
@@ -653,12 +653,12 @@ fn what_is_in_doubt_is_answered_by_every_store_until_a_run_that_reported_it_has_
         sealed.forge(forged);
         assert_eq!(found(&mut store), doubt, "{forged}");
         assert_eq!(found(&mut store), nothing, "it was answered");
-        // Killed.
+        // The run is killed.
         drop(store);
         for _ in 0..2 {
             assert_eq!(found(&mut sealed.open("key")), doubt, "{forged}");
         }
-        // Whoever takes that out as well is seen.
+        // Removing the mark as well is detected.
         sealed.forge("UPDATE tasks SET doubted = 0; UPDATE sealed SET missing = 0, uncounted = 0");
         assert_ne!(found(&mut sealed.open("key")), nothing, "{forged}");
         let mut store = sealed.open("key");

@@ -1,11 +1,11 @@
-//! Ends that somebody else wrote into the database.
+//! States that another program wrote into the database.
 
 use super::*;
 use crate::graph::JournalQuery;
-use crate::memory::journal::{Became, Entry};
+use crate::memory::journal::{Became, JournalEntry};
 
-fn entry(run: &str, task: &str) -> Entry {
-    Entry {
+fn entry(run: &str, task: &str) -> JournalEntry {
+    JournalEntry {
         run_id: run.into(),
         iteration: 1,
         task_id: task.into(),
@@ -70,7 +70,7 @@ fn what_was_booked_stays_done() {
 }
 
 #[test]
-fn what_nobody_booked_is_open_again_and_unverified() {
+fn an_unbooked_task_is_open_again_and_unverified() {
     const AS_BOOKED: &str = "work = 2, status = 2, ready = 0, done_by";
     const LOG: &str = "INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0 FROM tasks;";
     for forged in [
@@ -79,7 +79,7 @@ fn what_nobody_booked_is_open_again_and_unverified() {
         "UPDATE tasks SET work = 2 WHERE title = 'hard';".to_owned(),
         "UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard';".to_owned(),
         format!("UPDATE tasks SET {AS_BOOKED} = '' WHERE title = 'hard';"),
-        // Its own run has not booked that, and the journal of another one knows nothing of it.
+        // Its own run has not booked that, and another run's journal does not have it.
         format!("UPDATE tasks SET {AS_BOOKED} = 'run-1' WHERE title = 'hard'; {LOG}"),
         format!("UPDATE tasks SET {AS_BOOKED} = 'run-2' WHERE title = 'hard'; {LOG}"),
     ] {
@@ -144,7 +144,7 @@ fn a_task_that_another_program_made_a_part_of_itself_is_an_error_and_no_endless_
     }
     for from in [None, Some(&*a)] {
         let mut shown = Vec::new();
-        let mut show = |task: Task, place: Place| {
+        let mut show = |task: Task, place: TreePosition| {
             shown.push((task.id, place.depth));
             true
         };

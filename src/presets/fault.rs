@@ -4,9 +4,22 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::filters::FAULT;
 use crate::reply::filter::{Input, JqProgram, Output};
 use crate::reply::usage::Class;
+
+/// An error that comes in no line of a stream: `{status, name, message}` becomes `{class, message}`. What the words say about money
+/// and context counts most, then what has been given a name or a number.
+const FAULT: &str = concat!(
+    by_code!(),
+    with_class!(
+        r#"
+(.message | class) as $said
+| {message: (.message | plain),
+   class: (if $said == "billing" or $said == "context" then $said
+           else (.name | by_name) // (.status | by_status) // $said end)}
+"#
+    )
+);
 
 /// An error as an agent reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -53,59 +53,13 @@ pub struct ReadOnly {
     pub env: &'static [(&'static str, &'static str)],
 }
 
-const fn option(names: &'static [&'static str]) -> CliOption {
-    CliOption { names, has_value: true, key: "" }
-}
-
-pub(super) const CLINE_PROMPT: Prompt = Prompt::StdinAndArgument {
-    argument: "Follow the instructions given on standard input.",
-    valued: &[
-        "--auto-approve",
-        "-c",
-        "--cwd",
-        "--thinking",
-        "--compaction",
-        "--id",
-        "-P",
-        "--provider",
-        "-k",
-        "--key",
-        "-m",
-        "--model",
-        "-s",
-        "--system",
-        "--retries",
-        "-t",
-        "--timeout",
-        "--config",
-        "--data-dir",
-        "--hooks-dir",
-    ],
-};
-
-pub(super) const LONG_MODEL: CliOption = option(&["--model"]);
-pub(super) const SHORT_MODEL: CliOption = option(&["-m", "--model"]);
-
-/// Without it a daemon that an earlier run has left runs the commands: with the environment of that run, outside of our
-/// supervisor (measured with 3.0.65).
-pub(super) const CLINE_ENV: &[(&str, &str)] = &[("CLINE_SESSION_BACKEND_MODE", "local")];
-
-pub(super) const CLAUDE_EFFORT: CliOption = option(&["--effort"]);
-pub(super) const CLINE_EFFORT: CliOption = option(&["--thinking"]);
-pub(super) const CODEX_EFFORT: CliOption =
-    CliOption { key: "model_reasoning_effort=", ..option(&["-c", "--config"]) };
-pub(super) const OPENCODE_EFFORT: CliOption = option(&["--variant"]);
-
 // Who verifies runs the project's tests, which write what is built. What forbids that as well is of no use here: codex's sandbox
 // (`-s read-only`), gemini's plan mode, which has no shell, and cline's `--auto-approve false`.
 
-/// What is not among its tools it cannot use.
-pub(super) const CLAUDE: ReadOnly =
-    ReadOnly { without: &[option(&["--tools"])], args: &["--tools", "Bash,Read,Grep,Glob"], env: &[] };
-/// Over the protocol it asks for leave, and its mode is chosen.
-pub(super) const ASKS: ReadOnly = ReadOnly { without: &[], args: &[], env: &[] };
-pub(super) const OPENCODE: ReadOnly =
-    ReadOnly { without: &[], args: &[], env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny"}"#)] };
+impl ReadOnly {
+    /// Over the protocol an agent asks for leave, and its mode is chosen.
+    pub(super) const ASKED_FOR: Self = Self { without: &[], args: &[], env: &[] };
+}
 
 impl Prompt {
     /// The argument that goes with the prompt.
@@ -131,6 +85,11 @@ impl Prompt {
 }
 
 impl CliOption {
+    /// An option with these spellings and a value.
+    pub(super) const fn with_value(names: &'static [&'static str]) -> Self {
+        Self { names, has_value: true, key: "" }
+    }
+
     /// `args` without this option, wherever it stands before a `--`.
     fn strip(self, args: Vec<OsString>) -> Vec<OsString> {
         let is_meant = |value: &str| value.starts_with(self.key);

@@ -1,26 +1,105 @@
-//! An agent that is given as a command line, as a RALPH.md names it.
+//! An agent as it is started: here alone settings or a command line become one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::preset::{self, Preset, Structured};
 use crate::engine::agent::CommandLine;
+use crate::presets::{self, Preset, ReadOnly, Structured, Unable, Wishes};
+use crate::process::OWN_EXECUTABLE;
+use crate::text::line::shell_words;
 
-/// The preset that knows a command line's output, and the arguments that make it take a prompt and print that. A program that nobody knows, or
-/// one that is told to print something else, runs as it is and is read by nobody.
-#[must_use]
-pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
-    if command.program() != program(command) {
-        let name = Path::new(program(command)).file_name().and_then(OsStr::to_str).unwrap_or_default();
-        return (preset::speaking_acp(name), command.args().to_vec());
+/// What stands before a program that speaks the Agent Client Protocol.
+pub const ACP: &str = "acp:";
+
+/// An agent as it is started, wherever it works.
+#[derive(Debug, Clone)]
+pub struct AgentSpec {
+    /// What to call it.
+    pub name: String,
+    /// What is known about agents of its kind.
+    pub preset: &'static Preset,
+    /// Its program: a name to be looked up on `PATH`, or a path. `None`: our own executable, which holds the scripted agent.
+    pub program: Option<String>,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The model that is wanted of it.
+    pub model: Option<String>,
+}
+
+impl AgentSpec {
+    /// An agent of this kind; a program with arguments of its own, and arguments, take the place of the preset's. `None`: it has
+    /// no program.
+    #[must_use]
+    pub fn of_preset(
+        preset: &'static Preset,
+        cli: Option<Vec<String>>,
+        args: Option<Vec<String>>,
+    ) -> Option<Self> {
+        let own = || (!preset.cli.is_empty()).then(|| preset.cli.to_owned()).into_iter().collect();
+        let mut words = cli.unwrap_or_else(own);
+        if words.is_empty() && preset.args.is_empty() {
+            return None;
+        }
+        let program = (!words.is_empty()).then(|| words.remove(0));
+        words.extend(args.unwrap_or_else(|| preset.args.iter().map(|&arg| arg.to_owned()).collect()));
+        words.extend(preset.prompt.argument().map(str::to_owned));
+        Some(Self::new(preset.name, preset, program, words))
     }
-    preset::for_command(command.name())
-        .and_then(|preset| {
-            let mut args = structured(command.args(), &preset.structured)?;
-            args.extend(preset.prompt.missing_argument(command.args()).map(str::to_owned));
-            Some((preset, args))
-        })
-        .unwrap_or_else(|| (preset::unknown(), command.args().to_vec()))
+
+    /// The agent of a command line, with the arguments that make it take a prompt and print what its preset reads. A program
+    /// that nobody knows, or one that is told to print something else, runs as it is and is read by nobody.
+    #[must_use]
+    pub fn of_command(command: &CommandLine) -> Self {
+        let (preset, args) = resolve(command);
+        Self::new(command.name(), preset, Some(program(command).to_owned()), args)
+    }
+
+    fn new(name: &str, preset: &'static Preset, program: Option<String>, args: Vec<String>) -> Self {
+        let args = args.into_iter().map(OsString::from).collect();
+        Self { name: name.to_owned(), preset, program, args, model: None }
+    }
+
+    /// The agent with these arguments behind its other ones.
+    #[must_use]
+    pub fn with(self, args: &[String]) -> Self {
+        Self { args: self.preset.with(self.args, args), ..self }
+    }
+
+    /// The agent with the options for what is wanted of it.
+    ///
+    /// # Errors
+    /// When it has no way for that.
+    pub fn with_wishes(self, wishes: &Wishes) -> Result<Self, Unable> {
+        let args = self.preset.with_wishes(self.args, wishes)?;
+        Ok(Self { args, model: wishes.model.clone().or(self.model), ..self })
+    }
+
+    /// The agent with the arguments that keep it from changing anything.
+    #[must_use]
+    pub fn with_read_only(self, how: &ReadOnly) -> Self {
+        Self { args: self.preset.with_read_only(self.args, how), ..self }
+    }
+
+    /// The same program wherever the agent works: a path to it starts at `root`.
+    #[must_use]
+    pub fn rooted_at(self, root: &Path) -> Self {
+        let program = self.program.map(|program| {
+            if program.contains('/') { root.join(program).to_string_lossy().into_owned() } else { program }
+        });
+        Self { program, ..self }
+    }
+
+    /// Its program, or our own executable.
+    #[must_use]
+    pub fn executable(&self) -> OsString {
+        self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from)
+    }
+
+    /// The words that it is started with, for people to read and for a shell.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        shell_words([&self.executable()].into_iter().chain(&self.args))
+    }
 }
 
 /// The program of a command line: what follows `acp:` speaks the Agent Client Protocol.
@@ -29,8 +108,20 @@ pub fn program(command: &CommandLine) -> &str {
     command.program().strip_prefix(ACP).unwrap_or(command.program())
 }
 
-/// What stands before a program that speaks the Agent Client Protocol.
-pub const ACP: &str = "acp:";
+/// The preset that knows a command line's output, and the arguments that it gets.
+fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
+    if command.program() != program(command) {
+        let name = Path::new(program(command)).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        return (presets::speaking_acp(name), command.args().to_vec());
+    }
+    presets::for_command(command.name())
+        .and_then(|preset| {
+            let mut args = structured(command.args(), &preset.structured)?;
+            args.extend(preset.prompt.missing_argument(command.args()).map(str::to_owned));
+            Some((preset, args))
+        })
+        .unwrap_or_else(|| (presets::unknown(), command.args().to_vec()))
+}
 
 /// `args` with what makes the program print its structured format, each option once; `None` when they ask for
 /// another one.
@@ -82,8 +173,8 @@ mod tests {
 
     fn resolved(line: &str) -> (&'static str, String) {
         let command = CommandLine::new(shlex::split(line).unwrap()).unwrap();
-        let (preset, args) = resolve(&command);
-        (preset.name, args.join(" "))
+        let AgentSpec { preset, args, .. } = AgentSpec::of_command(&command);
+        (preset.name, args.join(OsStr::new(" ")).into_string().unwrap())
     }
 
     #[test]

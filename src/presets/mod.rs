@@ -1,13 +1,28 @@
-//! Presets: all that ralph knows about the agents it can run, as data.
+//! All that ralph knows about the agents it can run, as data: a file for each agent. Lists of agents, in messages, help, settings
+//! and the guide, are made from them.
 //!
 //! The formats behind the filters are those of the recordings under `tests/recordings/`, one test per recording.
 
+#[macro_use]
+mod jq;
+
+mod aider;
+mod amp;
+mod claude;
+mod cline;
+mod codex;
 pub mod fault;
-mod filters;
+mod gemini;
 mod how;
+mod listing;
+mod opencode;
+pub mod screens;
+mod script;
 pub mod setup;
+#[cfg(test)]
 mod shortcuts;
 
+use std::fmt;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
@@ -17,18 +32,45 @@ use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
+pub(crate) use listing::Listing;
+use screens::Program;
 use setup::Setup;
+
+/// All agents, in the order in which `ralph init` looks for them and messages name them.
+static AGENTS: &[Facts] = &[
+    claude::FACTS,
+    codex::FACTS,
+    gemini::FACTS,
+    opencode::FACTS,
+    cline::FACTS,
+    amp::FACTS,
+    aider::FACTS,
+    script::FACTS,
+    Facts { presets: &[Preset::BLANK], screens: None },
+    Facts { presets: &[Preset::ACP], screens: None },
+];
+
+/// What is known about one agent.
+struct Facts {
+    /// How it is run: over its stdin and stdout first, then over the Agent Client Protocol.
+    presets: &'static [Preset],
+    /// What it looks like in a terminal.
+    screens: Option<Program>,
+}
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are facts about an agent, each by itself")]
 pub struct Preset {
     /// The name in `AGENT_TYPE`.
     pub name: &'static str,
+    /// What people call it, for the README. Empty: it has no program of its own that reads its prompt on stdin.
+    pub title: &'static str,
     /// The program, looked up on PATH. Empty: for `script` our own executable, for `custom` unknown.
     pub cli: &'static str,
     /// Its arguments, before [`Prompt::StdinAndArgument`]'s.
     pub args: &'static [&'static str],
+    /// What it needs to run without a person, for the guide.
+    pub needs: &'static str,
     /// How it is talked to.
     pub protocol: Protocol,
     /// How the prompt reaches it.
@@ -54,8 +96,6 @@ pub struct Preset {
     pub has_final: bool,
     /// What it tells beside its stream.
     pub asides: Asides,
-    /// The text comes in deltas of a few words rather than in whole blocks.
-    pub deltas: bool,
     /// The agent reports what the run cost.
     pub reports_cost: bool,
     /// Shell command that prints the account's balance. Empty: none.
@@ -161,50 +201,82 @@ pub struct Compiled {
     tool_results: Option<ToolResults>,
 }
 
+/// All presets.
+pub fn all() -> impl Iterator<Item = &'static Preset> {
+    AGENTS.iter().flat_map(|agent| agent.presets)
+}
+
+/// The interactive programs that are agents.
+pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
+    AGENTS.iter().filter_map(|agent| agent.screens.as_ref())
+}
+
+/// The agents with a program of their own that reads its prompt on stdin, the one that `ralph init` prefers first.
+pub(crate) fn headless() -> impl Iterator<Item = &'static Preset> {
+    all().filter(|preset| preset.is_headless())
+}
+
 /// The preset of this name.
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
+    all().find(|preset| preset.name == name)
 }
 
 /// The names of all presets, in alphabetical order.
-pub fn known() -> impl Iterator<Item = &'static str> {
-    PRESETS.iter().map(|preset| preset.name)
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    sorted(all())
+}
+
+/// The names of these presets, in alphabetical order.
+pub(crate) fn sorted(presets: impl Iterator<Item = &'static Preset>) -> Vec<&'static str> {
+    let mut names: Vec<_> = presets.map(|preset| preset.name).collect();
+    names.sort_unstable();
+    names
 }
 
 /// The preset that knows the output format of this program, given by its file name.
 #[must_use]
 pub fn for_command(program: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| !preset.cli.is_empty() && preset.cli == program)
+    all().find(|preset| !preset.cli.is_empty() && preset.cli == program)
 }
 
 /// The preset of a program that speaks the Agent Client Protocol, given by its file name.
 #[must_use]
 pub fn speaking_acp(program: &str) -> &'static Preset {
-    static ANY: Preset = ACP;
-    PRESETS.iter().find(|preset| preset.protocol == Protocol::Acp && preset.cli == program).unwrap_or(&ANY)
+    static ANY: Preset = Preset::ACP;
+    all().find(|preset| preset.protocol == Protocol::Acp && preset.cli == program).unwrap_or(&ANY)
 }
 
 /// The preset of a program whose output nobody can read.
 #[must_use]
 pub fn unknown() -> &'static Preset {
-    static UNKNOWN: Preset = BLANK;
+    static UNKNOWN: Preset = Preset::BLANK;
     &UNKNOWN
+}
+
+impl fmt::Display for PromptLimit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Characters(limit) => write!(out, "{limit} characters"),
+            Self::Bytes(limit) => write!(out, "{limit} bytes"),
+        }
+    }
 }
 
 impl PromptLimit {
     /// What is wrong with a prompt that is too long, in words that follow the agent's name.
     #[must_use]
     pub fn refuses(self, prompt: &str) -> Option<String> {
-        let (length, limit, unit) = match self {
+        let (length, limit) = match self {
             // What fits as bytes need not be counted.
             Self::Characters(limit) if prompt.len() <= limit => return None,
-            Self::Characters(limit) => (prompt.chars().count(), limit, "characters"),
-            Self::Bytes(limit) => (prompt.len(), limit, "bytes"),
+            Self::Characters(limit) => (prompt.chars().count(), limit),
+            Self::Bytes(limit) => (prompt.len(), limit),
         };
         (length > limit).then(|| {
             format!(
-                "takes at most {limit} {unit} in a prompt, and this one has {length}: shorten it, or have the agent \
+                "takes at most {self} in a prompt, and this one has {length}: shorten it, or have the agent \
                  read files"
             )
         })
@@ -212,6 +284,11 @@ impl PromptLimit {
 }
 
 impl Preset {
+    /// Whether it has a program of its own that reads its prompt on stdin.
+    const fn is_headless(&self) -> bool {
+        matches!(self.protocol, Protocol::Lines) && !self.cli.is_empty()
+    }
+
     /// Whether what it says can be understood.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -264,234 +341,56 @@ impl Compiled {
     }
 }
 
-const NO_FORMAT: Structured = Structured { subcommand: "", option: &[], value: "", also: &[] };
+impl Structured {
+    const NONE: Self = Self { subcommand: "", option: &[], value: "", also: &[] };
+}
 
-/// What the presets have in common; also `custom`, which knows nothing.
-const BLANK: Preset = Preset {
-    name: "custom",
-    cli: "",
-    args: &[],
-    protocol: Protocol::Lines,
-    prompt: Prompt::Stdin,
-    longest_prompt: None,
-    response: "",
-    display: "",
-    result: "",
-    types: &[],
-    shortcut: None,
-    tool_results: None,
-    tool_calls: ToolCalls::Told,
-    has_final: false,
-    asides: Asides::NONE,
-    deltas: false,
-    reports_cost: false,
-    usage_cmd: "",
-    usage_parser: "",
-    structured: NO_FORMAT,
-    model: None,
-    effort: None,
-    ladder: &[],
-    read_only: None,
-    reads_itself: false,
-    env: &[],
-    git_config: GitConfig::Seen,
-    setup: setup::NONE,
-    login: "",
-    install: "",
-};
+impl Preset {
+    /// What the presets have in common; also `custom`, which knows nothing.
+    const BLANK: Self = Self {
+        name: "custom",
+        title: "",
+        cli: "",
+        args: &[],
+        needs: "an `AGENT_RESPONSE_FILTER`, if it is ever to say COMPLETE",
+        protocol: Protocol::Lines,
+        prompt: Prompt::Stdin,
+        longest_prompt: None,
+        response: "",
+        display: "",
+        result: "",
+        types: &[],
+        shortcut: None,
+        tool_results: None,
+        tool_calls: ToolCalls::Told,
+        has_final: false,
+        asides: Asides::NONE,
+        reports_cost: false,
+        usage_cmd: "",
+        usage_parser: "",
+        structured: Structured::NONE,
+        model: None,
+        effort: None,
+        ladder: &[],
+        read_only: None,
+        reads_itself: false,
+        env: &[],
+        git_config: GitConfig::Seen,
+        setup: Setup::NONE,
+        login: "",
+        install: "",
+    };
 
-/// What the agents behind the protocol have in common; also `acp`, which is any of them.
-const ACP: Preset =
-    Preset { name: "acp", protocol: Protocol::Acp, has_final: true, read_only: Some(how::ASKS), ..BLANK };
-
-static PRESETS: [Preset; 13] = [
-    ACP,
-    Preset {
-        name: "amp",
-        cli: "amp",
-        args: &["--dangerously-allow-all", "-x", "--stream-json"],
-        longest_prompt: Some(PromptLimit::Bytes(1 << 20)),
-        response: filters::AMP_RESPONSE,
-        display: filters::AMP_DISPLAY,
-        result: filters::AMP_RESULT,
-        types: &["system", "assistant", "result"],
-        tool_results: filters::CLAUDE_TOOL_RESULTS,
+    /// What the agents behind the protocol have in common; also `acp`, which is any of them.
+    const ACP: Self = Self {
+        name: "acp",
+        needs: "to speak the Agent Client Protocol",
+        protocol: Protocol::Acp,
         has_final: true,
-        usage_cmd: "amp usage",
-        usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
-        setup: setup::AMP,
-        login: "run 'amp login', or set AMP_API_KEY",
-        install: "npm install -g @ampcode/cli",
-        structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
-        ..BLANK
-    },
-    Preset {
-        name: "claude",
-        cli: "claude",
-        args: &["--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose", "-p"],
-        longest_prompt: Some(PromptLimit::Characters(10 << 20)),
-        response: filters::CLAUDE_RESPONSE,
-        display: filters::CLAUDE_DISPLAY,
-        result: filters::CLAUDE_RESULT,
-        types: &["system", "assistant", "rate_limit_event", "result"],
-        shortcut: Some(("assistant", shortcuts::claude)),
-        tool_results: filters::CLAUDE_TOOL_RESULTS,
-        has_final: true,
-        reports_cost: true,
-        asides: setup::CLAUDE_ASIDES,
-        setup: setup::CLAUDE,
-        login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
-        install: "npm install -g @anthropic-ai/claude-code",
-        structured: Structured {
-            option: &["--output-format"],
-            value: "stream-json",
-            also: &["--verbose"],
-            ..NO_FORMAT
-        },
-        model: Some(how::LONG_MODEL),
-        effort: Some(how::CLAUDE_EFFORT),
-        ladder: &["haiku", "sonnet", "opus"],
-        read_only: Some(how::CLAUDE),
-        ..BLANK
-    },
-    Preset {
-        name: "claude-acp",
-        cli: "claude-agent-acp",
-        reports_cost: true,
-        asides: setup::CLAUDE_ASIDES,
-        login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
-        install: "npm install -g @agentclientprotocol/claude-agent-acp",
-        ladder: &["haiku", "sonnet", "opus"],
-        ..ACP
-    },
-    Preset {
-        name: "cline",
-        cli: "cline",
-        args: &["--json"],
-        prompt: how::CLINE_PROMPT,
-        response: filters::CLINE_RESPONSE,
-        display: filters::CLINE_DISPLAY,
-        result: filters::CLINE_RESULT,
-        types: &["hook_event", "agent_event", "error", "run_result", "run_aborted"],
-        has_final: true,
-        reports_cost: true,
-        setup: setup::CLINE,
-        login: "run 'cline auth'",
-        install: "npm install -g cline",
-        structured: Structured { option: &["--json"], ..NO_FORMAT },
-        model: Some(how::SHORT_MODEL),
-        effort: Some(how::CLINE_EFFORT),
-        env: how::CLINE_ENV,
-        ..BLANK
-    },
-    Preset {
-        name: "codex",
-        cli: "codex",
-        args: &["exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "-"],
-        longest_prompt: Some(PromptLimit::Characters(1 << 20)),
-        response: filters::CODEX_RESPONSE,
-        display: filters::CODEX_DISPLAY,
-        result: filters::CODEX_RESULT,
-        types: &[
-            "thread.started",
-            "item.started",
-            "item.completed",
-            "error",
-            "turn.completed",
-            "turn.failed",
-        ],
-        has_final: true,
-        setup: setup::CODEX,
-        login: "run 'codex login'",
-        install: "npm install -g @openai/codex",
-        structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
-        model: Some(how::SHORT_MODEL),
-        effort: Some(how::CODEX_EFFORT),
-        ..BLANK
-    },
-    Preset {
-        name: "codex-acp",
-        cli: "codex-acp",
-        login: "run 'codex login'",
-        install: "npm install -g @agentclientprotocol/codex-acp",
-        ..ACP
-    },
-    BLANK,
-    Preset {
-        name: "gemini",
-        cli: "gemini",
-        // Without a person nobody can trust the folder.
-        args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
-        // What is longer it cuts off.
-        longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
-        response: filters::GEMINI_RESPONSE,
-        display: filters::GEMINI_DISPLAY,
-        result: filters::GEMINI_RESULT,
-        types: &["init", "message", "tool_use", "error", "result"],
-        shortcut: Some(("message", shortcuts::gemini)),
-        tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
-        has_final: true,
-        asides: setup::GEMINI_ASIDES,
-        deltas: true,
-        setup: setup::GEMINI,
-        // A key alone chooses no method.
-        login: "run 'gemini' and choose how to log in; for a key alone, set GEMINI_API_KEY and security.auth.selectedType to \"gemini-api-key\" in ~/.gemini/settings.json",
-        install: "npm install -g @google/gemini-cli",
-        structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
-        model: Some(how::SHORT_MODEL),
-        git_config: GitConfig::Hidden,
-        ..BLANK
-    },
-    Preset {
-        name: "gemini-acp",
-        cli: "gemini",
-        args: &["--acp", "--skip-trust"],
-        reads_itself: true,
-        login: "run 'gemini' and choose how to log in",
-        install: "npm install -g @google/gemini-cli",
-        git_config: GitConfig::Hidden,
-        ..ACP
-    },
-    Preset {
-        name: "opencode",
-        cli: "opencode",
-        args: &["run", "--format", "json", "--auto"],
-        response: filters::OPENCODE_RESPONSE,
-        display: filters::OPENCODE_DISPLAY,
-        result: filters::OPENCODE_RESULT,
-        types: &["step_start", "text", "tool_use", "step_finish", "error"],
-        tool_calls: ToolCalls::ToldWhenOver,
-        reports_cost: true,
-        setup: setup::OPENCODE,
-        login: "run 'opencode auth login'",
-        install: "npm install -g opencode-ai",
-        structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
-        model: Some(how::SHORT_MODEL),
-        effort: Some(how::OPENCODE_EFFORT),
-        read_only: Some(how::OPENCODE),
-        ..BLANK
-    },
-    Preset {
-        name: "opencode-acp",
-        cli: "opencode",
-        args: &["acp"],
-        reports_cost: true,
-        login: "run 'opencode auth login'",
-        install: "npm install -g opencode-ai",
-        ..ACP
-    },
-    Preset {
-        name: "script",
-        args: &["__script"],
-        response: filters::SCRIPT_RESPONSE,
-        display: filters::SCRIPT_DISPLAY,
-        result: filters::SCRIPT_RESULT,
-        types: &["start", "text", "tool", "background", "result"],
-        has_final: true,
-        reports_cost: true,
-        ..BLANK
-    },
-];
+        read_only: Some(ReadOnly::ASKED_FOR),
+        ..Self::BLANK
+    };
+}
 
 #[cfg(test)]
 mod tests {
@@ -499,7 +398,7 @@ mod tests {
 
     #[test]
     fn every_filter_and_pattern_compiles() {
-        for preset in &PRESETS {
+        for preset in all() {
             let compiled = preset.compile().unwrap_or_else(|error| panic!("{}: {error}", preset.name));
             assert_eq!(compiled.tool_results.is_some(), preset.tool_results.is_some(), "{}", preset.name);
         }
@@ -517,25 +416,9 @@ mod tests {
 
     #[test]
     fn presets_are_found_by_name_and_by_command() {
-        let names: Vec<_> = known().collect();
-        assert_eq!(
-            names,
-            [
-                "acp",
-                "amp",
-                "claude",
-                "claude-acp",
-                "cline",
-                "codex",
-                "codex-acp",
-                "custom",
-                "gemini",
-                "gemini-acp",
-                "opencode",
-                "opencode-acp",
-                "script"
-            ]
-        );
+        let names = names();
+        assert!(all().all(|preset| preset.is_headless() != preset.title.is_empty()));
+        assert!(names.is_sorted_by(|name, next| name < next), "{names:?}");
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));
         for (program, name) in

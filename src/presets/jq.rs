@@ -1,0 +1,80 @@
+//! Definitions that the jq programs of several agents have in common. What such programs emit is defined in [`crate::reply::show`]
+//! and [`crate::reply::usage`].
+
+/// A definition: whether the words of an error say that somebody has to pay. What is said to pass does not.
+macro_rules! billing {
+    () => {
+        r#"def billing: (. // "" | tostring)
+  | test("(check|see) your plan and billing|credit balance|insufficient.(quota|credits?|funds|balance)|out of credits?|payment required|billing.(error|hard.limit)|status:? 402|\"code\": ?402"; "i")
+    and (test("(retry|try again) (in|at|after)|retryDelay|reset"; "i") | not);
+"#
+    };
+}
+
+/// A definition: the words in an error that is told as the JSON of its provider.
+macro_rules! plain {
+    () => {
+        r#"def plain: . as $text | (capture("^\\[API Error: (?<json>\\{.*\\})\\]$"; "s").json // $text)
+  | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
+"#
+    };
+}
+
+/// Puts the definition of [`plain`] before a program.
+macro_rules! with_plain {
+    ($program:literal) => {
+        concat!(plain!(), $program)
+    };
+}
+
+/// Definitions: the kind of an error by the HTTP status of its provider, and by the name that agents and providers give it.
+macro_rules! by_code {
+    () => {
+        r#"def by_status:
+  if type != "number" then null
+  elif . == 429 then "limit"
+  elif . == 401 or . == 403 then "auth"
+  elif . == 402 then "billing"
+  elif . >= 500 then "overload"
+  else null end;
+def by_name:
+  {rate_limit: "limit", rate_limit_error: "limit",
+   authentication_failed: "auth", authentication_error: "auth", permission_error: "auth",
+   oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
+   account_on_hold: "permission", verification_required: "permission",
+   billing_error: "billing",
+   overloaded: "overload", overloaded_error: "overload", server_error: "overload"}[tostring];
+"#
+    };
+}
+
+/// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
+/// an error, is all there is.
+macro_rules! with_class {
+    ($program:literal) => {
+        concat!(
+            billing!(),
+            plain!(),
+            r#"def class: (. // "" | tostring) as $m
+  | def says($words): $m | test($words; "i");
+  def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
+  if $m | billing then "billing"
+  elif says("context.(window|length)|context exceeds|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
+  # A status says more than words.
+  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
+  then "auth"
+  elif status("429") then "limit"
+  elif status("5[0-9][0-9]") then "overload"
+  elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
+  # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
+  elif says("incomplete response returned, reason:|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
+  elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
+       and (says("disk quota|os error") | not) then "limit"
+  elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
+  then "overload"
+  else "other" end;
+"#,
+            $program
+        )
+    };
+}

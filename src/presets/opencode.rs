@@ -1,0 +1,114 @@
+//! opencode, and opencode over the Agent Client Protocol.
+
+use super::how::{CliOption, ReadOnly};
+use super::screens::Means::{Attention, Press};
+use super::screens::Sight::Text;
+use super::screens::{LOGIN, LONGER, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};
+use super::setup::{LoginCheck, Setup};
+use super::{Facts, Preset, Structured, ToolCalls};
+
+pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
+
+const LOG_IN: &str = "run 'opencode auth login'";
+const INSTALL: &str = "npm install -g opencode-ai";
+
+const LINES: Preset = Preset {
+    name: "opencode",
+    title: "opencode",
+    cli: "opencode",
+    args: &["run", "--format", "json", "--auto"],
+    needs: "`opencode auth login` and a model in its configuration",
+    response: RESPONSE,
+    display: DISPLAY,
+    result: RESULT,
+    types: &["step_start", "text", "tool_use", "step_finish", "error"],
+    tool_calls: ToolCalls::ToldWhenOver,
+    reports_cost: true,
+    setup: Setup { login: LoginCheck::Counts(&["auth", "list"]), ..Setup::NONE },
+    login: LOG_IN,
+    install: INSTALL,
+    structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..Structured::NONE },
+    model: Some(CliOption::with_value(&["-m", "--model"])),
+    effort: Some(CliOption::with_value(&["--variant"])),
+    read_only: Some(ReadOnly {
+        without: &[],
+        args: &[],
+        env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny"}"#)],
+    }),
+    ..Preset::BLANK
+};
+
+const OVER_ACP: Preset = Preset {
+    name: "opencode-acp",
+    cli: "opencode",
+    args: &["acp"],
+    needs: "as `opencode`",
+    reports_cost: true,
+    login: LOG_IN,
+    install: INSTALL,
+    ..Preset::ACP
+};
+
+// What opencode says to its model by itself is not the assistant's.
+const RESPONSE: &str = r#"select(.type == "text" and (.part.synthetic | not)) | .part.text"#;
+
+const DISPLAY: &str = r#"
+if .type == "text" then select(.part.synthetic | not) | {text: .part.text}
+elif .type == "tool_use" then {tool: .part.tool, input: .part.state.input}
+elif .type == "error" then {error: (.error.data.message // .error.name // "unknown error")}
+else empty end
+"#;
+
+// `tokens.input` leaves out the cache and `tokens.output` the reasoning; the other agents count them in.
+const RESULT: &str = with_class!(
+    r#"
+if .type == "text" then .part.messageID // empty | {message: .}
+elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
+elif .type == "step_start" then {session_id: .sessionID}
+elif .type == "step_finish" then
+  (.part
+  | {add: true, cost_usd: .cost,
+     input_tokens: ((.tokens.input // 0) + (.tokens.cache.read // 0) + (.tokens.cache.write // 0)),
+     output_tokens: ((.tokens.output // 0) + (.tokens.reasoning // 0))}),
+  # It stops there, and exits with 0.
+  (select(.part.reason == "length") | {error: "the answer was cut off at the limit of its length"})
+elif .type == "error" then
+  .sessionID as $session | .error
+  | (.data.message // .name // "unknown error") as $e
+  | {session_id: $session, error: $e, class: (
+      if $e | class == "billing" then "billing"
+      elif $e | class == "context" then "context"
+      elif .data.statusCode == 429 then "limit"
+      elif .data.statusCode == 401 or .data.statusCode == 403 or .name == "ProviderAuthError" then "auth"
+      elif .name // "" | test("ContextOverflow") then "context"
+      elif (.data.statusCode | type) == "number" then
+        if .data.statusCode >= 500 then "overload" elif .data.statusCode >= 400 then "other" else ($e | class) end
+      else ($e | class) end)}
+    + ((.data.responseHeaders["retry-after"]? // "" | tonumber? | {reset_at: (now + .)}) // {})
+else empty end
+"#
+);
+
+const SCREENS: Program = Program {
+    name: "opencode",
+    names: &["opencode", "opencode-ai"],
+    not_ready: &[
+        // Not recorded: from its sources.
+        known(Text("Update [Aa]vailable .*(Skip|Confirm|esc)"), Press(&["Escape"], UPDATE)),
+        known(
+            Text("(Connect a provider|Select provider|Add credential|API key) .*(enter|esc)"),
+            Attention(LOGIN),
+        ),
+    ],
+    ready: &[(Text(r"ctrl\+p commands|tab (switch agent|agents)"), SETTLED), (Text(r"opencode v\d"), LONGER)],
+    asks: &[
+        (Text("△ Permission required .* Allow once Allow always Reject( .*)?$"), PERMISSION),
+        (Text(r"↑↓ select enter \w+ esc dismiss( .*)?$"), QUESTION),
+    ],
+    // A block like that of the prompt, before the line that ends a turn.
+    error: r"^\s*┃\n\s*┃  (\S.*)(?:\n\s*┃  .*)*\n\s*┃\n\n {5}▣",
+    message: r"^ {5}[^\s▣]",
+    input: r"^\s*┃",
+    placeholder: r"\[Pasted ~\d+ lines\]",
+    ..Program::BLANK
+};

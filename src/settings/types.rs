@@ -1,0 +1,138 @@
+//! The types that values of settings have.
+
+use std::time::Duration;
+
+use super::SettingsError;
+use super::resolved::Resolved;
+use super::setting::{Span, ValueKind};
+use crate::files::room::Floor;
+use crate::text::{bytes, duration};
+
+/// The longest wait between two steps of ending an agent: what ralph started must not outlive it for hours.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
+/// A type that the value of a setting can have.
+pub(super) trait SettingType: Sized {
+    /// The kind of such a setting, where its row says no other.
+    const KIND: ValueKind;
+
+    /// The value of a setting of this type.
+    fn read(row: &Resolved) -> Result<Self, SettingsError>;
+}
+
+/// An empty value is none.
+impl<T: SettingType> SettingType for Option<T> {
+    const KIND: ValueKind = match T::KIND {
+        ValueKind::Name => ValueKind::Text,
+        kind => kind,
+    };
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        (!row.value.is_empty()).then(|| T::read(row)).transpose()
+    }
+}
+
+impl SettingType for String {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        if row.setting.kind == ValueKind::Name && row.value.trim().is_empty() {
+            return Err(row.invalid("this is empty; write a value or leave it out".to_owned()));
+        }
+        Ok(row.value.clone())
+    }
+}
+
+impl SettingType for Vec<String> {
+    const KIND: ValueKind = ValueKind::Words;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        Ok(row.value.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+impl SettingType for bool {
+    const KIND: ValueKind = ValueKind::Switch;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        match row.value.trim() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            other => Err(row.invalid(format!("`{other}` is neither true nor false"))),
+        }
+    }
+}
+
+impl SettingType for u32 {
+    const KIND: ValueKind = ValueKind::Count { least: 0 };
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        count(row)
+    }
+}
+
+impl SettingType for u64 {
+    const KIND: ValueKind = ValueKind::Count { least: 0 };
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        if row.setting.kind != ValueKind::Size {
+            return count(row);
+        }
+        bytes::parse(&row.value).ok_or_else(|| {
+            let value = &row.value;
+            row.invalid(format!("`{value}` is no amount such as 2 GB or 500 MB, nor 0 for no limit"))
+        })
+    }
+}
+
+fn count<T: TryFrom<u64>>(row: &Resolved) -> Result<T, SettingsError> {
+    let least = if let ValueKind::Count { least } = row.setting.kind { least } else { 0 };
+    let value = row.value.trim().parse().ok().filter(|value| *value >= u64::from(least));
+    value
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| row.invalid(format!("`{}` is not a whole number of {least} or more", row.value)))
+}
+
+impl SettingType for f64 {
+    const KIND: ValueKind = ValueKind::Money;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let number = row.value.trim().trim_start_matches('$').parse().ok();
+        number.filter(|amount: &Self| amount.is_finite() && *amount > 0.0).ok_or_else(|| {
+            let value = &row.value;
+            row.invalid(format!("`{value}` is not an amount of US dollars above zero, such as 5 or 2.50"))
+        })
+    }
+}
+
+impl SettingType for Duration {
+    const KIND: ValueKind = ValueKind::Duration(Span::AboveZero);
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let parse = match row.setting.kind {
+            ValueKind::Duration(Span::OrZero) => duration::parse_or_zero,
+            _ => duration::parse,
+        };
+        let value = parse(&row.value).map_err(|error| row.invalid(error.to_string()))?;
+        if row.setting.kind == ValueKind::Duration(Span::UpToFiveMinutes) && value > LONGEST_WAIT {
+            let problem = format!("`{}` is longer than five minutes; write a shorter wait", row.value);
+            return Err(row.invalid(problem));
+        }
+        Ok(value)
+    }
+}
+
+impl SettingType for Floor {
+    const KIND: ValueKind = ValueKind::Room;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let percent = |text: &str| text.trim().parse().ok().filter(|percent| (1..=99).contains(percent));
+        let floor = match row.value.trim().strip_suffix('%') {
+            Some(share) => percent(share).map(Self::of_percent),
+            None => bytes::parse(&row.value).map(Self::of_bytes),
+        };
+        floor.ok_or_else(|| {
+            row.invalid(format!("`{}` is no amount such as 1 GB, 500 MB or 5%, nor 0", row.value))
+        })
+    }
+}
