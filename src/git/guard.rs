@@ -227,6 +227,15 @@ pub fn contains(root: &Path, commit: &str) -> bool {
         || leads_there().is_ok_and(|refs| refs.is_empty())
 }
 
+/// Whether HEAD has all files that the commit `to` changed since `from`, and as they are there. Where nothing was changed, nothing
+/// can be told.
+#[must_use]
+pub fn has_files_of(root: &Path, from: &str, to: &str) -> bool {
+    let changed = changed_between(root, from, to);
+    let since: HashSet<String> = changed_between(root, to, "HEAD").into_iter().collect();
+    !changed.is_empty() && changed.iter().all(|file| !since.contains(file))
+}
+
 /// The files of a work tree that changed since before: those with another state, and those that equal HEAD now.
 pub fn not_as_before<'a>(now: &'a [Changed], before: &'a [Changed]) -> impl Iterator<Item = &'a Path> {
     let (known, found): (HashSet<&Changed>, HashSet<&Path>) =

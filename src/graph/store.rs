@@ -238,6 +238,8 @@ pub trait Store {
     /// Books that the doubts from [`Store::reopen_unbooked`] that cannot be repaired were reported, when the run that
     /// did so has ended. Until then every other store returns them, too.
     fn settle_doubts(&mut self) -> Result<(), GraphError>;
+    /// Reopens a done task as unverified, and writes `why` into its log; returns whether it was done.
+    fn reopen(&mut self, id: &str, why: &str) -> Result<bool, GraphError>;
     /// Releases a task that this run has claimed and lost by another program's change; returns whether there was one.
     fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError>;
     /// Whether no other process has written since [`Store::reopen_unbooked`], so that what was read since then is

@@ -497,6 +497,11 @@ fn an_unverified_task_stays_so_until_it_is_verified(store: &mut dyn Store) {
         store.add(&NewTask { title: "next".into(), after: vec![id.clone()], ..NewTask::default() }).unwrap();
     assert_eq!(store.commits_before(&next).unwrap(), [(id.clone(), "c0ffee".to_owned())]);
     assert_eq!(store.commits_before(&id).unwrap(), []);
+    assert!(store.reopen(&id, "it is not there").unwrap());
+    assert!(store.is_unverified(&id).unwrap() && store.task(&id).unwrap().status == Status::Pending);
+    assert_eq!(store.commits_before(&id).unwrap(), [(id.clone(), "c0ffee".to_owned())]);
+    assert_eq!(store.logs(&id).unwrap().last().unwrap().message, "opened again: it is not there");
+    assert!(!store.reopen(&id, "once more").unwrap(), "it is open");
 }
 
 fn a_scope_is_counted_and_says_what_holds_it_up(store: &mut dyn Store) {

@@ -483,6 +483,42 @@ fn an_end_that_does_not_tell_of_other_words_leaves_them_to_the_next_run() {
 }
 
 #[test]
+fn verified_work_that_a_later_agent_drops_is_done_again_before_an_end_that_says_done() {
+    let good = "if [ $verifies = 1 ]; then if [ -e work-$id ]; then pass; else refuse gone; fi; else";
+    for verify in ["", "--no-verify"] {
+        let second = if verify.is_empty() { 3 } else { 2 };
+        let scratch =
+            tasks(&format!("{good} [ $n != {second} ] || git reset -q --hard HEAD~1; work; done_; fi"));
+        let (one, two) = (add(&scratch, "one"), add(&scratch, "two"));
+        scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+        let ended = run(&scratch, &format!("run --all {verify}"));
+        ends(&scratch, &ended, 0, "complete");
+        let told = format!("{one} one was done at ");
+        assert_eq!(ended.stderr.matches(&told).count(), 1, "{ended:?}");
+        let files = scratch.git(&["ls-tree", "--name-only", "HEAD"]);
+        assert!([&one, &two].iter().all(|id| files.contains(&format!("work-{id}"))), "{files} {ended:?}");
+    }
+
+    // Where no iteration is left for it, that is no end that says done.
+    let scratch = tasks("[ $n != 2 ] || git reset -q --hard HEAD~1; work; done_");
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    let one = add(&scratch, "one");
+    add(&scratch, "two");
+    let ended = run(&scratch, "run --all --no-verify --max-iterations 2");
+    ends(&scratch, &ended, 0, "max_iterations");
+    assert_eq!(status(&scratch, &one), "pending", "{ended:?}");
+
+    // A commit that was made anew with the same files is the same work.
+    let scratch = tasks("[ $n != 2 ] || git commit -q --amend -m other; work; done_");
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    add(&scratch, "one");
+    add(&scratch, "two");
+    let ended = run(&scratch, "run --all --no-verify");
+    ends(&scratch, &ended, 0, "complete");
+    assert_eq!(attempts(&scratch), 2, "{ended:?}");
+}
+
+#[test]
 fn a_partial_clone_that_an_agent_makes_starts_no_program_outside_of_its_attempt() {
     let ralph = env!("CARGO_BIN_EXE_ralph");
     let forge =

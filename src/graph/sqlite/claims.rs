@@ -110,6 +110,16 @@ pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<
     give_back(graph, seq, &log)
 }
 
+pub(super) fn reopen(graph: &Connection, seq: i64, why: &str) -> Fallible<bool> {
+    let query = "SELECT work = 2 FROM tasks WHERE seq = ?1";
+    let is_done = graph.prepare_cached(query)?.query_row([seq], |row| row.get(0))?;
+    if is_done {
+        leave(graph, seq, Own::Open, &format!("opened again: {why}"))?;
+        graph.prepare_cached("UPDATE tasks SET unverified = 1 WHERE seq = ?1")?.execute([seq])?;
+    }
+    Ok(is_done)
+}
+
 pub(super) fn release_changed(graph: &Connection, id: &str, run: &str) -> Fallible<bool> {
     let query = "SELECT seq FROM tasks WHERE id = ?1 AND status = 1 AND run = ?2";
     let seq = graph.prepare_cached(query)?.query_row([id, run], |row| row.get(0)).optional()?;

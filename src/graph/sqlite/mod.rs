@@ -245,6 +245,12 @@ impl Store for SqliteStore {
         self.write(|graph| claims::release(graph, claim, why))
     }
 
+    fn reopen(&mut self, id: &str, why: &str) -> Result<bool, GraphError> {
+        let is_open_again = self.write(|graph| claims::reopen(graph, queries::find(graph, id)?, why))?;
+        self.booked.remove(id);
+        Ok(is_open_again)
+    }
+
     fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError> {
         self.write(|graph| claims::release_changed(graph, id, run))
     }

@@ -143,6 +143,7 @@ impl Tasks {
             // It has got parts meanwhile, and is ready again after them.
             return Ok(true);
         }
+        self.landed.is_done(&task.id, Some(&commit));
         let feature = feature.as_deref().map(Into::into);
         context.tell(Fact::TaskEnded {
             outcome: Became::Done.word().into(),
@@ -317,7 +318,10 @@ impl Tasks {
         };
         drop(graph);
         let (became, reason) = match ended {
-            Ok(Ended::Done) => (Became::Done, reason),
+            Ok(Ended::Done) => {
+                self.landed.is_done(&current.task.id, head);
+                (Became::Done, reason)
+            }
             Ok(Ended::Failed) => (Became::Failed, reason),
             Ok(Ended::Retried) => (Became::Retried, reason),
             Ok(Ended::Released) if reason.is_empty() => {

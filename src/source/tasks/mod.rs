@@ -3,6 +3,7 @@
 mod booking;
 mod briefing;
 mod doubts;
+mod dropped;
 mod ends;
 mod model;
 mod trace;
@@ -28,6 +29,7 @@ use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::{Ground, TakenBack, Watched};
 use briefing::Briefing;
+use dropped::Landed;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
 use trace::Snapshot;
@@ -110,6 +112,8 @@ pub(crate) struct Tasks {
     undecided: BTreeMap<String, (u32, String)>,
     /// Changes of the graph by another program that cannot be repaired.
     doubts: Vec<String>,
+    /// What it has done in git.
+    landed: Landed,
     /// The user's notes that came before a verifying agent.
     notes: Vec<String>,
     /// The task of the last attempt.
@@ -163,6 +167,7 @@ impl Tasks {
             remarks: HashMap::new(),
             undecided: BTreeMap::new(),
             doubts: Vec::new(),
+            landed: Landed::default(),
             notes: Vec::new(),
             last: None,
             unverified: None,
@@ -276,6 +281,7 @@ impl Tasks {
         self.renew(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
+        self.landed.begins(&task.id, before.head());
         let watched = only_verifies.then(|| ground.watched(None));
         let usual_model = self.target.models.usual().map(str::to_owned);
         let about = task.id.clone();
@@ -390,7 +396,12 @@ impl Source for Tasks {
         self.reopen_unbooked(context)?;
         let mut looks = 1;
         loop {
-            let Some((claim, task)) = self.claim()? else { return Err(self.end()?) };
+            let Some((claim, task)) = self.claim()? else {
+                if self.doubts.is_empty() && self.reopen_dropped(context)? {
+                    continue;
+                }
+                return Err(self.end()?);
+            };
             // Another program may have written since that it is ready.
             if looks < LOOKS && !self.graph.borrow().is_as_looked_at()? {
                 looks += 1;
