@@ -8,6 +8,7 @@ use super::SHORTEST;
 use crate::text::line::one_line;
 
 /// How a writer of JSON escapes what need not be escaped.
+#[expect(clippy::struct_excessive_bools, reason = "each one is a choice of its own")]
 #[derive(Clone, Copy)]
 struct Style {
     /// What is not ASCII is `\u00e9`.
