@@ -389,6 +389,7 @@ impl Tally {
                 last_error: self.last_error,
                 last_commit: self.last_commit,
                 validation_error: self.validation_error,
+                validation_undecided: self.validation_undecided,
                 notes: self.notes,
                 given: self.given,
                 about: self.about,

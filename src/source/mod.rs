@@ -31,7 +31,7 @@ fn with_given(prompt: String, given: &Given) -> String {
 fn open_tasks_refute(open: &[String]) -> Option<String> {
     let (first, more) = open.split_at(open.len().min(NAMED));
     let [_, ..] = first else { return None };
-    let list: String = first.iter().map(|task| format!("- [ ] {task}\n")).collect();
+    let list = first.iter().fold(String::new(), |list, task| list + "- [ ] " + task + "\n");
     let more = if more.is_empty() { String::new() } else { format!("and {} more\n", more.len()) };
     let are = if open.len() == 1 { "is" } else { "are" };
     Some(format!(

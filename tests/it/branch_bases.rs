@@ -103,8 +103,8 @@ fn only_the_named_branches_are_built_with_what_they_start_from() {
     assert_eq!((project.calls("low"), project.calls("top"), project.calls("other")), (1, 1, 0));
     let run = project.scratch.run("loop build low");
     assert!(run.code == Some(0) && run.stdout.contains("These branches are done"), "{run:?}");
-    let run = project.scratch.run("loop build oter");
-    let said = "has no branch 'oter': it has low, top and other";
+    let run = project.scratch.run("loop build othr");
+    let said = "has no branch 'othr': it has low, top and other";
     assert!(run.code == Some(1) && run.stderr.contains(said), "{run:?}");
 }
 

@@ -101,9 +101,9 @@ fn a_lost_state_of_a_branch_is_made_anew_from_its_newest_run() {
         }
         let state = project.scratch.path(".ralph/runs/branches/one/state.toml");
         if is_gone {
-            fs::remove_file(state).unwrap()
+            fs::remove_file(state).unwrap();
         } else {
-            fs::write(state, "").unwrap()
+            fs::write(state, "").unwrap();
         }
         let said = project.scratch.run("status one").stdout;
         assert!(said.contains("Iteration: 4"), "{said}");

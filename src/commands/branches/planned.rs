@@ -55,7 +55,9 @@ pub(super) fn chosen(
     names: &[String],
 ) -> anyhow::Result<Vec<Planned>> {
     let mut branches = read(project, settings)?;
-    branches.iter_mut().for_each(|branch| branch.is_meant = names.is_empty());
+    for branch in &mut branches {
+        branch.is_meant = names.is_empty();
+    }
     for name in names {
         let Some(mut at) = branches.iter().position(|branch| branch.section.name == *name) else {
             let known: Vec<String> = branches.iter().map(|branch| branch.section.name.clone()).collect();

@@ -173,7 +173,7 @@ fn verbs() -> Vec<(String, clap::Command)> {
         }
     }
     let mut verbs = Vec::new();
-    collect("", &<Cli as clap::CommandFactory>::command(), &mut verbs);
+    collect("", &Cli::documented(), &mut verbs);
     verbs
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::graph::error::GraphError;
 use crate::graph::import::ImportEntry;
 
-/// ImportEntries in an unnamed file.
+/// Entries of an import, in an unnamed file.
 pub(super) struct Spool(File);
 
 impl Spool {
