@@ -433,8 +433,8 @@ fn a_value_is_known_as_others_read_it_and_write_it() {
         let call = serde_json::json!({ "type": "tool_use", "id": "t", "name": value, "input": input });
         serde_json::json!({ "type": "assistant", "message": { "model": "m", "content": [call] } }).to_string()
     });
-    let numbers: String = given[1].1.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
-    let by_number = claude_text("I saw it, then NUMBERS.").replace("NUMBERS", &numbers);
+    let numbers: Vec<String> = given[1].1.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+    let by_number = claude_text("I saw it, then NUMBERS.").replace("NUMBERS", &numbers.concat());
     let lines = calls.collect::<Vec<_>>().join("\n");
     scratch.agent(
         "claude",
