@@ -274,6 +274,8 @@ class Run:
             elif event["event"] == "loop_ended":
                 # A power cut may have left no more of it, and the end stands beside its log as well.
                 run.cost = event.get("cost_usd", 0)
+            elif event["event"] == "validating" and event.get("spent"):
+                run.cost = event["spent"].get("cost_usd", 0)
             elif event["event"] == "attempt_ended":
                 run.ended.append(event)
                 # With what the agents cost that verify.

@@ -9,8 +9,9 @@ use crate::scratch::{Run, Scratch, claude_says};
 /// A project whose agent tells, in the file `told`, where it runs and which ralph dir it was given.
 fn project() -> Scratch {
     let scratch = Scratch::new();
-    let body = "echo \"$PWD $RALPH_HOME\" > \"$HOME/told\"; plan=\"$RALPH_HOME/implementation_plan.md\"; echo 'Status: planned' > \"$plan\"";
+    let body = "echo \"$PWD $RALPH_HOME\" > \"$HOME/told\"; plan=\"$RALPH_HOME/implementation_plan.md\"; [ -s \"$plan\" ] || echo 'Status: planned' > \"$plan\"";
     scratch.agent("claude", &format!("{body}\n{}", claude_says("<promise>COMPLETE</promise>")));
+    scratch.write(".ralph/implementation_plan.md", "Status: planned\n");
     // git keeps no empty folders.
     scratch.write("deep/er/keep", "");
     scratch.write("specs/keep", "");

@@ -89,7 +89,7 @@ fn a_build_is_not_done_while_a_box_of_its_plan_is_open() {
     let told = scratch.read("prompt-2");
     let open = "It said that all is done, but 2 tasks of the plan are open\n\n- [ ] two\n- [ ] three\n";
     assert!(told.contains(open) && told.contains("<promise>REPLAN</promise>"), "{told}");
-    let status = scratch.run("status").stdout;
+    let status = scratch.run("status build").stdout;
     assert!(status.contains("Validation: 2 tasks of the plan are open"), "{status}");
     // What the next run is told as well.
     scratch.agent("claude", &format!("cat > prompt-last; sed -i 's/\\[ \\]/[x]/' {plan}; {says}"));
@@ -102,7 +102,7 @@ fn at_its_limit_with_a_last_iteration_that_failed_a_loop_has_failed() {
     let scratch = Scratch::new();
     scratch.agent("claude", "exit 7");
     for args in ["build 1 --max-retries 0", "prompt p.md 1 --max-retries 0"] {
-        let run = scratch.run(&format!("{args} --agent claude --max-errors 0"));
+        let run = scratch.run(&format!("{args} --agent claude --max-errors 9"));
         assert_eq!(run.code, Some(4), "{run:?}");
         assert!(run.stdout.contains("Exit Reason: max iterations reached, the last one failed"), "{run:?}");
     }

@@ -13,6 +13,7 @@ use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, 
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
+use crate::engine::validation::failure;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
@@ -55,6 +56,8 @@ struct Fold {
     unreadable: u64,
     /// What the loop has spent, including its earlier runs.
     spent: LineSpent,
+    /// The same with an attempt that is being validated, and has not ended.
+    with_unbooked: Option<LineSpent>,
 }
 
 /// The lines of the assistant's last text; read when the attempt ends.
@@ -106,7 +109,7 @@ impl Fold {
             "text_delta" => self.said.piece(line),
             "tool" => self.tool(line),
             "thought" | "agent_notice" | "permission" | "background" | "verifying" | "question"
-            | "answered" | "published" | "notice" | "asked" | "retrying" | "validating" => {}
+            | "answered" | "published" | "notice" | "asked" | "retrying" => {}
             _ => match std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok()) {
                 Some(line) => {
                     let EventLine { run, name, mode, agent, .. } = &line;
@@ -148,6 +151,7 @@ impl Fold {
         };
         let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
         self.spent = ended.spent.unwrap_or_default();
+        self.with_unbooked = None;
         report.attempt_ended(ended, spent, self.said.words());
         let last = report.iteration_list.last().and_then(|last| last.attempts.last());
         let before = last.and_then(|attempt| attempt.head_before.clone());
@@ -186,8 +190,13 @@ impl Fold {
                 self.spent = spent.unwrap_or_default();
                 report.before = Before::of(self.spent, tally.as_deref());
             }
+            Fact::Validating { spent } => self.with_unbooked = *spent,
             Fact::Validated { ok, output, undecided } => {
-                let output = last_lines(output, VALIDATION).join("\n");
+                let output = if *undecided {
+                    failure(true, output).to_owned()
+                } else {
+                    last_lines(output, VALIDATION).join("\n")
+                };
                 if let Some(iteration) = report.iteration_list.last_mut() {
                     iteration.validation = Some(ValidationReport { ok: *ok, undecided: *undecided, output });
                 }
@@ -227,6 +236,9 @@ impl Fold {
 
     fn finish(self, folder: &Path, is_running: bool) -> LoopReport {
         let mut report = self.report.unwrap_or_else(|| LoopReport::named(&super::partial::name_of(folder)));
+        if let Some(now) = self.with_unbooked {
+            report.spend(with_others(LineSpent::default(), self.spent, now));
+        }
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {
@@ -362,10 +374,14 @@ impl LoopReport {
         self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
     }
 
-    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, said: Option<String>) {
+    fn spend(&mut self, spent: LineSpent) {
         add(&mut self.cost_usd, spent.cost_usd);
         self.input_tokens = self.input_tokens.saturating_add(spent.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(spent.output_tokens);
+    }
+
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, said: Option<String>) {
+        self.spend(spent);
         let has_failed =
             matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         self.failed_attempts += u64::from(has_failed);

@@ -473,7 +473,7 @@ impl Source for Tasks {
                 | DurationReached
                 | DurationUnproven
         );
-        let is_at_number = end.outcome == MaxIterations;
+        let is_at_number = matches!(end.outcome, MaxIterations | LastFailed);
         let end = match by_graph.outcome {
             AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
             Unproven if is_at_number => by_graph,
