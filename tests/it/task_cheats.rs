@@ -536,7 +536,7 @@ FETCH
     );
     let scratch = tasks(&format!("[ $n != 1 ] || {{ {evil}; }}; {GOOD}"));
     // By the files of the latest commits, knowledge is chosen.
-    scratch.write(".ralph/knowledge/hard.md", "---\ntitle: own hard\n---\nown hard words\n");
+    scratch.write(".ralph/knowledge/hard.md", "---\ntitle: hard and own\n---\nwords of a hard task\n");
     add(&scratch, "own");
     let hard = add(&scratch, "hard");
     fs::write(beside(&scratch, "hard"), &hard).unwrap();

@@ -56,7 +56,7 @@ struct Fold {
     unreadable: u64,
     /// What the loop has spent, including its earlier runs.
     spent: LineSpent,
-    /// The same with an attempt that is being validated, and has not ended.
+    /// What it has spent, including an attempt that is being validated and has not ended.
     with_unbooked: Option<LineSpent>,
 }
 

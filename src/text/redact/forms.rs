@@ -68,7 +68,7 @@ pub(super) fn of(value: &str) -> BTreeSet<String> {
         let plain = PLAIN.escape(&word);
         all.extend([PLAIN.escape(&plain), plain, ascii, word]);
     }
-    // Nobody writes all of it by number but into one string, or into one in that.
+    // A writer that escapes every character does so in one string, or in a string within one.
     for upper in [false, true] {
         let numbers = Style { all: true, upper, ..PLAIN }.escape(value);
         all.extend([PLAIN.escape(&numbers), numbers]);
