@@ -77,6 +77,12 @@ pub enum RevertError {
         /// HEAD after it.
         after: String,
     },
+    /// git would stage the reverts and not commit them.
+    #[error("git does not know who commits here ({reason}): set user.name and user.email with 'git config'")]
+    NoCommitter {
+        /// In git's words.
+        reason: String,
+    },
     /// A revert failed, with a conflict or another refusal of git; everything was restored.
     #[error("{commit} cannot be reverted ({reason}): nothing was changed; revert it by hand")]
     Conflict {
@@ -180,8 +186,9 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     if !overlap.is_empty() {
         return Err(RevertError::Overlap { paths: shown(overlap) });
     }
-    // Without an author git would fail when all is staged.
-    run(root, &["var", "GIT_COMMITTER_IDENT"], LIMIT)?;
+    if let Err(error) = run(root, &["var", "GIT_COMMITTER_IDENT"], LIMIT) {
+        return Err(RevertError::NoCommitter { reason: error.to_string() });
+    }
     let before = head(root);
     let mut arguments = vec!["revert", "--no-edit"];
     if commits.iter().any(|commit| commit.is_merge) {

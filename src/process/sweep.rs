@@ -284,8 +284,12 @@ mod tests {
     #[test]
     fn a_pane_is_none_of_a_runs() {
         let mark = format!("pane-test-{}", std::process::id());
-        let start =
-            |mark: Mark<'_>| mark.spawn(Command::new("sleep").arg("600").env_remove(PANE_MARK)).unwrap();
+        // In a process of its own, as by a supervisor: other tests start processes in this one meanwhile.
+        let start = |mark: Mark<'_>| {
+            let script = format!("ulimit -Sx {} && exec sleep 600", mark.limit_value(7));
+            let mut command = Command::new("bash");
+            command.args(["-c", &script]).env_remove(PANE_MARK).env(mark.name, mark.value).spawn().unwrap()
+        };
         let (mut run, mut pane) = (start(Mark::of_run(&mark)), start(Mark::of_pane(&mark)));
         wait_for(Mark::of_run(&mark));
         wait_for(Mark::of_pane(&mark));

@@ -69,7 +69,6 @@ impl Tasks {
     /// The end for the target, from a graph that only ralph has written: an agent of another run may write while this
     /// one ends.
     pub(super) fn sound_end(&mut self, context: &mut Context<'_>) -> Result<End, End> {
-        self.reopen_dropped(context)?;
         for _ in 0..LOOKS {
             self.reopen_unbooked(context)?;
             let end = self.end();

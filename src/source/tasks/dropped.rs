@@ -38,8 +38,8 @@ impl Landed {
 
 impl Tasks {
     /// Opens again, to be verified, what this run has booked at commits that HEAD has not, where the files that were changed up to
-    /// there are not in HEAD as they were either: after an amend or a rebase they are. Answers whether there was any.
-    pub(super) fn reopen_dropped(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+    /// there are not in HEAD as they were either: after an amend or a rebase they are.
+    pub(super) fn reopen_dropped(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let root = &self.target.places.ground.root;
         let is_in_head = |id: &String, commit: &String| {
             let is_kept = |from: &String| guard::has_files_of(root, from, commit);
@@ -49,7 +49,6 @@ impl Tasks {
             .filter(|(id, commit)| !is_in_head(id, commit))
             .map(|(id, _)| id.clone())
             .collect();
-        let mut has_any = false;
         for id in dropped {
             let commit = self.landed.done.remove(&id).unwrap_or_default();
             let why = format!("it was done at {commit:.10}, and HEAD does not have that any more");
@@ -62,7 +61,6 @@ impl Tasks {
             if !self.graph.borrow_mut().reopen(&id, &why)? {
                 continue;
             }
-            has_any = true;
             let open = "it is open again, and unverified";
             context.notice(&format!(
                 "{id} {title} was done at {commit:.10}, which HEAD does not have any more: {open}"
@@ -72,6 +70,6 @@ impl Tasks {
                 self.doubts.push(format!("what was done for {id} was taken out of HEAD more than once"));
             }
         }
-        Ok(has_any)
+        Ok(())
     }
 }

@@ -396,12 +396,13 @@ impl Source for Tasks {
         self.reopen_unbooked(context)?;
         let mut looks = 1;
         loop {
-            let Some((claim, task)) = self.claim()? else {
-                if self.doubts.is_empty() && self.reopen_dropped(context)? {
-                    continue;
-                }
-                return Err(self.end()?);
-            };
+            let mut claimed = self.claim()?;
+            if claimed.is_none() && self.doubts.is_empty() {
+                self.reopen_dropped(context)?;
+                // That takes a moment, in which tasks may come as well.
+                claimed = self.claim()?;
+            }
+            let Some((claim, task)) = claimed else { return Err(self.end()?) };
             // Another program may have written since that it is ready.
             if looks < LOOKS && !self.graph.borrow().is_as_looked_at()? {
                 looks += 1;
@@ -456,6 +457,12 @@ impl Source for Tasks {
             MaxIterations, NoTasks, TasksFailed, Unproven,
         };
         if let Err(error) = self.give_back("the loop ended", context) {
+            return error;
+        }
+        // Where all is done, this was the last thing that was checked.
+        if end.outcome != AllDone
+            && let Err(error) = self.reopen_dropped(context)
+        {
             return error;
         }
         let by_graph = match self.sound_end(context) {
