@@ -1,6 +1,7 @@
 //! What a validation found, and how that is told.
 
 use crate::reply::usage::Usage;
+use crate::text::line::last_lines;
 
 /// What a validation found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,4 +25,10 @@ pub const NOT_VERIFIED: &str = "not verified: ";
 #[must_use]
 pub fn failure(undecided: bool, output: &str) -> &str {
     output.lines().next().filter(|_| undecided).unwrap_or("the validation failed")
+}
+
+/// The lines of its output that say why it has not passed: the first one if it was `undecided`, else the last `count`.
+#[must_use]
+pub fn telling_lines(undecided: bool, output: &str, count: usize) -> Vec<&str> {
+    if undecided { vec![failure(true, output)] } else { last_lines(output, count) }
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Local, TimeZone};
 use crate::engine::fact::AttemptEnded;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
-use crate::text::line::last_lines;
+use crate::engine::validation::telling_lines;
 use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
@@ -99,5 +99,5 @@ pub(crate) fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> St
 #[must_use]
 pub(crate) fn unproven(tally: &Tally, outcome: Outcome) -> Vec<&str> {
     let output = tally.last_validation_error().filter(|_| outcome.ended() == Ended::Unproven);
-    output.map(|output| last_lines(output, VALIDATION)).unwrap_or_default()
+    output.map(|output| telling_lines(tally.validation_undecided, output, VALIDATION)).unwrap_or_default()
 }

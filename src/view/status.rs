@@ -12,7 +12,7 @@ use super::snapshot::LoopSnapshot;
 use super::worker_status;
 use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::fact::TaskCounts;
-use crate::engine::validation::failure;
+use crate::engine::validation::telling_lines;
 use crate::record::state::{AtTask, State};
 use crate::tell::words::tries_now;
 use crate::text::terminal::message;
@@ -216,12 +216,9 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
         line("Last error", error)?;
     }
     if let Some(output) = tally.last_validation_error() {
-        if tally.validation_undecided {
-            line("Validation", &failure(true, output))?;
-        } else {
-            let tail = line::last_lines(output, VALIDATION).join(" | ");
-            line("Validation", &format_args!("failed: {tail}"))?;
-        }
+        let tail = telling_lines(tally.validation_undecided, output, VALIDATION).join(" | ");
+        let failed = if tally.validation_undecided { "" } else { "failed: " };
+        line("Validation", &format_args!("{failed}{tail}"))?;
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;

@@ -13,7 +13,7 @@ use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, 
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
-use crate::engine::validation::failure;
+use crate::engine::validation::telling_lines;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
@@ -192,11 +192,7 @@ impl Fold {
             }
             Fact::Validating { spent } => self.with_unbooked = *spent,
             Fact::Validated { ok, output, undecided } => {
-                let output = if *undecided {
-                    failure(true, output).to_owned()
-                } else {
-                    last_lines(output, VALIDATION).join("\n")
-                };
+                let output = telling_lines(*undecided, output, VALIDATION).join("\n");
                 if let Some(iteration) = report.iteration_list.last_mut() {
                     iteration.validation = Some(ValidationReport { ok: *ok, undecided: *undecided, output });
                 }
