@@ -47,7 +47,7 @@ impl AgentSpec {
     }
 
     /// The agent of a command line, with the arguments that make it take a prompt and print what its preset reads. A program
-    /// that nobody knows, or one that is told to print something else, runs as it is and is read by nobody.
+    /// without a preset, or one with an option for another format, runs unchanged, and its output is not parsed.
     #[must_use]
     pub fn of_command(command: &CommandLine) -> Self {
         let (preset, args) = resolve(command);
@@ -80,7 +80,7 @@ impl AgentSpec {
         Self { args: self.preset.with_read_only(self.args, how), ..self }
     }
 
-    /// The same program wherever the agent works: a path to it starts at `root`.
+    /// Makes a relative path to the program absolute, from `root`.
     #[must_use]
     pub fn rooted_at(self, root: &Path) -> Self {
         let program = self.program.map(|program| {

@@ -101,7 +101,7 @@ fn read(args: &GraphArgs) -> anyhow::Result<(Vec<Knowledge>, Redactor)> {
     Ok((all, secrets))
 }
 
-/// The same without secrets.
+/// Redacts secrets.
 fn told(one: &Knowledge, secrets: &Redactor) -> Knowledge {
     let Knowledge { slug, title, tags, feature, created_at, body } = one;
     let without = |text: &String| secrets.word(text);

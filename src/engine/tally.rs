@@ -432,7 +432,7 @@ impl Durations {
 
 /// Whether a failure of this class may be met with another attempt at the same prompt.
 pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
-    // A prompt that overflowed the context would do so again; nobody logs in, pays or allows anything meanwhile.
+    // A retry would fail again: the prompt is still too long, and login, credit and permissions are unchanged.
     !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
         && retries < max_retries
 }

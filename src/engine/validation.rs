@@ -1,4 +1,4 @@
-//! What a validation found, and how that is told.
+//! The result of a validation, and the words for it.
 
 use crate::reply::usage::Usage;
 use crate::text::line::last_lines;

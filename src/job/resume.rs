@@ -129,7 +129,7 @@ enum Trust {
 
 impl Trust {
     fn of(state: &State, read_on: Option<&ReadOn>, project: &Project) -> Self {
-        // Of a clone or a copy nothing is known here at all, which is told.
+        // A clone or a copy has no records here; a message says so.
         if lookup::is_own(project, state) && !is_sealed(project, state.seal.as_deref()) {
             Self::Nothing
         } else if state.tally.in_attempt || read_on.is_some_and(|read_on| read_on.was_in_attempt) {

@@ -24,7 +24,7 @@ const LINES: Preset = Preset {
     name: "gemini",
     title: "Gemini CLI",
     cli: "gemini",
-    // Without a person nobody can trust the folder.
+    // Only a person can trust the folder.
     args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
     needs: "a login method chosen once in `gemini`, or `GEMINI_API_KEY` with that method in its settings",
     // What is longer it cuts off.

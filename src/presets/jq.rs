@@ -1,7 +1,7 @@
 //! Definitions that the jq programs of several agents have in common. What such programs emit is defined in [`crate::reply::show`]
 //! and [`crate::reply::usage`].
 
-/// A definition: whether the words of an error say that somebody has to pay. What is said to pass does not.
+/// A definition: whether the words of an error ask for a payment. An error that passes by itself does not.
 macro_rules! billing {
     () => {
         r#"def billing: (. // "" | tostring)
@@ -11,7 +11,7 @@ macro_rules! billing {
     };
 }
 
-/// A definition: the words in an error that is told as the JSON of its provider.
+/// A definition: the message in an error that is its provider's JSON.
 macro_rules! plain {
     () => {
         r#"def plain: . as $text | (capture("^\\[API Error: (?<json>\\{.*\\})\\]$"; "s").json // $text)

@@ -21,11 +21,11 @@ pub type Place = (&'static str, &'static str);
 /// How it can be told whether the user of an agent is logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginCheck {
-    /// Nobody has to be.
+    /// A login is not needed.
     NotNeeded,
     /// With these arguments it prints an object with `loggedIn`.
     Json(&'static [&'static str]),
-    /// With these arguments it exits with 0 when somebody is logged in, but does not know of every way.
+    /// With these arguments it exits with 0 if a login exists, but does not know of every way.
     Exit(&'static [&'static str]),
     /// With these arguments it prints how many credentials there are, of those that it keeps itself.
     Counts(&'static [&'static str]),

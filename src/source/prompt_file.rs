@@ -188,7 +188,7 @@ impl Source for PromptFile {
                     Ok(text) if !text.trim().is_empty() => {
                         let is_open = !open_boxes(&text).is_empty() || open_states(&text) > 0;
                         (!is_open).then(|| {
-                            format!("no task of {path} is open: each is a line that begins with '- [ ]'")
+                            format!("no task of {path} is open: an open one has a box '- [ ]', or a line 'Status:' that is not complete")
                         })
                     }
                     Err(error) if plan.is_file() => Some(format!("{path} cannot be read: {error}")),

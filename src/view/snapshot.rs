@@ -69,7 +69,7 @@ impl<'a> LoopSnapshot<'a> {
     pub(super) fn status(&self, state: &State) -> Status {
         match state.true_status() {
             _ if self.alive => state.status,
-            // Nobody watches what works on by itself.
+            // An agent that works on without its monitor.
             Status::Running if !state.active => Status::Stopped,
             status => status,
         }

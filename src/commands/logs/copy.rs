@@ -19,7 +19,7 @@ pub(in crate::commands) fn show_all(path: &Path, lines: Option<usize>) -> anyhow
     show(path, lines, None)?.with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Copies the log, or its last lines, to stdout, and what is added while the loop runs, until nobody reads any more.
+/// Copies the log, or its last lines, to stdout, and follows it while the loop runs and the reader is there.
 ///
 /// # Errors
 /// The outer one when stdout cannot be written, the inner one when the log cannot be read.
@@ -34,7 +34,7 @@ pub(super) fn show(
     }
 }
 
-/// The same of an open log.
+/// Copies an open log.
 pub(super) fn show_file(
     mut file: File,
     lines: Option<usize>,

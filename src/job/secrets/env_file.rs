@@ -1,7 +1,7 @@
 //! The values of a `.env` file, in each way in which programs read it: they do not agree on what a quoted `\t` is, and whether a
 //! `$name` is expanded.
 
-/// All names with their values, a name once for each reading; and how many lines nobody can read.
+/// All names with their values, a name once for each reading; and the number of unreadable lines.
 pub(super) fn read(text: &str) -> (Vec<(String, String)>, u64) {
     let mut found: Vec<(String, String)> = dotenvy::from_read_iter(text.as_bytes()).flatten().collect();
     let (mut unread, mut at, mut quoted_until) = (0, 0, 0);

@@ -7,7 +7,7 @@ use crate::settings::resolved::Resolved;
 use crate::settings::setting::ValueKind;
 use crate::settings::types::SettingType;
 
-/// What somebody may want to be told of.
+/// An event that a notice can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// Something that is shown to nobody.
+/// A value that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -99,7 +99,7 @@ pub enum Format {
     Ntfy,
 }
 
-/// A URL of http or https, which may carry a secret and is shown to nobody.
+/// A URL of http or https, which may carry a secret and is never shown.
 #[derive(Debug, Clone)]
 pub struct Url(Secret);
 
