@@ -1,7 +1,8 @@
-//! How a loop ends if no task is left to claim.
+//! How a loop ends: if no task is left to claim, and at any other end.
 
 use super::{SOME, Tasks};
-use crate::engine::outcome::{End, Outcome};
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Ended, Outcome};
 use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
 use crate::text::list::some_of;
 
@@ -48,6 +49,43 @@ impl Tasks {
         let more = usize::try_from(open).unwrap_or(usize::MAX).saturating_sub(stuck.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         Ok(End::because(Outcome::Blocked, format!("nothing is ready: {}{more}", why.join("; "))))
+    }
+
+    /// The loop's end, after what the graph says of the target.
+    pub(super) fn closed(&mut self, end: End, context: &mut Context<'_>) -> Result<End, End> {
+        use Outcome::{
+            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, LastFailed,
+            MaxIterations, NoTasks, TasksFailed, Unproven,
+        };
+        self.give_back("the loop ended", context)?;
+        // Where all is done, this was the last thing that was checked.
+        if end.outcome != AllDone {
+            self.reopen_dropped(context)?;
+        }
+        let by_graph = self.sound_end(context)?;
+        // At a limit, the graph decides whether anything is left.
+        let is_at_limit = end.outcome.wants_more_iterations()
+            || matches!(end.outcome, BudgetReached | BudgetUnproven | DurationReached | DurationUnproven);
+        let is_at_number = matches!(end.outcome, MaxIterations | LastFailed);
+        let end = match by_graph.outcome {
+            AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
+            Unproven if is_at_number => by_graph,
+            AllDone | NoTasks => self.doubted(end),
+            _ if end.outcome == AllDone => {
+                let why = "tasks were added or opened again while the run ended: run again to work on them";
+                End::because(Unproven, why)
+            }
+            _ => self.doubted(end),
+        };
+        let end = match (&self.unverified, end.outcome.if_unproven()) {
+            (Some(why), Some(unproven)) => End::because(unproven, why),
+            _ => end,
+        };
+        // If the run is killed before this, or its end does not report them, the next one does.
+        if self.doubts.is_empty() || end.outcome.ended() == Ended::Unproven {
+            self.graph.borrow_mut().settle_doubts()?;
+        }
+        Ok(end)
     }
 
     /// The tasks that are claimed to be done and that this run could not verify.

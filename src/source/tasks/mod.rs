@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
-use crate::engine::outcome::{End, Ended, Outcome};
+use crate::engine::outcome::End;
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
@@ -452,56 +452,6 @@ impl Source for Tasks {
     }
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
-        use Outcome::{
-            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, LastFailed,
-            MaxIterations, NoTasks, TasksFailed, Unproven,
-        };
-        if let Err(error) = self.give_back("the loop ended", context) {
-            return error;
-        }
-        // Where all is done, this was the last thing that was checked.
-        if end.outcome != AllDone
-            && let Err(error) = self.reopen_dropped(context)
-        {
-            return error;
-        }
-        let by_graph = match self.sound_end(context) {
-            Ok(by_graph) => by_graph,
-            Err(error) => return error,
-        };
-        // At a limit, the graph decides whether anything is left.
-        let is_at_limit = matches!(
-            end.outcome,
-            MaxIterations
-                | LastFailed
-                | Unproven
-                | BudgetReached
-                | BudgetUnproven
-                | DurationReached
-                | DurationUnproven
-        );
-        let is_at_number = matches!(end.outcome, MaxIterations | LastFailed);
-        let end = match by_graph.outcome {
-            AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
-            Unproven if is_at_number => by_graph,
-            AllDone | NoTasks => self.doubted(end),
-            _ if end.outcome == AllDone => {
-                let why = "tasks were added or opened again while the run ended: run again to work on them";
-                End::because(Unproven, why)
-            }
-            _ => self.doubted(end),
-        };
-        let end = match (&self.unverified, end.outcome.if_unproven()) {
-            (Some(why), Some(unproven)) => End::because(unproven, why),
-            _ => end,
-        };
-        // If the run is killed before this, or its end does not report them, the next one does.
-        if !self.doubts.is_empty() && end.outcome.ended() != Ended::Unproven {
-            return end;
-        }
-        match self.graph.borrow_mut().settle_doubts() {
-            Ok(()) => end,
-            Err(error) => error.into(),
-        }
+        self.closed(end, context).unwrap_or_else(|failure| failure)
     }
 }
