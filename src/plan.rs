@@ -12,11 +12,13 @@
 //! A section ends at the next heading of level 1 or 2. Code fences and HTML comments do not count.
 
 mod edit;
+mod open;
 mod scan;
 
 use std::collections::HashMap;
 
 pub use edit::{Cleared, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
+pub use open::{open_box, open_tasks};
 use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.

@@ -19,11 +19,11 @@ pub(super) struct PlanLine<'t> {
     /// Its position in bytes.
     pub(super) start: usize,
     /// Its text without its line end, with blanks for comments; every byte has its position in `raw`.
-    visible: String,
+    pub(super) visible: String,
     /// Columns of blanks before the text; a code fence counts as one piece.
     pub(super) indent: usize,
     /// Part of a code fence.
-    fenced: bool,
+    pub(super) fenced: bool,
     /// Whether its first byte is in a code fence or comment that began on an earlier line.
     pub(super) inside: bool,
 }
@@ -351,7 +351,7 @@ fn heading(line: &str) -> Option<Heading> {
     }
 }
 
-fn field(line: &PlanLine) -> Option<Field> {
+pub(super) fn field(line: &PlanLine) -> Option<Field> {
     let text = line.visible.trim_start();
     let text = without_dash(text).unwrap_or(text);
     let at = line.visible.len() - text.len();
@@ -377,7 +377,7 @@ fn field(line: &PlanLine) -> Option<Field> {
     })
 }
 
-fn task(line: &PlanLine) -> Option<TaskLines> {
+pub(super) fn task(line: &PlanLine) -> Option<TaskLines> {
     let text = line.visible.trim_start();
     let number = text.trim_start_matches(|char: char| char.is_ascii_digit());
     let numbered = number.strip_prefix(['.', ')']).filter(|_| number.len() < text.len());

@@ -471,3 +471,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn open_tasks_are_boxes_and_statuses_of_list_items_outside_of_code_and_comments() {
+    let plan = "# Plan\nStatus: a draft\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B ##\n\
+                - Status: planned\n- [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n~~~\n- [ ] in code\n\
+                ~~~\n<!-- - [ ] later -->\n1. [ ] numbered\n- **Status:** complete ✓\n- **Status**: open\n- Status:\n";
+    let open = [
+        "2. B (Status: planned)",
+        "[ ] a box",
+        "[ ] another",
+        "[ ] numbered",
+        "2. B (Status: open)",
+        "2. B (Status: )",
+    ];
+    assert_eq!(open_tasks(plan), open);
+    assert_eq!(open_tasks("- Status: blocked by B"), ["(Status: blocked by B)"]);
+    assert!(open_tasks("").is_empty());
+}

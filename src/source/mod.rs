@@ -27,15 +27,15 @@ fn with_given(prompt: String, given: &Given) -> String {
     with_sections(prompt, unproven, &given.notes)
 }
 
-/// What refutes a claim that all is done, where tasks of the plan are open.
+/// What refutes a claim that all is done, where tasks of the plan are open; each is a line of [`crate::plan::open_tasks`].
 fn open_tasks_refute(open: &[String]) -> Option<String> {
     let (first, more) = open.split_at(open.len().min(NAMED));
     let [_, ..] = first else { return None };
-    let list = first.iter().fold(String::new(), |list, task| list + "- [ ] " + task + "\n");
+    let list = first.iter().fold(String::new(), |list, task| list + "- " + task + "\n");
     let more = if more.is_empty() { String::new() } else { format!("and {} more\n", more.len()) };
     let are = if open.len() == 1 { "is" } else { "are" };
     Some(format!(
-        "{} of the plan {are} open\n\n{list}{more}\nTick those that are done, and do the others. If one cannot be done, say \
+        "{} of the plan {are} open\n\n{list}{more}\nTick those that are done, or set their status to complete, and do the others. If one cannot be done, say \
          which and why, and answer with {REPLAN}.\n",
         count::of(open.len() as u64, "task")
     ))

@@ -10,6 +10,7 @@ use crate::engine::source::{Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
+use crate::plan::open_tasks;
 use crate::prompt::substitute;
 
 /// The message if there is no plan to build.
@@ -23,9 +24,6 @@ pub(crate) const REPLAN_BRANCHES: &str =
 
 /// The prompt variable with the limit of iterations.
 pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
-
-/// The values of `Status:` of a done task.
-const DONE: [&str; 3] = ["complete", "completed", "done"];
 
 /// The origin of a prompt's text.
 #[derive(Debug, Clone)]
@@ -131,37 +129,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// The lines of an implementation plan outside of code blocks, without list markers.
-fn items(plan: &str) -> impl Iterator<Item = &str> {
-    let mut in_code = false;
-    let lines = plan.lines().filter(move |line| {
-        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
-        in_code ^= is_fence;
-        !in_code && !is_fence
-    });
-    let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
-    lines.map(move |line| line.trim_start_matches(is_of_list))
-}
-
-/// The tasks with an empty box.
-fn open_boxes(plan: &str) -> Vec<String> {
-    items(plan).filter_map(|item| item.strip_prefix("[ ]")).map(|task| task.trim().to_owned()).collect()
-}
-
-/// How many lines `Status:` say anything but that the task is complete.
-fn open_states(plan: &str) -> usize {
-    let is_open = |item: &&str| {
-        let value = item.strip_prefix("Status").map(|rest| rest.trim_start_matches(['*', '_']));
-        let value = value.and_then(|rest| rest.strip_prefix(':')).map(str::to_ascii_lowercase);
-        let is_done = |value: &String| {
-            let word = value.split(|char: char| !char.is_ascii_alphanumeric()).find(|word| !word.is_empty());
-            word.is_some_and(|word| DONE.contains(&word))
-        };
-        value.is_some_and(|value| !is_done(&value))
-    };
-    items(plan).filter(is_open).count()
-}
-
 impl Source for PromptFile {
     fn next(&mut self, iteration: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
         self.check_plan()?;
@@ -186,35 +153,29 @@ impl Source for PromptFile {
                 let path = plan.display();
                 let what = match theirs::text(plan) {
                     Ok(text) if !text.trim().is_empty() => {
-                        let is_open = !open_boxes(&text).is_empty() || open_states(&text) > 0;
-                        (!is_open).then(|| {
-                            format!("no task of {path} is open: an open one has a box '- [ ]', or a line 'Status:' that is not complete")
-                        })
+                        let none = || {
+                            format!(
+                                "no task of {path} is open: an open one has a box '- [ ]', or a line '- Status:' that is not complete"
+                            )
+                        };
+                        open_tasks(&text).is_empty().then(none)
                     }
                     Err(error) if plan.is_file() => Some(format!("{path} cannot be read: {error}")),
                     _ => Some(format!("there is no plan in {path}: write it there")),
                 };
                 what.map(|what| what + "\n")
             }
-            Plan::Built(plan) => open_tasks_refute(&open_boxes(&theirs::text(plan).unwrap_or_default())),
+            Plan::Built(plan) => open_tasks_refute(&open_tasks(&theirs::text(plan).unwrap_or_default())),
         }
     }
 
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
-                let text = theirs::text(plan);
-                let is_gone = !plan.is_file() || text.as_ref().is_ok_and(|text| text.trim().is_empty());
-                let detail = match open_states(&text.unwrap_or_default()) {
-                    0 if is_gone => Some(format!(
-                        "the agent says so, and there is no plan any more in {}",
-                        plan.display()
-                    )),
-                    0 => end.detail,
-                    1 => Some("the agent says so, and 1 task of the plan is still open".to_owned()),
-                    open => Some(format!("the agent says so, and {open} tasks of the plan are still open")),
-                };
-                End { detail, ..end }
+                let is_gone = !plan.is_file() || theirs::text(plan).is_ok_and(|text| text.trim().is_empty());
+                let gone =
+                    || format!("the agent says so, and there is no plan any more in {}", plan.display());
+                End { detail: is_gone.then(gone).or(end.detail), ..end }
             }
             _ => end,
         }
@@ -226,19 +187,5 @@ impl Source for PromptFile {
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
         (outcome == Outcome::Replan).then(|| self.replan.to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn open_tasks_are_boxes_and_statuses_outside_of_code() {
-        let plan = "# Plan\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B\n- Status: planned\n\
-                    - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n~~~\n- [ ] in code\n~~~\n\
-                    1. [ ] numbered\n- **Status:** complete ✓\n- **Status**: open\n";
-        assert_eq!(open_boxes(plan), ["a box", "another", "numbered"]);
-        assert_eq!((open_states(plan), open_states("")), (2, 0));
     }
 }

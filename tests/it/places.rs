@@ -9,9 +9,11 @@ use crate::scratch::{Run, Scratch, claude_says};
 /// A project whose agent tells, in the file `told`, where it runs and which ralph dir it was given.
 fn project() -> Scratch {
     let scratch = Scratch::new();
-    let body = "echo \"$PWD $RALPH_HOME\" > \"$HOME/told\"; plan=\"$RALPH_HOME/implementation_plan.md\"; [ -s \"$plan\" ] || echo 'Status: planned' > \"$plan\"";
+    // A plan is proven by an open task, a build by none.
+    let body = "echo \"$PWD $RALPH_HOME\" > \"$HOME/told\"; state=planned; grep -q '^# Build' && state=complete; \
+                echo \"- Status: $state\" > \"$RALPH_HOME/implementation_plan.md\"";
     scratch.agent("claude", &format!("{body}\n{}", claude_says("<promise>COMPLETE</promise>")));
-    scratch.write(".ralph/implementation_plan.md", "Status: planned\n");
+    scratch.write(".ralph/implementation_plan.md", "- Status: planned\n");
     // git keeps no empty folders.
     scratch.write("deep/er/keep", "");
     scratch.write("specs/keep", "");
@@ -128,7 +130,7 @@ fn a_linked_work_tree_has_a_ralph_dir_of_its_own() {
     let tree = scratch.outside().join("tree");
     assert!(tree.join(".git").is_file());
     runs(&scratch, &ralph(), &["plan", "1"], &tree, &tree, ".ralph");
-    runs(&scratch, &ralph(), &["build", "1"], &tree.join("deep"), &tree, ".ralph");
+    runs(&scratch, &ralph(), &["plan", "1"], &tree.join("deep"), &tree, ".ralph");
     assert_eq!(clean_status(&scratch, &tree), "");
     assert!(!scratch.path(".ralph/state.toml").exists(), "the main work tree is not concerned");
 
@@ -156,7 +158,7 @@ fn a_submodule_is_a_project_of_its_own() {
     ]);
     let module = scratch.path("deep/module");
     assert!(module.join(".git").is_file());
-    runs(&scratch, &ralph(), &["build", "1"], &module, &module, ".ralph");
+    runs(&scratch, &ralph(), &["plan", "1"], &module, &module, ".ralph");
     assert_eq!(clean_status(&scratch, &module), "");
 }
 

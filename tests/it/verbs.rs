@@ -397,11 +397,27 @@ fn the_scripted_agent_works_in_a_project_of_the_users_own() {
 }
 
 #[test]
+fn a_build_is_not_done_while_a_task_of_its_plan_is_not_complete() {
+    let scratch = Scratch::new();
+    scratch.write(
+        ".ralph/implementation_plan.md",
+        "## 1. One\n- Status: complete\n\n## 2. Two\n- Status: planned\n",
+    );
+    let completes = "sed -i 's/planned/complete/' .ralph/implementation_plan.md";
+    let says = claude_says("<promise>COMPLETE</promise>");
+    let body = format!("cat > prompt-$RALPH_ITERATION; [ $RALPH_ITERATION = 1 ] || {completes}; {says}");
+    scratch.agent("claude", &body);
+    let run = good(&scratch, "build --agent claude 3");
+    assert!(run.stdout.contains("Total Iterations: 2\n"), "{run:?}");
+    let told = scratch.read("prompt-2");
+    assert!(told.contains("1 task of the plan is open\n\n- 2. Two (Status: planned)\n"), "{told}");
+}
+
+#[test]
 fn a_build_whose_plan_is_gone_at_the_end_says_so() {
     for (loses, words) in [
         ("rm .ralph/implementation_plan.md", "there is no plan any more in "),
         (": > .ralph/implementation_plan.md", "there is no plan any more in "),
-        ("echo 'Status: planned' > .ralph/implementation_plan.md", "1 task of the plan is still open"),
     ] {
         let scratch = Scratch::new();
         scratch.agent("claude", &format!("{loses}\n{}", claude_says("<promise>COMPLETE</promise>")));

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own, theirs, way_to_read};
 use crate::plan::{
-    Cleared, PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims,
+    Cleared, PlanError, Task, Ticks, has_section, mark_done, merge_tasks, open_box, tasks, without_claims,
 };
 
 /// The plan at the project root. Its text is read again for each change, because the user may be editing it.
@@ -149,7 +149,7 @@ impl MainPlan {
 
 /// Those of the tasks that are open.
 pub(super) fn open(tasks: &[Task]) -> Vec<String> {
-    tasks.iter().filter(|task| !task.ticked).map(|task| task.text.clone()).collect()
+    tasks.iter().filter_map(open_box).collect()
 }
 
 fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
