@@ -41,7 +41,8 @@ pub struct Launch {
     /// How it is ended.
     pub ladder: Ladder,
     /// Daemons that it starts in sessions of their own are the user's (a gpg agent, an ssh master), and are not ended
-    /// with it. Such a program has no mark, which the daemons would inherit.
+    /// with it. Such a program has no mark, which the daemons would inherit. It changes a repository, and has a second
+    /// to finish that if ralph dies.
     pub spares_daemons: bool,
 }
 

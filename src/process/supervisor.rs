@@ -63,11 +63,15 @@ pub(super) const ORDER_KILL: u8 = b'k';
 
 /// How often the subtree is searched for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
+/// How long a change of a repository goes on after ralph has died: a git that is interrupted while it creates a lock
+/// leaves the lock behind.
+const FINISHING: Duration = Duration::from_secs(1);
 
 /// The stages from a running program to nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Watch,
+    Finishing { until: Instant },
     Interrupted { until: Instant },
     Terminated { until: Instant },
     Killed { since: Instant },
@@ -273,11 +277,20 @@ impl<'a> Supervisor<'a> {
                 self.stage = Stage::Killed { since: Instant::now() };
             }
             Some(Order::Stop) if self.stage == Stage::Watch => {
-                self.signal_program(Signal::INT);
-                self.stage = Stage::Interrupted { until: Instant::now() + self.launch.ladder.interrupt };
+                let now = Instant::now();
+                if self.launch.spares_daemons && self.post.channel.is_gone() {
+                    self.stage = Stage::Finishing { until: now + FINISHING };
+                } else {
+                    self.interrupt(now);
+                }
             }
             _ => {}
         }
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        self.signal_program(Signal::INT);
+        self.stage = Stage::Interrupted { until: now + self.launch.ladder.interrupt };
     }
 
     /// Moves on to the next stage when it is time. `Some(n)`: given up with n processes left.
@@ -288,6 +301,7 @@ impl<'a> Supervisor<'a> {
                 self.stage = Stage::Sweep { since: now };
                 return self.sweep(Duration::ZERO);
             }
+            Stage::Finishing { until } if now >= until => self.interrupt(now),
             Stage::Interrupted { until } if now >= until => {
                 self.signal_program(Signal::TERM);
                 self.stage = Stage::Terminated { until: now + self.launch.ladder.terminate };
@@ -359,7 +373,7 @@ impl<'a> Supervisor<'a> {
     fn wait(&mut self) {
         let timeout = match self.stage {
             Stage::Watch => None,
-            Stage::Interrupted { until } | Stage::Terminated { until } => {
+            Stage::Finishing { until } | Stage::Interrupted { until } | Stage::Terminated { until } => {
                 Some(until.saturating_duration_since(Instant::now()))
             }
             Stage::Killed { .. } | Stage::Sweep { .. } => Some(TICK),

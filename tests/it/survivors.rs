@@ -162,6 +162,26 @@ fn what_a_hook_leaves_in_the_background_ends_with_it() {
 }
 
 #[test]
+fn a_change_of_the_repository_is_finished_after_a_killed_ralph_if_it_is_short() {
+    for (rest, word) in [("sleep 0.2", "finished"), ("sleep 600 & wait $!", "interrupted")] {
+        let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+        let (begun, ended) = (project.scratch.home().join("begun"), project.scratch.home().join("ended"));
+        let ends = format!(
+            "trap 'echo interrupted > {0}; exit 1' INT; touch {1}; {rest}",
+            ended.display(),
+            begun.display()
+        );
+        hook(&project, &format!("{ends}; echo finished > {}", ended.display()));
+        let ralph = project.scratch.start("loop build");
+        wait_for("the hook", || begun.exists().then_some(()));
+        send(ralph.id(), Signal::KILL);
+        finish(ralph);
+        project.scratch.await_nothing_left();
+        assert_eq!(fs::read_to_string(ended).unwrap().trim(), word);
+    }
+}
+
+#[test]
 fn a_daemon_of_a_push_is_the_users() {
     let project = BranchProject::new(&plan(&[("one", 1), ("two", 1)]));
     let daemons = project.scratch.home().join("daemons");

@@ -45,6 +45,11 @@ impl Channel {
         }
     }
 
+    /// Whether the ralph that has started us was seen to be gone.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Ralph { is_gone: true, .. })
+    }
+
     /// The descriptors to poll.
     pub(super) fn descriptors(&self) -> Vec<PollFd<'_>> {
         match self {
