@@ -2,20 +2,18 @@
 
 use std::fmt::Write as _;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 /// The longest name in bytes: a file system allows 255, and a suffix may follow.
 const LONGEST: usize = 180;
+/// What is encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
 /// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file. A name too
 /// long for a file system ends in `~` and a hash.
 pub(crate) fn encoded(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for (at, byte) in name.bytes().enumerate() {
-        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}"); // writing to a String cannot fail
-        }
-    }
+    let (dot, rest) = name.strip_prefix('.').map_or(("", name), |rest| ("%2E", rest));
+    let mut encoded = format!("{dot}{}", utf8_percent_encode(rest, ENCODED));
     if encoded.len() > LONGEST {
         encoded.truncate(LONGEST);
         let _ = write!(encoded, "~{:08x}", fnv1a(name.as_bytes()));
@@ -25,21 +23,8 @@ pub(crate) fn encoded(name: &str) -> String {
 
 /// Decodes a name; `None` if it is not an encoded one, or was too long.
 pub(crate) fn decoded(file: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(file.len());
-    let mut rest = file.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        bytes.push(match byte {
-            b'~' => return None,
-            b'%' => {
-                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-                rest = &rest[2..];
-                u8::from_str_radix(digits, 16).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok().filter(|name| encoded(name) == file)
+    let name = percent_decode_str(file).decode_utf8().ok()?;
+    (encoded(&name) == file).then(|| name.into_owned())
 }
 
 /// The 32-bit FNV-1a hash: the standard library's hashes may change between releases.

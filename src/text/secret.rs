@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
+
 use super::redact::SHORTEST;
 
 /// A name with one of these words has a secret value.
@@ -173,22 +175,10 @@ fn of_address(address: &str) -> Vec<Cow<'_, str>> {
     parts.flat_map(|part| [Some(part.into()), decoded(part).map(Cow::Owned)]).flatten().collect()
 }
 
-/// What `%2F` and the like stand for; `None`: there is none of it, or no text comes of it.
+/// A part of an address as a program decodes it, if that is text, another one, and not too short.
 fn decoded(part: &str) -> Option<String> {
-    let mut pieces = part.split('%');
-    let mut out = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    let mut has_any = false;
-    for piece in pieces {
-        match piece.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                has_any = true;
-                out.push(byte);
-                out.extend_from_slice(&piece.as_bytes()[2..]);
-            }
-            None => out.extend([b"%", piece.as_bytes()].concat()),
-        }
-    }
-    String::from_utf8(out).ok().filter(|out| has_any && out.len() >= SHORTEST)
+    let text = percent_decode_str(part).decode_utf8().ok()?;
+    (text != part && text.len() >= SHORTEST).then(|| text.into_owned())
 }
 
 /// Whether a value is a token of a well-known service, or a long random one.
