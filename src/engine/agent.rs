@@ -17,7 +17,7 @@ pub trait Agent {
     /// started, else what the context answered. An agent that fails is a [`Report`].
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End>;
 
-    /// Goes by what was changed, from the next attempt on; answers whether that is something else than before.
+    /// Takes a change of the loop, from the next attempt on; returns whether it makes a difference.
     fn change(&mut self, _change: &Change) -> bool {
         false
     }
@@ -30,20 +30,20 @@ pub struct Attempt<'a> {
     pub iteration: u64,
     /// The prompt, ready to be sent.
     pub prompt: &'a str,
-    /// By whom, and how.
+    /// Which agent, and how.
     pub how: &'a How,
-    /// When the loop's own time is over: the agent is ended then.
+    /// The end of the loop's own time, at which the agent is ended.
     pub deadline: Option<Instant>,
 }
 
-/// By whom a piece of work is to be done, and how. What is not said is as the loop was started.
+/// Which agent does a piece of work, and how. A `None` means: as the loop was started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct How {
     /// The agent's command line.
     pub command: Option<CommandLine>,
-    /// The model, by a name that the agent knows.
+    /// The model, by the agent's name for it.
     pub model: Option<String>,
-    /// It may look at everything and run commands, and edit no file.
+    /// Whether it may read everything and run commands, but edit no file.
     pub read_only: bool,
 }
 
@@ -74,7 +74,7 @@ impl CommandLine {
         &self.args
     }
 
-    /// What to call it: the file name of its program.
+    /// Its name: the file name of its program.
     #[must_use]
     pub fn name(&self) -> &str {
         Path::new(&self.program).file_name().and_then(|name| name.to_str()).unwrap_or(&self.program)

@@ -10,7 +10,7 @@ use super::budget::Spent;
 use super::tally::Tally;
 use super::wait::Wait;
 
-/// The board where loops tell each other; a loop of its own shares it with nobody.
+/// What parallel loops share; a single loop has a board of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Board {
     known: Arc<Mutex<Known>>,
@@ -26,16 +26,16 @@ struct Known {
 }
 
 impl Board {
-    /// The same board, for another loop.
+    /// This board, for another loop.
     #[must_use]
     pub fn join(&self) -> Self {
         let mut known = self.lock();
         known.spent.push(Spent::default());
-        // The first place is that of whoever made the board.
+        // The first place belongs to the loop that made the board.
         Self { known: Arc::clone(&self.known), place: known.spent.len() }
     }
 
-    /// An agent has said, or it is guessed, that the limit lasts until then.
+    /// Notes until when the limit lasts, as an agent said or as we guess.
     pub fn close(&self, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
         let mut known = self.lock();
         let is_known = known.closed.and_then(|wait| wait.end(time, clock)).is_some_and(|end| end >= until);
@@ -44,18 +44,18 @@ impl Board {
         }
     }
 
-    /// Somebody wants it tried again now.
+    /// Forgets the limit, because the user wants an attempt now.
     pub fn open(&self) {
         self.lock().closed = None;
     }
 
-    /// Until when nobody should try; `None` while nothing is known of a limit.
+    /// Until when no loop should start an attempt; `None` while no limit is known.
     #[must_use]
     pub fn closed_until(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
         self.lock().closed.and_then(|wait| wait.end(time, clock))
     }
 
-    /// Notes what this loop has spent, and answers what the others have.
+    /// Notes what this loop has spent, and returns what the others have.
     #[must_use]
     pub fn spent_by_others(&self, tally: &Tally) -> Spent {
         let mut known = self.lock();

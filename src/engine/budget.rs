@@ -10,26 +10,26 @@ use super::outcome::Outcome;
 pub enum Unit {
     /// US dollars.
     Dollars,
-    /// So many of these.
+    /// A count of these.
     Count(&'static str),
     /// Seconds.
     Seconds,
 }
 
-/// What is asked of a limit.
+/// The properties of a limit.
 #[derive(Debug)]
 pub struct Row {
-    /// The setting that has it.
+    /// The setting that holds it.
     pub key: &'static str,
-    /// The flag of that setting, by which `resume` raises it.
+    /// The flag of that setting, with which `resume` raises it.
     pub flag: &'static str,
-    /// What the JSON of `status` calls it.
+    /// Its key in the JSON of `status`.
     json: &'static str,
-    /// What its amounts are.
+    /// The unit of its amounts.
     pub unit: Unit,
     /// The outcome of a loop that has reached it.
     outcome: Outcome,
-    /// How much of it is used up.
+    /// How much of it is used.
     pub used: fn(&Used) -> f64,
 }
 
@@ -41,10 +41,10 @@ macro_rules! limits {
         pub enum Limit { $($(#[$doc])* $name,)* }
 
         impl Limit {
-            /// Every one, in the order of the declaration.
+            /// All limits, in the order of the declaration.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// What is known of it.
+            /// The row of this limit.
             #[must_use]
             #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
             pub const fn row(self) -> Row {
@@ -52,7 +52,7 @@ macro_rules! limits {
             }
         }
 
-        /// How much of each a loop may use up. The names are those of the state file.
+        /// How much of each a loop may use. The names are those of the state file.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
         pub struct Budget {
             $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $state: Option<$amount>,)*
@@ -69,20 +69,20 @@ macro_rules! limits {
             /// Nothing is limited.
             pub const NONE: Self = Self { $($state: None,)* };
 
-            /// With the amount that this answers for each limit.
+            /// With the amount that `of` returns for each limit.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
             pub fn of(amount: impl Fn(Limit) -> Option<f64>) -> Self {
                 Self { $($state: amount(Limit::$name).map(|real| real as $amount),)* }
             }
 
-            /// How much may be used up of this; `None` for no limit.
+            /// How much of this may be used; `None` for no limit.
             #[must_use]
             #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
             pub fn get(&self, limit: Limit) -> Option<f64> {
                 match limit { $(Limit::$name => self.$state.map(|amount| amount as f64),)* }
             }
 
-            /// What the JSON of `status` says of it: names with values, null for no limit.
+            /// The budget in the JSON of `status`: names with values, null for no limit.
             pub fn json(&self) -> impl Iterator<Item = (&'static str, serde_json::Value)> {
                 [$((Limit::$name.row().json, self.$state.into())),*].into_iter()
             }
@@ -121,7 +121,7 @@ limits! {
         outcome: Outcome::BudgetReached,
         used: |used| used.spent.tokens as f64,
     };
-    /// Of the loop as a whole, in seconds.
+    /// The time of the whole loop, in seconds.
     Duration(max_duration_seconds, max_duration_s: f64) = Row {
         key: "loop.max_duration",
         flag: "--max-duration",
@@ -151,16 +151,16 @@ impl Budget {
     }
 }
 
-/// What is used up.
+/// What is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Used {
-    /// By all loops that share the budget.
+    /// Used by all loops that share the budget.
     pub spent: Spent,
     /// How long the loop has run, over all its processes.
     pub seconds: f64,
 }
 
-/// What loops count together that share a budget.
+/// What loops with a shared budget count together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
     /// In US dollars.

@@ -1,4 +1,4 @@
-//! What a source, an agent or a validator may use of the loop around it.
+//! What a source, an agent or a validator can use of the loop around it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,20 +40,20 @@ impl<F: FnMut(&Stamped<'_>) -> Result<(), End>> Listener for F {
     }
 }
 
-/// One of those who listen to a loop.
+/// A listener of a loop.
 pub type Sink<'a> = Box<dyn Listener + 'a>;
 
-/// Looks after the records, and answers what the user should know about them.
+/// Checks the records, and returns what the user should know about them.
 pub type Keep<'a> = Box<dyn FnMut() -> Result<Option<String>, End> + 'a>;
 
-/// What came of something that runs beside the loop.
+/// A result of something that runs beside the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// Something that the user should know, in one line.
     Notice(String),
-    /// A hook is through.
+    /// A hook has ended.
     Hook {
-        /// Which.
+        /// Its name.
         hook: &'static str,
         /// It succeeded.
         ok: bool,
@@ -63,7 +63,7 @@ pub enum News {
 }
 
 impl News {
-    /// The same less its secrets.
+    /// The news without secrets.
     #[must_use]
     pub fn without(mut self, secrets: &Redactor) -> Self {
         let (Self::Notice(text) | Self::Hook { output: text, .. }) = &mut self;
@@ -71,7 +71,7 @@ impl News {
         self
     }
 
-    /// The fact that it is.
+    /// The news as a fact.
     #[must_use]
     pub fn fact(&self) -> Fact<'_> {
         match self {
@@ -83,32 +83,32 @@ impl News {
     }
 }
 
-/// Asks for the next thing that came of what runs beside the loop.
+/// Returns the next result of what runs beside the loop.
 pub type Beside<'a> = Box<dyn FnMut() -> Option<News> + 'a>;
 
-/// How often the records are looked after.
+/// How often the records are checked.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// The loop as seen by what plugs into it: where to wait, what has been asked of the loop, and who wants to know.
+/// The loop as seen by what plugs into it: where to wait, requests to the loop, and its listeners.
 pub struct Context<'a> {
     identity: LoopIdentity,
     inbox: Arc<Inbox>,
     pub(super) stop: Stop,
     sinks: Vec<Sink<'a>>,
-    /// The count when it was last told, without secrets.
+    /// The count of the last fact, without secrets.
     counted: Tally,
-    /// Takes out what they are not to know.
+    /// Takes secrets out of what listeners get.
     pub(super) redactions: Redactions,
     keep: Keep<'a>,
     beside: Beside<'a>,
     next_upkeep: Instant,
     renewal: Option<Renewal>,
     person: Option<Box<dyn Person>>,
-    /// How long they have thought.
+    /// How long the person has taken to answer.
     thought: Duration,
 }
 
-/// Something that has to be renewed while the loop is at work.
+/// Something that must be renewed while the loop works.
 struct Renewal {
     every: Duration,
     next: Instant,
@@ -116,7 +116,7 @@ struct Renewal {
 }
 
 impl<'a> Context<'a> {
-    /// The context of a loop that hears of requests by `inbox`; `sinks` listen to it, in this order.
+    /// The context of a loop that gets requests through `inbox`; `sinks` listen to it, in this order.
     #[must_use]
     pub fn new(identity: LoopIdentity, inbox: Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Self {
         let keep: Keep<'_> = Box::new(|| Ok(None));
@@ -136,74 +136,74 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same; this person can be asked.
+    /// With a person who can be asked.
     #[must_use]
     pub fn with_person(self, person: Option<Box<dyn Person>>) -> Self {
         Self { person, ..self }
     }
 
-    /// The same; `keep` is called before each step is told and, whatever the loop waits for, every second.
+    /// With `keep`, which is called before each fact, and every second while the loop waits.
     #[must_use]
     pub fn kept_by(self, keep: Keep<'a>) -> Self {
         Self { keep, ..self }
     }
 
-    /// The same; nobody who listens is told of these secrets.
+    /// With secrets that no listener gets.
     #[must_use]
     pub fn without(self, secrets: &Redactor) -> Self {
         Self { redactions: Redactions::new(secrets), ..self }
     }
 
-    /// The same; what `beside` has to say is told when the records are looked after.
+    /// With `beside`, whose news become facts when the records are checked.
     #[must_use]
     pub fn beside(self, beside: Beside<'a>) -> Self {
         Self { beside, ..self }
     }
 
-    /// A mailbox for what small threads bring, and the port to it.
+    /// A mailbox for messages of small threads, and the port to it.
     #[must_use]
     pub fn open<M>(&self) -> (Port<M>, Mailbox<M>) {
         self.inbox.open()
     }
 
-    /// What has to be poked when it is the loop's turn.
+    /// The inbox to poke when it is the loop's turn.
     pub(super) fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox
     }
 
-    /// How urgently the loop has been asked to stop.
+    /// How urgently the loop must stop.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
         self.stop.urgency()
     }
 
-    /// How the loop ends because it was asked to; `None` while nobody has.
+    /// The outcome of a loop that ends by request; `None` without a request.
     #[must_use]
     pub fn stopped_by(&self) -> Option<Outcome> {
         self.stop.outcome()
     }
 
-    /// Whether the loop has been asked to end now and to leave its agent alone.
+    /// Whether the loop must end now and leave its agent alone.
     #[must_use]
     pub fn detaches(&self) -> bool {
         self.stop.detaches()
     }
 
-    /// Whether no further attempt may begin for now: the loop has been asked to stop, or to hold.
+    /// Whether no further attempt may begin for now: there is a request to stop or to hold.
     #[must_use]
     pub fn is_held_up(&self) -> bool {
         self.stop.urgency() != Urgency::None || self.stop.holds()
     }
 
-    /// Waits for what is asked of the loop, at most until `deadline`; it is booked on the way.
+    /// Waits for a request to the loop, at most until `deadline`, and books it.
     ///
     /// # Errors
-    /// When the loop cannot go on: a record cannot be written, or what has to be renewed cannot be.
+    /// When the loop cannot go on: a record cannot be written, or something cannot be renewed.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake, End> {
         self.wait_for(deadline, Inbox::wait)
     }
 
-    /// The same for what comes into `mailbox`, too.
+    /// Waits as [`Context::wait`] does, or for a message in `mailbox`.
     ///
     /// # Errors
     /// As with [`Context::wait`].
@@ -211,14 +211,14 @@ impl<'a> Context<'a> {
         self.wait_for(deadline, |inbox, until| inbox.listen(mailbox, until))
     }
 
-    /// Whether somebody can be asked.
+    /// Whether there is a person to ask.
     #[must_use]
     pub fn has_person(&self) -> bool {
         self.person.is_some()
     }
 
-    /// Asks the person at the terminal and waits for an answer, which may be empty. [`Answer::Gone`]: there is nobody, they have
-    /// left, or the loop has been asked to stop meanwhile.
+    /// Asks the person at the terminal and waits for an answer, which may be empty. [`Answer::Gone`]: there is no person, they
+    /// have left, or a request to stop came first.
     ///
     /// # Errors
     /// As with [`Context::wait`].
@@ -245,7 +245,7 @@ impl<'a> Context<'a> {
         Ok(answer)
     }
 
-    /// How long people have thought since this was last called: that is no time of the loop's own.
+    /// How long the person has taken to answer since this was last called; that is not the loop's own time.
     pub(super) fn take_thought(&mut self) -> Duration {
         std::mem::take(&mut self.thought)
     }
@@ -270,20 +270,20 @@ impl<'a> Context<'a> {
                     self.tell_with(Fact::asked(&ask, self.stop.urgency()), unwritten)?;
                     return Ok(Wake::Asked(ask));
                 }
-                // Only something to renew or to look after.
+                // Only something to renew or to check.
                 Wake::Deadline if until != deadline => {}
                 wake => return Ok(wake),
             }
         }
     }
 
-    /// From here on `renew` is called `every` so often, whatever the loop waits for, until [`Context::renew_no_more`] or until it
-    /// fails: that ends the attempt and the loop. There is one such thing at a time; a new one takes the place of the last.
+    /// From here on calls `renew` at this interval, whatever the loop waits for, until [`Context::renew_no_more`], or until it
+    /// fails, which ends the attempt and the loop. There is one such call at a time; a new one replaces the last.
     pub fn renew(&mut self, every: Duration, renew: impl FnMut() -> Result<(), End> + 'static) {
         self.renewal = Some(Renewal { every, next: Instant::now() + every, renew: Box::new(renew) });
     }
 
-    /// Nothing has to be renewed any more.
+    /// Stops the renewing.
     pub fn renew_no_more(&mut self) {
         self.renewal = None;
     }
@@ -320,34 +320,34 @@ impl<'a> Context<'a> {
         renewed
     }
 
-    /// Books the count, which each listener gets with the facts from here on.
+    /// Sets the count that listeners get with each fact from here on.
     pub(super) fn count(&mut self, tally: &Tally) -> &mut Self {
         self.counted.clone_from(tally);
         self.redactions.clean(&mut self.counted);
         self
     }
 
-    /// Takes the secrets out of texts that are kept elsewhere than where facts are told.
+    /// Takes the secrets out of texts that are kept elsewhere than in facts.
     pub fn clean(&self, texts: &mut impl Texts) {
         self.redactions.clean(texts);
     }
 
-    /// Tells all listeners a fact.
+    /// Passes a fact to all listeners.
     ///
     /// # Errors
-    /// When a record cannot be written, or not where it belongs.
+    /// When a record cannot be written, or its file is not ours any more.
     pub fn tell(&mut self, fact: Fact<'_>) -> Result<(), End> {
         self.tell_with(fact, Unwritten::Nothing)
     }
 
-    /// Tells all listeners a fact, and what the engine knows of it besides.
+    /// Passes a fact to all listeners, with what its line does not have.
     pub(super) fn tell_with(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) -> Result<(), End> {
         self.look_after()?;
         self.pass(fact, unwritten, false)
     }
 
-    /// Tells all listeners what an agent has said and done, which came together. Of these many come, and the records are looked
-    /// after every second.
+    /// Passes to all listeners what an agent has said and done, as it came together. There are many of these facts, so the records
+    /// are only checked every second.
     ///
     /// # Errors
     /// When a record cannot be written.
@@ -359,7 +359,7 @@ impl<'a> Context<'a> {
         self.hand_out(facts, Unwritten::Nothing, false)
     }
 
-    /// Hands out bytes that an agent wrote.
+    /// Passes on bytes that an agent wrote.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -368,7 +368,7 @@ impl<'a> Context<'a> {
         self.hand_out_bytes(stream, &bytes, false)
     }
 
-    /// Tells all listeners something that the user should know, in one line.
+    /// Passes a notice to all listeners: something that the user should know, in one line.
     ///
     /// # Errors
     /// When a record cannot be written.
@@ -376,15 +376,15 @@ impl<'a> Context<'a> {
         self.tell(Fact::notice(text))
     }
 
-    /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being true.
+    /// Passes on a fact at the end of a loop. A record that cannot be written must not keep the others from being true.
     pub(super) fn tell_whoever_listens(&mut self, fact: Fact<'_>, unwritten: Unwritten<'_>) {
-        // The truth about the end is written wherever it can be.
+        // The end is written wherever that is possible.
         let _ = self.look_after();
         let _ = self.pass(fact, unwritten, true);
     }
 
-    /// Hands out a fact without its secrets, behind what was held back of an agent that writes no more. `to_all`: also to those behind
-    /// a listener that fails.
+    /// Passes on a fact without its secrets, after what was held back of an agent that writes no more. `to_all`: also to listeners
+    /// behind one that fails.
     fn pass(&mut self, mut fact: Fact<'_>, unwritten: Unwritten<'_>, to_all: bool) -> Result<(), End> {
         if matches!(fact, Fact::AgentStarted { .. } | Fact::AttemptEnded(_) | Fact::LoopEnded(_)) {
             for (stream, bytes) in self.redactions.rest_of_output() {
@@ -397,7 +397,7 @@ impl<'a> Context<'a> {
         self.hand_out([fact], unwritten, to_all)
     }
 
-    /// Hands out facts that came together.
+    /// Passes on facts that came together.
     fn hand_out<'f>(
         &mut self,
         facts: impl IntoIterator<Item = Fact<'f>>,
@@ -405,7 +405,7 @@ impl<'a> Context<'a> {
         to_all: bool,
     ) -> Result<(), End> {
         let Self { identity, sinks, counted, .. } = self;
-        // As precise as a line of the log: a replay shows the same.
+        // As precise as a line of the log, so that a replay shows the same time.
         let at = Local::now().trunc_subsecs(3);
         let mut facts = facts.into_iter().peekable();
         while let Some(fact) = &facts.next() {

@@ -1,4 +1,4 @@
-//! What those who listen to a loop hear: a [`Fact`], when and of which loop, and beside it the count.
+//! What listeners of a loop get: a [`Fact`], its time and loop, and the count beside it.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::tally::Tally;
 /// Which of an agent's two pipes bytes came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// What it says, usually JSON lines.
+    /// Its standard output, usually JSON lines.
     Stdout,
-    /// What it complains about.
+    /// Its standard error.
     Stderr,
 }
 
-/// Who runs: constant for the life of a loop.
+/// The identity of a loop: constant for its life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopIdentity {
     /// Unique id of this run, also the run mark of its processes.
@@ -32,38 +32,38 @@ pub struct LoopIdentity {
     pub agent: String,
 }
 
-/// A fact and when it became one.
+/// A fact with its time and its loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamped<'a> {
     /// Wall-clock time.
     pub at: DateTime<Local>,
-    /// Which loop.
+    /// The loop.
     pub identity: &'a LoopIdentity,
-    /// The count as it was booked last: at the begin and the end of the loop, of an attempt and of a wait.
+    /// The count as it was last booked: at the start and the end of the loop, of an attempt and of a wait.
     pub tally: &'a Tally,
     /// The fact.
     pub fact: &'a Fact<'a>,
-    /// What the engine knows of it besides.
+    /// What the engine knows of it besides its line.
     pub unwritten: Unwritten<'a>,
-    /// What came together with it follows at once: what is expensive can wait for the last of them.
+    /// Whether another fact follows at once: expensive work can wait for the last one.
     pub goes_on: bool,
 }
 
-/// What no line tells of a fact, so that it is not known of a loop that is read from its log.
+/// What the line of a fact does not have, so that it is unknown for a loop that is read from its log.
 #[derive(Debug, Clone, Copy)]
 pub enum Unwritten<'a> {
     /// Nothing.
     Nothing,
-    /// The outcome of the loop: some have the same words.
+    /// The outcome of the loop: several have the same words.
     Outcome(Outcome),
-    /// The limit that an attempt ran or kept silent beyond.
+    /// The limit that an attempt exceeded, by its time or its silence.
     Exceeded(Duration),
     /// The change of its limits, or of how its worker is watched.
     Change(&'a Change),
 }
 
 impl<'a> Stamped<'a> {
-    /// A fact of which no more is known than its line tells, and the count.
+    /// A fact as its line has it, and the count.
     #[must_use]
     pub fn new(
         at: DateTime<Local>,
@@ -74,7 +74,7 @@ impl<'a> Stamped<'a> {
         Self { at, identity, tally, fact, unwritten: Unwritten::Nothing, goes_on: false }
     }
 
-    /// The outcome of a loop that is over; `None` for any other fact, and for an end that only another version knows.
+    /// The outcome of a loop that is over; `None` for any other fact, and for an end of another version.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         match (self.unwritten, self.fact) {
@@ -84,7 +84,7 @@ impl<'a> Stamped<'a> {
         }
     }
 
-    /// The limit that an attempt ran or kept silent beyond, or how long it took where that is not known.
+    /// The limit that an attempt exceeded, by its time or its silence; where it is unknown, how long the attempt took.
     #[must_use]
     pub fn exceeded(&self) -> Duration {
         match (self.unwritten, self.fact) {

@@ -1,10 +1,10 @@
-//! One fact about a running loop: the engine makes it, secrets are taken out of it, everything that a person or a program sees
-//! or stores is a fold over it, and the events log writes and reads it.
+//! One fact about a running loop: the engine makes it, secrets are taken out of it, records and views fold it, and the events
+//! log writes and reads it.
 //!
 //! The order of the fields is the order of the keys in a line (`record/event_line.rs`): by name.
 //!
-//! A reader passes over fields that it does not know, reads an event that it does not know as [`Fact::Unknown`], and
-//! keeps a word that it does not know as [`Word::Other`].
+//! A reader ignores unknown fields, reads an unknown event as [`Fact::Unknown`], and keeps an unknown word as
+//! [`Word::Other`].
 
 mod made;
 mod parts;
@@ -35,7 +35,7 @@ pub use words::{Asked, BranchResult, WaitReason, Word};
 pub enum Fact<'a> {
     /// The loop begins; nothing has run yet.
     LoopStarted {
-        /// What ends it besides; left out in older lines.
+        /// Its other limits; left out in older lines.
         #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "parts::by_name")]
         limits: Option<Box<LineLimits>>,
         /// Null: no limit.
@@ -45,14 +45,14 @@ pub enum Fact<'a> {
         /// The agents' working directory.
         #[serde(borrow)]
         project: Cow<'a, str>,
-        /// Before, where the loop goes on; left out where that is nothing.
+        /// Time used before, if the loop goes on; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         spent: Option<LineSpent>,
-        /// All that was counted before; left out where that is nothing.
+        /// All that was counted before; left out if that is nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tally: Option<Box<Tally>>,
     },
-    /// An earlier process was cut off before it could keep all that it had counted; that was read from its events log.
+    /// An earlier process was cut off before it could keep all its counts; the rest was read from its events log.
     Recovered {
         /// Attempts that had ended.
         attempts: u64,
@@ -63,21 +63,21 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         from: Cow<'a, str>,
     },
-    /// What the loop may use up is another from here on.
+    /// The loop's limit of iterations is another one from here on.
     LimitsChanged {
         /// Null: no limit.
         max_iterations: Option<u64>,
     },
     /// One run of the agent on an iteration begins.
     AttemptStarted {
-        /// The work that it is about, where there is more than one; left out elsewhere.
+        /// The work that it is about, if there are several; left out otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Cow<'a, str>>,
         /// The commit that HEAD names; null before the first one.
         head: Option<Cow<'a, str>>,
-        /// Which iteration.
+        /// The number of the iteration.
         iteration: u64,
-        /// Notes of the user that are in its prompt; left out where there are none.
+        /// Notes of the user in its prompt; left out if there are none.
         #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
         notes: Cow<'a, [String]>,
         /// 0 for the first attempt of the iteration.
@@ -89,16 +89,16 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         command: Cow<'a, str>,
     },
-    /// The agent of an attempt said who it is.
+    /// The agent of an attempt named its model or its session.
     AgentKnown {
-        /// The model's name; null while it has not said that.
+        /// The model's name; null while it is unknown.
         model: Option<Cow<'a, str>>,
-        /// What it calls the session; null while it has not said that.
+        /// The agent's name for the session; null while it is unknown.
         session_id: Option<Cow<'a, str>>,
     },
     /// What the assistant said.
     Text {
-        /// A whole block of it.
+        /// A whole block of text.
         #[serde(borrow)]
         text: Cow<'a, str>,
     },
@@ -135,36 +135,36 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         message: Cow<'a, str>,
     },
-    /// The agent has asked for leave to do something; no user can be asked.
+    /// The agent has asked for permission; no user can be asked.
     Permission {
-        /// What it was told.
+        /// The answer to the agent.
         answer: Word<Leave>,
-        /// The kind of tool that is to do it: read, edit, execute, …
+        /// The kind of tool: read, edit, execute, …
         #[serde(borrow)]
         kind: Cow<'a, str>,
-        /// What it wants to do, shortened.
+        /// What the agent wants to do, shortened.
         #[serde(borrow)]
         what: Cow<'a, str>,
     },
     /// An attempt is over, and booked.
     #[serde(borrow)]
     AttemptEnded(Box<AttemptEnded<'a>>),
-    /// The agent has said its last word for now, and goes on when what it has announced is through.
+    /// The agent has finished its turn, and goes on when the work that it has announced is done.
     Background {
-        /// How long it is waited for, in seconds.
+        /// How long the loop waits for it, in seconds.
         at_most_s: f64,
-        /// What that is, in words.
+        /// The announced work, in words.
         #[serde(borrow)]
         tasks: Cow<'a, str>,
     },
     /// The next iteration is about a task of the graph, which is claimed.
     TaskStarted {
-        /// Which.
+        /// The task.
         #[serde(borrow)]
         task: TaskAtWork<'a>,
-        /// Of the loop's target.
+        /// The counts of the loop's target.
         tasks: TaskCounts,
-        /// Its last agent has said that it is done; this one only looks whether it is.
+        /// Its last agent has claimed that it is done; this iteration only verifies it.
         verifies: bool,
     },
     /// The outcome of an iteration's task is booked.
@@ -175,88 +175,88 @@ pub enum Fact<'a> {
         /// Why; may be empty.
         #[serde(borrow)]
         reason: Cow<'a, str>,
-        /// Which.
+        /// The task.
         #[serde(borrow)]
         task: TaskAtWork<'a>,
-        /// Of the loop's target.
+        /// The counts of the loop's target.
         tasks: TaskCounts,
     },
-    /// A fresh agent looks whether a task is done.
+    /// A fresh agent verifies a task.
     Verifying {
-        /// Which.
+        /// The task.
         #[serde(borrow)]
         task: TaskAtWork<'a>,
     },
-    /// That agent is through.
+    /// The verification is over.
     Verified {
-        /// It found the task done.
+        /// The task is done.
         ok: bool,
-        /// What it has found, where it has not passed.
+        /// The findings, if it has not passed.
         #[serde(borrow)]
         reason: Cow<'a, str>,
-        /// Which task.
+        /// The task.
         #[serde(borrow)]
         task: TaskAtWork<'a>,
     },
     /// The work is validated.
     Validating {
-        /// By the loop so far, with the attempt whose work it is; left out in older lines.
+        /// What the loop has spent so far, with the attempt whose work it is; left out in older lines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<LineSpent>,
     },
-    /// The validation is through.
+    /// The validation is over.
     Validated {
         /// It succeeded.
         ok: bool,
         /// What it printed, cut to a readable length.
         #[serde(borrow)]
         output: Cow<'a, str>,
-        /// It came to no verdict, and its output says why.
+        /// It had no verdict, and its output says why.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         undecided: bool,
     },
     /// The iteration is tried again.
     Retrying {
-        /// Which iteration.
+        /// The number of the iteration.
         iteration: u64,
-        /// How many retries there may be.
+        /// The highest number of retries.
         max_retries: u32,
-        /// How long the loop pauses before, in seconds.
+        /// How long the loop pauses first, in seconds.
         pause_s: f64,
         /// The number of the retry that follows.
         retry: u32,
     },
     /// The iteration has failed, and the next one begins after a pause.
     BackingOff {
-        /// How many have failed in a row.
+        /// The number of failed iterations in a row.
         failures: u64,
-        /// Which iteration.
+        /// The number of the iteration.
         iteration: u64,
-        /// After how many in a row the loop ends; null: it does not.
+        /// After how many in a row the loop ends; null: after none.
         max_failures: Option<u64>,
-        /// How long the loop pauses before, in seconds.
+        /// How long the loop pauses first, in seconds.
         pause_s: f64,
     },
-    /// The agent's screen wants a person; the loop waits for one.
+    /// The agent's screen asks for a person; the loop waits for one.
     NeedsAttention {
-        /// What stands there.
+        /// The question on the screen.
         #[serde(borrow)]
         screen: Cow<'a, str>,
     },
-    /// It goes on.
+    /// The agent goes on.
     AttentionOver,
     /// The loop waits for a usage limit to pass, for a provider that is overloaded, or for room on the disk.
     Waiting {
-        /// What is free on the disk, in bytes; left out where something else is waited for, as the wanted ones.
+        /// Free space on the disk, in bytes; left out if the loop waits for something else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         free_bytes: Option<u64>,
-        /// What for.
+        /// What the loop waits for.
         reason: Word<WaitReason>,
-        /// At most until then; for room on the disk, it is looked for then, and again and again.
+        /// The end of the wait; for space on the disk, the time of the next check.
         #[serde(serialize_with = "as_precise_as_it_is")]
         #[cfg_attr(test, schemars(with = "DateTime<FixedOffset>"))]
         until: DateTime<FixedOffset>,
-        /// What has to be free.
+        /// The space that must be free; left out if the loop waits for something else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wanted_bytes: Option<u64>,
     },
@@ -266,7 +266,7 @@ pub enum Fact<'a> {
     Paused,
     /// The loop goes on after a wait or a pause.
     Resumed {
-        /// How many waits in a row had no known end; left out, as the next one, unless what was waited for is a usage
+        /// How many waits in a row had no known end; left out, like the next field, unless the loop waited for a usage
         /// limit or a provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind_waits: Option<u32>,
@@ -274,29 +274,29 @@ pub enum Fact<'a> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_s: Option<u64>,
     },
-    /// Something was asked of the loop, by a signal or from another terminal.
+    /// A request to the loop, by a signal or from another terminal.
     Asked {
         /// The text of a note.
         note: Option<Cow<'a, str>>,
-        /// How urgent stopping is by now.
+        /// How urgent the stop is now.
         stopping: Word<Urgency>,
-        /// What was asked.
+        /// The request.
         what: Word<Asked>,
     },
-    /// The person at the terminal is asked something; the loop waits for an answer.
+    /// A question to the person at the terminal; the loop waits for an answer.
     Question {
-        /// What.
+        /// The question.
         #[serde(borrow)]
         text: Cow<'a, str>,
     },
-    /// They have answered.
+    /// The person's answer.
     Answered {
-        /// What; null: they have nothing to say, or want the loop to stop.
+        /// The answer; null: there is none, or the person wants the loop to stop.
         text: Option<Cow<'a, str>>,
     },
-    /// The work has come to where it belongs: a push, a pull request.
+    /// The work was published: a push, a pull request.
     Published {
-        /// What, and where.
+        /// What was published, and where.
         #[serde(borrow)]
         message: Cow<'a, str>,
     },
@@ -333,14 +333,14 @@ pub enum Fact<'a> {
 }
 
 impl Fact<'_> {
-    /// What the disk lacks that is waited for.
+    /// The disk space that the loop waits for.
     #[must_use]
     pub fn shortage(&self) -> Option<Shortage> {
         let &Self::Waiting { free_bytes, wanted_bytes, .. } = self else { return None };
         free_bytes.zip(wanted_bytes).map(|(free, wanted)| Shortage { free, wanted })
     }
 
-    /// Whether it is one of the many things that an agent says and does, of which several may come together.
+    /// Whether it is something that an agent says or does; of these, several may come together.
     #[must_use]
     pub fn is_shown(&self) -> bool {
         matches!(
@@ -356,8 +356,7 @@ impl Fact<'_> {
     }
 }
 
-/// The texts in which a secret may stand: what agents, commands and people say. What the program goes by is none: ids, names,
-/// commits, paths.
+/// The texts that may contain a secret: those of agents, commands and people. Ids, names, commits and paths are none.
 impl Texts for Fact<'_> {
     fn replace_texts(&mut self, new: New<'_>) {
         match self {

@@ -1,4 +1,4 @@
-//! What the policy would have decided with other limits, at a step that a loop has taken.
+//! What the policy would have decided with other limits, at a step of a loop.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::policy::{Limits, Now, Step, step};
 use super::tally::Tally;
 
-/// What a loop does next. Two steps that differ only in how long the loop pauses before are the same.
+/// The next step of a loop, without the length of a pause before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The next iteration begins.
@@ -35,11 +35,11 @@ impl Next {
         }
     }
 
-    /// Whether a loop takes that step where the policy decides this one.
+    /// Whether a loop can take that step when the policy decides this one.
     #[must_use]
     pub fn explains(self, taken: Self, tally: &Tally) -> bool {
         match (taken, self) {
-            // Its work, an agent, a record or what is done at its end has led to another one.
+            // Its work, an agent, a record or its closing has led to another end.
             (Self::End(taken), _) if !is_of_limits(taken) => true,
             (Self::End(taken), Self::End(decided)) => decided.word() == taken.word(),
             // It waits for a provider before it begins.
@@ -49,7 +49,7 @@ impl Next {
     }
 }
 
-/// Whether only the policy ends loops so.
+/// Whether only the policy ends loops with this outcome.
 fn is_of_limits(outcome: Outcome) -> bool {
     use Outcome::{BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, Overloaded};
     matches!(
@@ -70,18 +70,18 @@ impl fmt::Display for Next {
     }
 }
 
-/// What other limits make of a step that a loop has taken.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindsight {
-    /// They lead to the same step.
+    /// The other limits lead to the same step.
     Same,
-    /// They lead to this one.
+    /// The other limits lead to this step.
     Other(Next),
-    /// The loop's own limits do not lead to the step that it took, so that nothing can be said of others.
+    /// The loop's own limits do not lead to the step that it took, so that other limits cannot be compared.
     Unexplained,
 }
 
-/// Compares the step that a loop took with what other limits lead to, after the same history.
+/// Compares the step that a loop took with the one that other limits lead to, after the same history.
 #[must_use]
 pub fn compare(taken: Next, own: &Limits, other: &Limits, tally: &Tally, now: Now) -> Hindsight {
     let decided = Next::decided(own, tally, now);

@@ -1,4 +1,4 @@
-//! The one place where the deciding thread waits: for what small threads bring, for signals, and for deadlines.
+//! The one place where the deciding thread waits: for messages of small threads, for signals, and for deadlines.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use super::stop::Ask;
 
-/// How many bytes may lie unread in a mailbox before its threads have to wait. It bounds our memory when a program writes
-/// faster than the disk takes it, and keeps what waits here in the processor's cache.
+/// How many bytes may be unread in a mailbox before its threads have to wait. It bounds our memory when a program writes
+/// faster than the disk takes it, and keeps unread messages in the processor's cache.
 const ROOM: usize = 1024 * 1024;
 /// No single wait is longer, so that a stopped and continued process (Ctrl+Z, `fg`) is noticed.
 const TICK: Duration = Duration::from_secs(1);
-/// A tick that took this much longer than asked means that we were stopped meanwhile.
+/// A tick that took this much longer than requested means that we were stopped meanwhile.
 const STOPPED: Duration = Duration::from_secs(2);
 
 /// What ended a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wake<M = Infallible> {
-    /// Something was asked of the loop.
+    /// A request to the loop.
     Asked(Ask),
-    /// A message came into the mailbox.
+    /// A message in the mailbox.
     Message(M),
-    /// Somebody outside thinks that what is waited for may be there.
+    /// Another thread has poked the loop: what it waits for may be there.
     Poked,
-    /// We were not running for this long; deadlines have to move by it.
+    /// This process was stopped for this long; deadlines have to move by it.
     Slept(Duration),
     /// The deadline has passed.
     Deadline,
 }
 
-/// The inbox of one loop: what is asked of it from outside, and the bell that ends a wait.
+/// The inbox of one loop: requests from outside, and the bell that ends a wait.
 #[derive(Debug, Default)]
 pub struct Inbox {
     state: Mutex<State>,
@@ -43,14 +43,14 @@ struct State {
     poked: bool,
 }
 
-/// Where the messages of one attempt, or of one command beside it, arrive. When it is dropped it is closed: what its threads
-/// still send is thrown away, and those that wait for room are released.
+/// Where the messages of one attempt, or of one command beside it, arrive. Dropping it closes it: later messages are thrown
+/// away, and threads that wait for room are released.
 #[derive(Debug)]
 pub struct Mailbox<M> {
     post: Arc<Post<M>>,
 }
 
-/// Where small threads put what they have.
+/// Where small threads post their messages.
 #[derive(Debug)]
 pub struct Port<M> {
     inbox: Arc<Inbox>,
@@ -72,7 +72,7 @@ struct Post<M> {
 
 #[derive(Debug)]
 struct Queue<M> {
-    /// With the bytes that each of them holds.
+    /// The messages, each with its size in bytes.
     messages: VecDeque<(usize, M)>,
     held: usize,
     closed: bool,
@@ -87,24 +87,24 @@ impl Inbox {
         (Port { inbox: Arc::clone(self), post: Arc::clone(&post) }, Mailbox { post })
     }
 
-    /// Puts something asked in front of everything else. Never waits.
+    /// Puts a request in front of all messages. Never waits.
     pub fn ask(&self, ask: Ask) {
         self.lock().asks.push_back(ask);
         self.news.notify_all();
     }
 
-    /// Ends a wait of the loop, so that it looks again at what it waits for. Never waits.
+    /// Ends a wait of the loop, so that it checks again what it waits for. Never waits.
     pub fn poke(&self) {
         self.lock().poked = true;
         self.news.notify_all();
     }
 
-    /// Waits until something is asked or the loop is poked, at most until `deadline`.
+    /// Waits for a request or a poke, at most until `deadline`.
     pub fn wait(&self, deadline: Option<Instant>) -> Wake {
         self.wait_for(deadline, || None)
     }
 
-    /// Waits for the next thing to happen, messages in `mailbox` included, at most until `deadline`.
+    /// Waits for a request, a poke or a message in `mailbox`, at most until `deadline`.
     pub fn listen<M>(&self, mailbox: &Mailbox<M>, deadline: Option<Instant>) -> Wake<M> {
         self.wait_for(deadline, || mailbox.post.take())
     }
@@ -115,7 +115,7 @@ impl Inbox {
             if let Some(ask) = state.asks.pop_front() {
                 return Wake::Asked(ask);
             }
-            // Looked at under our lock, which whoever posts has to take before he rings: no message is overslept.
+            // Checked under our lock, which a port has to take before it rings: no message is missed.
             if let Some(message) = take() {
                 return Wake::Message(message);
             }
@@ -167,8 +167,8 @@ impl<M> Drop for Mailbox<M> {
 }
 
 impl<M> Port<M> {
-    /// Hands over `message`, which holds `weight` bytes; waits for room where it must. `false`: the mailbox is closed, and
-    /// nobody wants more.
+    /// Posts `message`, which has `weight` bytes; waits for room if necessary. `false`: the mailbox is closed, and the thread can
+    /// stop.
     pub fn post(&self, weight: usize, message: M) -> bool {
         let mut queue = self.post.lock();
         while !queue.closed && queue.held > 0 && queue.held + weight > ROOM {

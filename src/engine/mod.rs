@@ -1,7 +1,7 @@
-//! The one loop engine: asks the policy for the next step, takes it, and tells what happened.
+//! The one loop engine: asks the policy for the next step, takes it, and passes facts to listeners.
 //!
 //! It never sees a flag and never prints. It owns its seams: [`source`], [`agent`] and [`validator`] are what plugs into it,
-//! [`context`] is what these may use of the loop around them. Whatever wants to know something listens to its events.
+//! [`context`] is what these can use of the loop around them. Records and views listen to its facts.
 
 pub mod agent;
 pub mod board;

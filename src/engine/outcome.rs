@@ -11,12 +11,12 @@ use crate::files::FileError;
 pub struct End {
     /// Why.
     pub outcome: Outcome,
-    /// What led there, where the outcome alone does not say it: what, where, and what to do.
+    /// Details beyond the outcome: what, where, and what to do.
     pub detail: Option<String>,
 }
 
 impl End {
-    /// An end for the reason that `detail` says.
+    /// An end with this outcome and this detail.
     #[must_use]
     pub fn because(outcome: Outcome, detail: impl Into<String>) -> Self {
         Self { outcome, detail: Some(detail.into()) }
@@ -35,7 +35,7 @@ impl From<FileError> for End {
     }
 }
 
-/// Declares an enum with a row of a table for each of its variants, `ALL` of them, and `row`, which answers a variant's.
+/// Declares an enum with a table row for each variant, `ALL`, and `row`, which returns the row of a variant.
 macro_rules! table {
     ($(#[$meta:meta])* $table:ident -> $row:ty { $($(#[$doc:meta])* $name:ident = $value:expr;)* }) => {
         $(#[$meta])*
@@ -45,7 +45,7 @@ macro_rules! table {
         pub enum $table { $($(#[$doc])* $name,)* }
 
         impl $table {
-            /// Every one, in the order of the declaration.
+            /// All variants, in the order of the declaration.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
             const fn row(self) -> $row {
@@ -64,9 +64,9 @@ table! {
         /// All tasks are done.
         AllDone = row(0, "all tasks are done", "complete", Stopped, Ended::Done)
             .if_unproven(Outcome::Unproven);
-        /// All that was to be written is written.
+        /// Everything that was to be written is written.
         Written = row(0, "all is written", "complete", Stopped, Ended::Done).if_unproven(Outcome::Unproven);
-        /// What an agent has made does not pass, however often it is tried.
+        /// An agent's result was refused as often as it may be tried.
         Unproven = row(4, "not proven", "unproven", Failed, Ended::Unproven).wants_more_iterations();
         /// The assistant's text matched the user's pattern.
         DonePattern = row(0, "done pattern matched", "done_pattern", Stopped, Ended::Done)
@@ -98,7 +98,7 @@ table! {
         PlanMissing = row(2, "implementation plan missing", "plan_missing", Failed, Ended::Empty);
         /// There are no tasks.
         NoTasks = row(2, "there are no tasks", "empty", Failed, Ended::Empty);
-        /// Some tasks are neither done nor failed, and none of them can be worked on here.
+        /// Some tasks are neither done nor failed, and none of them can be claimed here.
         Blocked = row(3, "no task is ready", "blocked", Stopped, Ended::Blocked);
         /// All tasks are done or failed, some have failed.
         TasksFailed = row(4, "no task is left, some have failed", "tasks_failed", Failed, Ended::Failed);
@@ -124,34 +124,34 @@ table! {
         NotLoggedIn = row(4, "agent is not logged in", "not_logged_in", Failed, Ended::Error).goes_on();
         /// The agent's account is out of credit.
         OutOfCredit = row(4, "account is out of credit", "out_of_credit", Failed, Ended::Error).goes_on();
-        /// The agent's usage limit lasts longer than we may wait.
+        /// The agent's usage limit lasts longer than the loop may wait.
         LimitTooFar = row(4, "usage limit is too far away", "usage_limit", Failed, Ended::Limit).goes_on();
-        /// The agent's provider is overloaded or out of order for longer than we may wait.
+        /// The agent's provider is overloaded or out of order for longer than the loop may wait.
         Overloaded = row(4, "provider is overloaded for too long", "overloaded", Failed, Ended::Error)
             .goes_on();
-        /// The work is not where it belongs: a push or a pull request failed, or the work tree could not be made.
+        /// A push or a pull request failed, or the work tree could not be made.
         GitFailed = row(5, "git operation failed", "git_failed", Failed, Ended::Error);
         /// Ctrl+C, SIGTERM or SIGHUP.
         Interrupted = row(130, "interrupted", "interrupted", Stopped, Ended::Interrupted).goes_on();
-        /// A worker works on by itself, for a later ralph to watch.
+        /// A worker goes on by itself; a later ralph can monitor it.
         Detached = row(0, "it works on by itself", "monitor_disconnected", Running, Ended::Killed);
-        /// SIGTERM or SIGHUP: the machine or the session ends, the loop may go on later.
+        /// SIGTERM or SIGHUP: the machine or the session ends, and the loop can be resumed later.
         Terminated = row(130, "terminated", "terminated", Paused, Ended::Interrupted);
     }
 }
 
-/// What the world is told about a loop, running or ended.
+/// The status of a loop, running or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// An agent is at work.
     Running,
-    /// Held, or ended in a way that invites to go on.
+    /// Held, or ended in a way that is meant to be resumed.
     Paused,
     /// Waiting for a usage limit to pass, or for a provider that is overloaded.
     Waiting,
-    /// Waiting for a person to answer what stands on the agent's screen.
+    /// Waiting for a person to answer a question on the agent's screen.
     NeedsAttention,
     /// Ended.
     Stopped,
@@ -162,29 +162,29 @@ pub enum Status {
 table! {
     /// The end of a loop in one word, as every view shows it.
     Ended -> &'static str {
-        /// All work is done, as far as anybody looks whether it is.
+        /// All work is done, as far as it was checked.
         Done = "done";
-        /// It is said to be done, and what should prove that does not.
+        /// The agent claims that it is done, and the proof is missing.
         Unproven = "unproven";
         /// As many iterations as allowed have run, or the agent's usage limit is too far away.
         Limit = "limit";
         /// As much money, time or as many tokens as allowed are used up.
         Budget = "budget";
-        /// Nothing changes any more.
+        /// The latest iterations have changed nothing.
         Idle = "idle";
-        /// By Ctrl+C or a signal.
+        /// It was ended by Ctrl+C or a signal.
         Interrupted = "interrupted";
-        /// From another terminal.
+        /// It was cancelled from another terminal.
         Cancelled = "cancelled";
         /// The plan is to be made anew.
         Replan = "replan";
-        /// What is left waits for something that is not done here.
+        /// The remaining work waits for something outside this run.
         Blocked = "blocked";
         /// There is nothing to do.
         Empty = "empty";
         /// The agent has failed.
         Failed = "failed";
-        /// Something around the agent has: a file, git, a login.
+        /// Something around the agent has failed: a file, git, a login.
         Error = "error";
         /// Its process was killed.
         Killed = "killed";
@@ -199,7 +199,7 @@ impl Ended {
     }
 }
 
-/// What is asked of an outcome.
+/// The properties of an outcome.
 struct Row {
     code: u8,
     reason: &'static str,
@@ -231,8 +231,8 @@ impl Row {
 }
 
 impl Outcome {
-    /// This end where the last work is not proven; `None` where the end says nothing about the work, or that already: that a
-    /// person has cancelled the loop is no claim, although it ends with 0.
+    /// This outcome when the last work is not proven; `None` if it claims nothing about the work (a cancelled loop ends with 0
+    /// as well), or is an unproven one already.
     #[must_use]
     pub const fn if_unproven(self) -> Option<Self> {
         self.row().if_unproven
@@ -244,7 +244,7 @@ impl Outcome {
         self.row().goes_on
     }
 
-    /// Whether the loop has run as often as it might: to go on it needs more iterations.
+    /// Whether the loop has used all its iterations: to go on it needs more of them.
     #[must_use]
     pub const fn wants_more_iterations(self) -> bool {
         self.row().wants_more_iterations
@@ -268,7 +268,7 @@ impl Outcome {
         self.row().word
     }
 
-    /// The same in the words of the files of workers, which scripts know; `None` for a pause.
+    /// The `exit_reason` in the files of workers, which scripts know; `None` for a pause.
     #[must_use]
     pub const fn worker_word(self) -> Option<&'static str> {
         Some(match self {
@@ -279,7 +279,7 @@ impl Outcome {
         })
     }
 
-    /// The outcome that a record tells of by its `exit_reason` and its exit code; where some share both, one of them.
+    /// The outcome with this `exit_reason` and exit code in a record; if several share both, one of them.
     #[must_use]
     pub fn recorded(word: &str, code: Option<u8>) -> Option<Self> {
         let with_code = || Self::ALL.into_iter().filter(|outcome| Some(outcome.code()) == code);
@@ -287,7 +287,7 @@ impl Outcome {
         with_code().find(|outcome| outcome.word() == word).or_else(of_worker)
     }
 
-    /// Whether a record tells both by the same words.
+    /// Whether a record has the same words for both.
     #[must_use]
     pub fn has_words_of(self, other: Self) -> bool {
         (self.word(), self.code()) == (other.word(), other.code())

@@ -13,24 +13,24 @@ use super::stop::Urgency;
 use super::wait::Wait;
 use crate::files::room::Shortage;
 
-/// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
+/// The longest single wait without reading the clock, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Loop<'_> {
-    /// Holds until somebody lets the loop go on, or ends it.
+    /// Holds until a request lets the loop go on, or ends it.
     pub(super) fn hold(&mut self) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
         context.count(tally).tell(Fact::Paused)?;
         while self.job.context.stop.holds() && self.job.context.urgency() == Urgency::None {
             self.wait(None)?;
         }
-        // Going on after a pause is no order to cut a wait short.
+        // A request to go on after a pause does not cut a wait short.
         self.job.context.stop.take_go_on();
         self.tell_resumed()
     }
 
-    /// Waits for a usage limit to pass, or for a provider; `false` when something else came first: then it is taken up again
-    /// after that.
+    /// Waits for a usage limit to pass, or for a provider; `false` if something else came first, after which the wait begins
+    /// again.
     pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;
@@ -43,8 +43,7 @@ impl Loop<'_> {
         Ok(passed)
     }
 
-    /// Waits until there is room on the disk again, or somebody wants the next attempt without; also until something else comes
-    /// first.
+    /// Waits until the disk has space again, the user wants an attempt without it, or something else comes first.
     pub(super) fn wait_for_room(&mut self, lack: Shortage) -> Result<(), End> {
         self.job.context.stop.take_go_on();
         let Job { context, tally, .. } = &mut self.job;
@@ -67,7 +66,7 @@ impl Loop<'_> {
         context.count(tally).tell(Fact::resumed(tally))
     }
 
-    /// Waits for `pause`; `false` when something else comes first, such as a usage limit that another loop has met.
+    /// Waits for `pause`; `false` if something else comes first, such as a usage limit that another loop has met.
     pub(super) fn pause(&mut self, pause: Duration) -> Result<bool, End> {
         if pause.is_zero() {
             return Ok(true);
@@ -76,8 +75,8 @@ impl Loop<'_> {
         Ok(passed && self.job.board.closed_until(Utc::now(), Instant::now()).is_none())
     }
 
-    /// Waits until the time has come, or somebody says to go on. `false`: the loop has been asked to hold or to stop
-    /// meanwhile, or its own time is over.
+    /// Waits until this time, or until a request to go on. `false`: a request to hold or to stop came first, or the loop's own
+    /// time is over.
     fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         self.job.context.stop.take_go_on();
         let wait = Wait::new(until, Utc::now(), Instant::now());

@@ -1,24 +1,24 @@
-//! The seam to a person who can be asked while a loop runs: somebody at a terminal.
+//! The seam to a person at a terminal who can be asked while a loop runs.
 
 use super::inbox::Port;
 
-/// What a person says to a question.
+/// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// This, without its newline.
+    /// A line, without its newline.
     Line(String),
-    /// Nothing more will come.
+    /// There will be no answer.
     Gone,
 }
 
-/// Somebody who can be asked.
+/// A person who can be asked.
 pub trait Person {
-    /// Reads one answer and posts it. When what this returns is dropped, nobody reads any more.
+    /// Reads one answer and posts it. Dropping what this returns stops the reading.
     ///
     /// # Errors
-    /// When nobody can read: there is no answer then.
+    /// When the terminal cannot be read: there is no answer then.
     fn listen(&mut self, port: Port<Answer>) -> std::io::Result<Box<dyn Listening>>;
 }
 
-/// Somebody reads as long as it is there.
+/// An answer is read as long as this exists.
 pub trait Listening {}

@@ -1,5 +1,5 @@
-//! Room for so many agents at once. A loop that has to wait for its turn is poked in its inbox when it comes, so that it
-//! is a loop like any other for whoever wants something of it.
+//! Places for a number of parallel agents. A loop that waits for its turn is poked in its inbox when it comes, so that it takes
+//! requests like any other loop.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,14 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The ticket of the loop of this rank; those behind it leave a place for it from here on.
+    /// The ticket of the loop of this rank; later ones leave a place for it from here on.
     #[must_use]
     pub fn new(places: &Arc<Places>, rank: usize) -> Self {
         places.expect(rank);
         Self { places: Arc::clone(places), rank, place: None }
     }
 
-    /// Whether it is this loop's turn. If not, its inbox is poked when it may be; see [`Ticket::leave`].
+    /// Whether it is this loop's turn. If not, its inbox is poked when it could be; see [`Ticket::leave`].
     pub(super) fn take(&mut self, inbox: &Arc<Inbox>) -> bool {
         if self.place.is_none() {
             self.place = self.places.take(self.rank, inbox);
@@ -30,7 +30,7 @@ impl Ticket {
         self.place.is_some()
     }
 
-    /// The loop does not wait any more, and has no place.
+    /// Gives back the place, or stops waiting for one.
     pub(super) fn leave(&mut self) {
         self.place = None;
         self.places.leave(self.rank);
@@ -43,14 +43,14 @@ impl Drop for Ticket {
     }
 }
 
-/// Whoever waits for one of these places is served in the order of rank.
+/// Places that are given to waiting loops in the order of their ranks.
 #[derive(Debug)]
 pub struct Places(Mutex<Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
     free: usize,
-    /// Without an inbox: it is known to come.
+    /// Without an inbox: a loop that is expected.
     waiting: BTreeMap<usize, Option<Arc<Inbox>>>,
 }
 
@@ -59,19 +59,19 @@ struct Waiting {
 struct Place(Arc<Places>);
 
 impl Places {
-    /// Room for `count` agents.
+    /// Places for `count` agents.
     #[must_use]
     pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Waiting { free: count, waiting: BTreeMap::new() })))
     }
 
-    /// The loop of this rank will ask for a place: those behind it leave one for it.
+    /// The loop of this rank will ask for a place: later ones leave one for it.
     pub fn expect(&self, rank: usize) {
         self.lock().waiting.insert(rank, None);
     }
 
-    /// A place, if more are free than wanted by those of a lower rank. Otherwise the loop of this rank waits from now on,
-    /// and its inbox is poked when it is its turn; see [`Places::leave`].
+    /// A place, if more are free than loops of a lower rank want. Otherwise the loop of this rank waits from now on, and its inbox
+    /// is poked when it is its turn; see [`Places::leave`].
     fn take(self: &Arc<Self>, rank: usize, inbox: &Arc<Inbox>) -> Option<Place> {
         let mut state = self.lock();
         state.waiting.insert(rank, Some(Arc::clone(inbox)));
@@ -98,7 +98,7 @@ impl Places {
 }
 
 impl Waiting {
-    /// Pokes those for whom a place is free.
+    /// Pokes the loops for which a place is free.
     fn call_next(&self) {
         self.waiting.values().take(self.free).flatten().for_each(|inbox| inbox.poke());
     }

@@ -23,7 +23,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_mins(5);
 /// The first pause while a provider is overloaded or out of order, where the user has chosen none; each is three times as long
 /// as the one before.
 const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
-/// The longest of them.
+/// The longest of these pauses.
 const MAX_OVERLOAD_PAUSE: Duration = Duration::from_mins(10);
 
 /// What a loop may use up, and what ends it.
@@ -39,26 +39,26 @@ pub struct Limits {
     pub failure_pause: Option<Duration>,
     /// What an iteration that failed for good means for the loop.
     pub on_failure: OnFailure,
-    /// The end that it comes to where it means the end.
+    /// The loop's outcome when such an iteration ends it.
     pub failed_end: Outcome,
-    /// A loop at its limit of iterations has failed when its last one has.
+    /// Whether a loop whose last iteration failed has failed when it reaches its limit of iterations.
     pub last_counts: bool,
     /// The loop ends when this many iterations in a row have failed for good.
     pub breaker: Option<u64>,
-    /// The end that it comes to then.
+    /// The loop's outcome in that case.
     pub breaker_end: Outcome,
     /// The loop ends when this many iterations in a row have changed nothing.
     pub idle: Option<u64>,
-    /// No attempt may begin when something of it is used up.
+    /// No attempt may begin when any of these limits is reached.
     pub budget: Budget,
-    /// The longest time that is waited in a row for a usage limit to pass, or for a provider that is overloaded.
+    /// The longest time in a row that a loop waits for a usage limit to pass, or for an overloaded provider.
     pub max_limit_wait: Duration,
-    /// How much of a file system has to be free before an attempt.
+    /// How much of a file system must be free before an attempt.
     pub free_space_floor: Floor,
 }
 
 impl Limits {
-    /// The pause after so many iterations in a row that failed; `None` where there is none.
+    /// The pause after this many failed iterations in a row; `None` for no pause.
     #[must_use]
     pub fn pause_after(&self, failures: u64) -> Option<Duration> {
         let before = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -82,28 +82,28 @@ impl Limits {
 /// What an iteration that failed for good means for the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It ends.
+    /// The loop ends.
     End,
-    /// It goes on.
+    /// The loop goes on.
     Count,
 }
 
-/// Now, as far as the policy needs to know.
+/// The current situation, as far as the policy needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     /// The wall clock.
     pub time: DateTime<Utc>,
-    /// How long the loop has run, over all its processes.
+    /// How long the loop has run, in all its processes.
     pub running: Duration,
-    /// Until when the agent's usage limit is known to last, from whichever loop has met it.
+    /// Until when the agent's usage limit is known to last; any of the loops may have met it.
     pub closed_until: Option<DateTime<Utc>>,
-    /// What the other loops have spent that share the budget.
+    /// What the other loops with the same budget have spent.
     pub spent_by_others: Spent,
-    /// What the file systems have that the loop writes to.
+    /// Free space on the file systems that the loop writes to.
     pub rooms: Rooms,
 }
 
-/// What the file systems have that hold the project and the ralph dir; `None` where that cannot be told.
+/// Free space on the file systems of the project and of the ralph dir; `None` where it is unknown.
 pub type Rooms = [Option<Room>; 2];
 
 /// What to do next.
@@ -111,26 +111,26 @@ pub type Rooms = [Option<Room>; 2];
 pub enum Step {
     /// Begin the next iteration with a new prompt.
     Begin {
-        /// How long to wait before, because a provider was overloaded.
+        /// How long to wait first, because a provider was overloaded.
         pause: Duration,
     },
     /// Begin the next iteration after a pause, because the latest one has failed.
     BackOff {
-        /// How long.
+        /// How long to pause first.
         pause: Duration,
     },
     /// Try the current iteration again with the same prompt, after a pause.
     Retry {
         /// The number of this retry, from 1.
         retry: u32,
-        /// How long to wait before, without jitter.
+        /// How long to wait first, without jitter.
         pause: Duration,
     },
     /// Run the current iteration again; the attempt before did not count.
     Again,
-    /// Wait until then for a usage limit to pass or for a provider, and ask again.
+    /// Wait until then for a usage limit to pass or for a provider, then decide again.
     Wait(DateTime<Utc>),
-    /// Wait until the disk has room again, and ask again.
+    /// Wait until the disk has space again, then decide again.
     AwaitRoom(Shortage),
     /// End the loop.
     End(Outcome),
@@ -140,7 +140,7 @@ pub enum Step {
 #[must_use]
 pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match (by_itself(limits, tally, now), now.closed_until) {
-        // Another loop has met the limit; nobody has to find out once more.
+        // Another loop has met the limit; an attempt would only meet it again.
         (Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again, Some(until))
             if until > now.time =>
         {
@@ -157,7 +157,7 @@ pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
     }
 }
 
-/// What an attempt would lack in room; of two file systems, on the one that lacks more.
+/// The disk space that an attempt would lack; of two file systems, on the one that lacks more.
 pub(super) fn shortage(limits: &Limits, rooms: Rooms) -> Option<Shortage> {
     let lacks = rooms.into_iter().flatten().filter_map(|room| limits.free_space_floor.lacks(room));
     lacks.max_by_key(|lack| lack.wanted - lack.free)
@@ -170,7 +170,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// The next step as far as this loop knows.
+/// The next step by what this loop alone knows.
 fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match tally.last {
         Last::Settled(Signal::Complete) => Step::End(Outcome::Complete),
@@ -179,7 +179,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Settled(Signal::Failure) => Step::End(Outcome::GivenUp),
         Last::Nothing | Last::Settled(Signal::Continue) => begin(limits, tally, now),
         Last::Waited | Last::Cut => spent(limits, tally, now).map_or(Step::Again, Step::End),
-        // Nobody waits for an attempt that may not begin any more.
+        // A wait is pointless if no attempt may follow it.
         Last::Limited { reset } => spent(limits, tally, now)
             .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
         Last::Overloaded => {
@@ -187,7 +187,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         }
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
-        // The same prompt would overflow the context again, and nobody allows meanwhile what is forbidden.
+        // The prompt would overflow the context again, and what is forbidden stays forbidden.
         Last::Failed(Class::Context | Class::Permission) => Step::End(Outcome::AgentFailed),
         Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
             let pause = match (class, limits.retry_pause) {
@@ -224,7 +224,7 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     }
 }
 
-/// After an attempt that met an overload when it had already called tools, its provider gets time as it does before a retry.
+/// After an attempt that met an overload when it had already called tools, the loop pauses as before a retry.
 fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
     match (tally.last, limits.failure_pause) {
         (Last::Failed(Class::Overload), _) => {}
@@ -268,7 +268,7 @@ fn longest_wait(limits: &Limits) -> TimeDelta {
     TimeDelta::from_std(limits.max_limit_wait).unwrap_or(TimeDelta::MAX)
 }
 
-/// Until when the usage limit lasts that the latest attempt met, if it met one: as the agent said, else a guess.
+/// Until when the usage limit of the latest attempt lasts, if it met one: as the agent said, else a guess.
 pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let Last::Limited { reset } = tally.last else { return None };
     Some(named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits)))
@@ -285,7 +285,7 @@ fn overload_pause(limits: &Limits, done: u32) -> Duration {
     first.saturating_mul(3_u32.saturating_pow(done)).min(MAX_OVERLOAD_PAUSE)
 }
 
-/// The pause before the retry that follows `done` others, or after the failure that follows so many.
+/// The pause before a retry that follows `done` others, or after a failure that follows `done` others.
 fn retry_pause(first: Duration, done: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(done)).min(MAX_RETRY_PAUSE)
 }

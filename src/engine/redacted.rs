@@ -1,5 +1,5 @@
-//! What leaves a loop, less the secrets in it. Everything that is kept or shown of a loop passes here once, on its way from the
-//! context to those who listen; what an agent is told, or asks for, does not.
+//! Takes secrets out of what leaves a loop. Everything that is kept or shown of a loop passes here once, on its way from the
+//! context to the listeners; prompts and the requests of agents do not.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::reply::show::Show;
 use crate::text::redact::{Redaction, Redactor};
 use crate::text::texts::Texts;
 
-/// Takes the secrets out of facts. What comes in pieces is one stream, however it is cut.
+/// Takes the secrets out of facts. Text that comes in pieces is one stream, however it is cut.
 #[derive(Debug, Default)]
 pub(super) struct Redactions {
     redactor: Redactor,
@@ -34,7 +34,7 @@ impl Redactions {
         }
     }
 
-    /// Whether there is nothing to take out.
+    /// Whether there is no secret to take out.
     pub(super) fn is_idle(&self) -> bool {
         self.redactor.is_idle()
     }
@@ -44,7 +44,7 @@ impl Redactions {
         self.redactor.clean(texts);
     }
 
-    /// Bytes of an agent. What may be the beginning of a secret is handed out when more is known.
+    /// Bytes of an agent. What may be the beginning of a secret is held back until more is known.
     pub(super) fn output<'a>(&mut self, stream: Stream, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         match stream {
             Stream::Stdout => self.stdout.push(bytes),
@@ -52,12 +52,12 @@ impl Redactions {
         }
     }
 
-    /// What was held back of the bytes of an agent that writes no more.
+    /// The bytes that were held back, of an agent that writes no more.
     pub(super) fn rest_of_output(&mut self) -> impl Iterator<Item = (Stream, Vec<u8>)> + use<> {
         [(Stream::Stdout, self.stdout.finish()), (Stream::Stderr, self.stderr.finish())].into_iter()
     }
 
-    /// What an agent has said and done, behind what was held back before.
+    /// What an agent has said and done, after what was held back before.
     pub(super) fn shown<'a>(&mut self, shows: &'a [Show]) -> Vec<Fact<'a>> {
         let mut facts = Vec::with_capacity(shows.len());
         for show in shows {
@@ -81,14 +81,14 @@ impl Redactions {
         facts
     }
 
-    /// What was held back of what the agent says and thinks.
+    /// The text that was held back of what the agent says and thinks.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = Fact<'static>> + use<> {
         let (thought, said) = (piece(self.thinks.finish().into()), piece(self.says.finish().into()));
         let thought = thought.map(|text| Fact::Thought { text });
         thought.into_iter().chain(said.map(|text| Fact::TextDelta { text }))
     }
 
-    /// What an attempt left, as it is kept.
+    /// The report of an attempt, as it is kept.
     pub(super) fn report<'a>(&self, report: &'a Report) -> Cow<'a, Report> {
         if self.is_idle() {
             return Cow::Borrowed(report);
@@ -98,7 +98,7 @@ impl Redactions {
         Cow::Owned(kept)
     }
 
-    /// What that came to, as it is kept.
+    /// The result of an attempt, as it is kept.
     pub(super) fn settled<'a>(&self, settled: &'a Settled) -> Cow<'a, Settled> {
         if self.is_idle() || settled.proof.is_none() {
             return Cow::Borrowed(settled);
@@ -108,7 +108,7 @@ impl Redactions {
         Cow::Owned(kept)
     }
 
-    /// The end of the loop, as others are told of it.
+    /// The end of the loop, as it is kept and shown.
     pub(super) fn end(&self, mut end: End) -> End {
         self.clean(&mut end.detail);
         end

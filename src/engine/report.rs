@@ -1,4 +1,4 @@
-//! What one attempt left, and what that means for the work.
+//! The report of one attempt, and its meaning for the work.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use crate::text::texts::{New, Texts};
 pub enum AttemptStatus {
     /// The agent did its turn.
     Success,
-    /// It did, and said that all is done, but the validation command disagrees.
+    /// The agent did its turn and said that all is done, and the validation disagrees.
     CompleteUnproven,
     /// Its screen stood still, which is how an interactive agent ends its turn.
     Still,
     /// It failed; the report says why.
     AgentFailure,
-    /// It ran or kept silent for too long.
+    /// It ran or was silent for too long.
     Timeout,
-    /// Its account is out of allowance for now.
+    /// Its account has met its usage limit.
     UsageLimit,
-    /// We ended it on request.
+    /// It was ended by request.
     Interrupted,
 }
 
 impl AttemptStatus {
-    /// Of an attempt that failed.
+    /// The status of an attempt that failed in this way.
     #[must_use]
     pub fn of(failure: &Failure) -> Self {
         match failure.kind {
@@ -42,7 +42,7 @@ impl AttemptStatus {
         }
     }
 
-    /// Whether the agent did its turn, which may have ended by standing still.
+    /// Whether the agent did its turn, which may have ended with a still screen.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Success | Self::Still)
@@ -71,40 +71,40 @@ pub enum Signal {
     /// There is more to do.
     #[default]
     Continue,
-    /// All is done, the agent says.
+    /// The agent says that all is done.
     Complete,
-    /// What the assistant said matches the user's pattern.
+    /// The assistant's text matches the user's pattern.
     Done,
     /// The plan is wrong.
     Replan,
-    /// Nothing can be done, the agent says.
+    /// The agent says that nothing can be done.
     Failure,
 }
 
-/// What one attempt left.
+/// The report of one attempt.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// How it is booked.
     pub status: AttemptStatus,
     /// How long it took.
     pub duration: Duration,
-    /// The program's exit code, where it exited.
+    /// The program's exit code, if it exited.
     pub exit_code: Option<i32>,
     /// The signal that ended the program.
     pub signal: Option<i32>,
-    /// The limit that it ran or kept silent beyond, when it timed out.
+    /// The limit that it exceeded, by its time or its silence, if it timed out.
     pub exceeded: Option<Duration>,
     /// Why it failed; `None` when it succeeded.
     pub failure: Option<Failure>,
-    /// What the assistant said in sigils; nothing where it failed.
+    /// The assistant's sigils; none if the attempt failed.
     pub sigils: Sigils,
-    /// The end of what the assistant said, as far as it is needed to look for a pattern.
+    /// The end of the assistant's text, as far as it is needed to find a pattern.
     pub text: String,
-    /// What it has shown matches the user's pattern: for agents whose own text nobody can tell from the rest.
+    /// Whether its output matches the user's pattern: for agents whose own text cannot be told from the rest.
     pub matches_done: bool,
     /// Cost, tokens, model and session as the agent reported them.
     pub usage: Usage,
-    /// The account's balance before and after, in US dollars, where a usage command told it.
+    /// The account's balance, in US dollars, if there is a usage command.
     pub balance: Option<Balance>,
     /// Lines that were no JSON object, or too long to be parsed.
     pub skipped_lines: u64,
@@ -114,9 +114,9 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LineBalance"))]
 pub struct Balance {
-    /// What is left.
+    /// The balance after the attempt.
     pub left: f64,
-    /// What the attempt used up; null when one of the two balances is not known.
+    /// What the attempt used; null when one of the two balances is unknown.
     pub spent: Option<f64>,
 }
 
@@ -134,7 +134,7 @@ impl Texts for Report {
 }
 
 impl Report {
-    /// Of an attempt that the loop had to give up, so that nobody knows what it led to.
+    /// The report of an attempt that the loop had to give up, so that its result is unknown.
     #[must_use]
     pub fn given_up(status: AttemptStatus, duration: Duration) -> Self {
         Self {
@@ -153,13 +153,13 @@ impl Report {
         }
     }
 
-    /// Whether the agent did its turn, and nothing speaks against what it says.
+    /// Whether the agent did its turn, and what it says is not refuted.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_success()
     }
 
-    /// Whether it is one that is waited for and uses up nothing: the same work is done once more then, and none is asked for.
+    /// Whether it uses up nothing: the loop waits, and the same work is done once more.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         let is_overload = self.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
@@ -167,7 +167,7 @@ impl Report {
             || self.status == AttemptStatus::AgentFailure && is_overload && !self.usage.called_tools
     }
 
-    /// Whether the agent was not let in, for a reason that passes with time or ends the loop: that says nothing about its work.
+    /// Whether the agent could not work, for a reason that passes with time or ends the loop; that says nothing about its work.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         let class = self.failure.as_ref().map(|failure| failure.class);
@@ -177,7 +177,7 @@ impl Report {
         )
     }
 
-    /// What the attempt cost in US dollars: as the agent said, else as its account shows.
+    /// The cost of the attempt in US dollars: as the agent reported it, else by its account's balance.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
         self.usage.cost_usd.or_else(|| self.balance.and_then(|balance| balance.spent))

@@ -30,15 +30,15 @@ use crate::text::{duration, jitter, timestamp};
 
 /// One loop, ready to run.
 pub struct Job<'a> {
-    /// Who it is, what is asked of it, and who listens.
+    /// Its identity, the requests to it, and its listeners.
     pub context: Context<'a>,
     /// The working directory of its agents.
     pub project: PathBuf,
-    /// What it may use up.
+    /// Its limits.
     pub limits: Limits,
-    /// Where it starts from.
+    /// The count that it starts from.
     pub tally: Tally,
-    /// What the count has of an earlier process that was cut off before it could keep it; `None`: nothing.
+    /// What the count has from the log of an earlier process that was cut off before it could keep it; `None`: nothing.
     pub recovered: Option<Fact<'static>>,
     /// The pause between two iterations.
     pub delay: Duration,
@@ -46,15 +46,15 @@ pub struct Job<'a> {
     pub done_pattern: Option<Regex>,
     /// Where prompts come from.
     pub source: Box<dyn Source + 'a>,
-    /// Who works on them.
+    /// The agent that works on them.
     pub agent: Box<dyn Agent + 'a>,
     /// What proves the work.
     pub validator: Option<Box<dyn Validator + 'a>>,
     /// The project's files.
     pub worktree: Box<dyn Worktree + 'a>,
-    /// What is known of the other loops that use the agent.
+    /// What it shares with other loops that use the agent.
     pub board: Board,
-    /// Its turn among them; `None` where it need not wait for one.
+    /// Its turn among them; `None` if it does not have to wait for one.
     pub ticket: Option<Ticket>,
 }
 
@@ -86,21 +86,21 @@ pub fn run(job: Job<'_>) -> End {
 /// A loop while it runs.
 pub(super) struct Loop<'a> {
     pub(super) job: Job<'a>,
-    /// When this process took it up, less the time that was no time of its own.
+    /// When this process started it, later by the time that does not count as its own.
     started: Instant,
     /// How long earlier processes have run it.
     elapsed_before: Duration,
-    /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
+    /// The work of the current iteration; a retry gets the same. `None` before the first one of this process.
     pub(super) work: Option<Work>,
-    /// The source has handed out work that no attempt has been booked of.
+    /// Whether the source has handed out work for which no attempt is booked.
     pub(super) handed_out: bool,
-    /// Somebody has pressed Ctrl+C in the attempt that is over.
+    /// Whether Ctrl+C was pressed in the attempt that is over.
     pub(super) is_interrupted: bool,
-    /// The iteration whose failure has had its pause, as much of it as nobody has cut short.
+    /// The iteration whose failure has had its pause, in full or cut short.
     backed_off: Option<u64>,
-    /// Where the first attempt of this process has begun; `None` before.
+    /// Where the first attempt of this process began; `None` before.
     first: Option<Start>,
-    /// Somebody wants the next attempt whether there is room for it or not.
+    /// Whether the user wants the next attempt in spite of a full disk.
     pub(super) goes_without_room: bool,
     /// What this process has validated.
     pub(super) validated: Validated,
@@ -151,13 +151,13 @@ impl Loop<'_> {
         }
     }
 
-    /// Asks whoever has pressed Ctrl+C during the attempt that is over, where the source has a question. Their answer goes into
-    /// the next prompt.
+    /// Asks the user who has pressed Ctrl+C during the attempt that is over, if the source has a question. The answer goes into the
+    /// next prompt.
     fn is_told_to_go_on(&mut self) -> Result<bool, End> {
         if !std::mem::take(&mut self.is_interrupted) || !self.job.context.stop.can_be_forgiven() {
             return Ok(false);
         }
-        // Where the loop is over anyway, nobody is asked how it shall go on.
+        // A loop that is over anyway asks no question.
         if matches!(step(&self.job.limits, &self.job.tally, self.now()), Step::End(_)) {
             return Ok(false);
         }
@@ -171,7 +171,7 @@ impl Loop<'_> {
         }
         self.job.source.hear(&answer)?;
         self.job.context.stop.forgive();
-        // The work that was cut off is given out anew, with these words.
+        // The work that was cut off is handed out again, with this answer.
         self.work = None;
         let Tally { last, given, notes, .. } = &mut self.job.tally;
         if *last == Last::Cut {
@@ -187,12 +187,12 @@ impl Loop<'_> {
             Step::Begin { pause } => self.begin(pause),
             Step::BackOff { pause } => self.back_off(pause),
             Step::Retry { retry, pause } => self.retry(retry, pause),
-            // The others do not get here.
+            // The caller has handled the other steps.
             Step::Again | Step::Wait(_) | Step::AwaitRoom(_) | Step::End(_) => self.again(),
         }
     }
 
-    /// Waits until an agent may work. `false`: everything has to be looked at again. Waiting is no time of the loop's own.
+    /// Waits until an agent may work. `false`: the next step must be decided again. Waiting is not the loop's own time.
     fn admit(&mut self) -> Result<bool, End> {
         let Job { context, ticket: Some(ticket), .. } = &mut self.job else { return Ok(true) };
         if ticket.take(context.inbox()) {
@@ -215,7 +215,7 @@ impl Loop<'_> {
         Ok(false)
     }
 
-    /// Now, as far as the policy needs to know; what this loop knows, the others know from here on.
+    /// The current situation for the policy; from here on the other loops know what this one knows.
     pub(super) fn now(&self) -> Now {
         let (time, clock) = (Utc::now(), Instant::now());
         self.tell_the_others(time, clock);
@@ -226,26 +226,26 @@ impl Loop<'_> {
         Now { time, running, closed_until, spent_by_others: board.spent_by_others(tally), rooms }
     }
 
-    /// What the file systems have, as far as it counts.
+    /// Free space on the file systems, as far as it counts.
     pub(super) fn rooms(&self) -> Rooms {
         if self.goes_without_room { [None; 2] } else { self.job.worktree.rooms() }
     }
 
-    /// Lets the other loops know of a usage limit that this one has met.
+    /// Shares a usage limit that this loop has met with the others.
     pub(super) fn tell_the_others(&self, time: DateTime<Utc>, clock: Instant) {
         if let Some(until) = limit_until(&self.job.tally, time) {
             self.job.board.close(until, time, clock);
         }
     }
 
-    /// Books what came while nobody was waiting.
+    /// Books requests that came while the loop was not waiting.
     fn heed_asks(&mut self) -> Result<(), End> {
         while let Wake::Asked(_) = self.job.context.wait(Some(Instant::now()))? {}
         self.take_notes();
         self.take_change()
     }
 
-    /// Goes by what was changed since this was last called.
+    /// Takes changes that came since this was last called.
     fn take_change(&mut self) -> Result<(), End> {
         let Job { context, limits, tally, source, agent, .. } = &mut self.job;
         let Some(change) = context.stop.take_change() else { return Ok(()) };
@@ -261,7 +261,7 @@ impl Loop<'_> {
         context.count(tally).tell(Fact::LimitsChanged { max_iterations: limits.max_iterations })
     }
 
-    /// Keeps the user's notes for the next prompt. To be called before the tally is told: the state file is what it says.
+    /// Keeps the user's notes for the next prompt. To be called before the tally is passed on, which becomes the state file.
     pub(super) fn take_notes(&mut self) {
         let notes = self.job.context.stop.take_notes();
         self.job.tally.notes.extend(notes);
@@ -304,7 +304,7 @@ impl Loop<'_> {
         )
     }
 
-    /// What has not been proven.
+    /// What is not proven, in words.
     fn unproven(&self) -> String {
         let tally = &self.job.tally;
         let Some(output) = tally.last_validation_error() else {
@@ -317,7 +317,7 @@ impl Loop<'_> {
         }
     }
 
-    /// What the provider said last, and what the user can do about it.
+    /// The provider's last error, and what the user can do about it.
     fn overloaded(&self) -> String {
         let error = self.job.tally.last_error.as_deref().unwrap_or("the provider is overloaded");
         let longest = duration::format(self.job.limits.max_limit_wait);
@@ -339,7 +339,7 @@ impl Loop<'_> {
         if self.job.limits.idle.is_some() {
             self.job.worktree.iteration_begins();
         }
-        // That took a moment, in which another loop may have met the usage limit, or anybody may have filled the disk.
+        // Meanwhile another loop may have met the usage limit, or the disk may have become full.
         if self.job.board.closed_until(Utc::now(), Instant::now()).is_some()
             || shortage(&self.job.limits, self.rooms()).is_some()
         {
@@ -379,7 +379,7 @@ impl Loop<'_> {
         self.same_work()
     }
 
-    /// The work of the current iteration once more. After a restart it is not there any more.
+    /// The work of the current iteration. After a restart the source is asked for it again.
     fn same_work(&mut self) -> Result<(), End> {
         let work = if let Some(work) = self.work.take() {
             Some(work)
@@ -390,14 +390,14 @@ impl Loop<'_> {
         work.map_or(Ok(()), |work| self.attempt(work))
     }
 
-    /// What the source says; `None` when the loop was asked to stop or to hold meanwhile.
+    /// The source's next work; `None` when a request to stop or to hold came meanwhile.
     fn next_work(&mut self, iteration: u64, given: &Given) -> Result<Option<Work>, End> {
         self.work = None;
         let work = self.job.source.next(iteration, given, &mut self.job.context);
         self.started += self.job.context.take_thought();
         self.handed_out = work.is_ok();
         self.take_notes();
-        // Whatever became of it then: being stopped is the reason that counts.
+        // Whatever the source returned: the stop is the reason that counts.
         if self.job.context.is_held_up() {
             self.release()?;
             return Ok(None);
@@ -405,7 +405,7 @@ impl Loop<'_> {
         work.map(Some)
     }
 
-    /// Gives work back that no attempt was made at.
+    /// Gives work back that no attempt was made on.
     fn release(&mut self) -> Result<(), End> {
         if !std::mem::take(&mut self.handed_out) {
             return Ok(());
@@ -413,20 +413,20 @@ impl Loop<'_> {
         self.job.source.release(&mut self.job.context)
     }
 
-    /// Keeps how long the loop has run, for a process that takes it up later.
+    /// Keeps how long the loop has run, for a later process that resumes it.
     pub(super) fn book_time(&mut self) {
         self.job.tally.elapsed_seconds = (self.elapsed_before + self.started.elapsed()).as_secs_f64();
     }
 
-    /// When the loop's own time is over.
+    /// The end of the loop's own time.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let max = duration::of_seconds(self.job.limits.budget.get(Limit::Duration)?);
         Some(self.started + max.saturating_sub(self.elapsed_before))
     }
 
-    /// Lets the source do what is left to do for the work as a whole, which may lead to another end.
+    /// Lets the source finish the work as a whole, which may lead to another end.
     fn close(&mut self, end: End) -> End {
-        // Whoever waits for a place need not wait for what follows.
+        // Another loop can have this place now.
         self.job.ticket = None;
         // The first reason is the one that counts.
         let _ = self.release();
@@ -436,12 +436,12 @@ impl Loop<'_> {
         end
     }
 
-    /// Tells the end.
+    /// Passes on the end of the loop.
     fn tell_end(&mut self, end: &End) {
         self.take_notes();
         let Job { worktree, context, tally, .. } = &mut self.job;
         let work = self.first.as_ref().and_then(|first| worktree.work_since(first.head.as_deref()));
-        // Of all its processes, as what it counts and costs is.
+        // The time of all its processes, like its counts and its cost.
         let duration = self.elapsed_before + self.started.elapsed();
         let fact = Fact::loop_ended(end.outcome, end.detail.as_deref(), tally, duration, work);
         context.count(tally).tell_whoever_listens(fact, Unwritten::Outcome(end.outcome));

@@ -16,15 +16,14 @@ use super::validation::Validation;
 /// [released](Self::release) without one. An attempt that failed may be repeated with the same work, until the next iteration
 /// is asked for or the loop [closes](Self::close).
 ///
-/// What takes time listens to the context and gives up when the loop is asked to stop. What has to be renewed while others
-/// are at work, such as a claim, is put into the context, see [`Context::renew`].
+/// A call that takes time listens to the context and gives up when the loop has to stop. What must be renewed while an agent
+/// works, such as a claim, is put into the context, see [`Context::renew`].
 pub trait Source {
-    /// The work of iteration `iteration` (from 1), read afresh, with what is `given` to its prompt. It may be asked for twice
-    /// and answers the same work then, as far as that is still there. When the loop is asked to stop meanwhile, nobody looks
-    /// at the answer, and it is released.
+    /// The work of iteration `iteration` (from 1), read afresh, with what is `given` to its prompt. It may be asked for twice and
+    /// returns the same work then, as far as it still exists. If a request to stop comes meanwhile, the work is released.
     ///
     /// # Errors
-    /// When there is nothing to go on with: the loop ends.
+    /// When there is no more work: the loop ends.
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End>;
 
     /// The file that prompts come from; absolute. `None` when there is none.
@@ -32,7 +31,7 @@ pub trait Source {
         None
     }
 
-    /// Goes by what was changed, from the next [`next`](Self::next) on; answers whether that is something else than before.
+    /// Takes a change of the loop, from the next call of [`next`](Self::next) on; returns whether it makes a difference.
     fn change(&mut self, _change: &Change) -> bool {
         false
     }
@@ -46,14 +45,14 @@ pub trait Source {
         }
     }
 
-    /// What of the work is left to do, where an agent says that nothing is: what is wrong in the first line, and below it what
-    /// the next agent has to know. `None`: nothing speaks against that claim.
+    /// Why an agent's claim that nothing is left is wrong: the reason in the first line, below it what the next agent must know.
+    /// `None`: nothing refutes that claim.
     fn refutes(&self) -> Option<String> {
         None
     }
 
-    /// Books an attempt that is over, whatever came of it, after it was validated and told. One that failed may be followed by
-    /// another one at the same work, without [`next`](Self::next).
+    /// Books an attempt that is over, with any result, after it was validated and passed on. A failed one may be followed by
+    /// another attempt at the same work, without [`next`](Self::next).
     ///
     /// # Errors
     /// When the loop cannot go on.
@@ -61,7 +60,7 @@ pub trait Source {
         Ok(())
     }
 
-    /// Takes back work that was handed out and that no attempt was made at.
+    /// Takes back work that was handed out and that no attempt was made on.
     ///
     /// # Errors
     /// When the loop cannot go on.
@@ -69,17 +68,17 @@ pub trait Source {
         Ok(())
     }
 
-    /// What the user can do about an outcome, in one line, where this source knows better than the outcome's own words.
+    /// What the user can do about an outcome, in one line, if this source knows more than the outcome's own words say.
     fn advice(&self, _outcome: Outcome) -> Option<String> {
         None
     }
 
-    /// What a person who has pressed Ctrl+C is asked when the attempt is over; an answer lets the loop go on. `None`: nothing.
+    /// The question to a person who has pressed Ctrl+C, when the attempt is over; an answer lets the loop go on. `None`: no question.
     fn question(&self) -> Option<String> {
         None
     }
 
-    /// What they have answered; it goes into the next prompt as well.
+    /// Takes the person's answer, which goes into the next prompt as well.
     ///
     /// # Errors
     /// When the loop cannot go on.
@@ -87,21 +86,20 @@ pub trait Source {
         Ok(())
     }
 
-    /// Does what is left to do for the work as a whole when the loop comes to this `end`; how that goes may lead to another
-    /// one.
+    /// Finishes the work as a whole when the loop has this `end`; the result may be another end.
     fn close(&mut self, end: End, _tally: &Tally, _context: &mut Context<'_>) -> End {
         end
     }
 }
 
-/// What one iteration is about.
+/// The work of one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
     /// The prompt.
     pub prompt: String,
     /// By whom, and how.
     pub how: How,
-    /// Which of many tasks it is; `None` where the work is one whole.
+    /// Which of several tasks it is; `None` if the work is one whole.
     pub about: Option<String>,
 }
 
@@ -110,12 +108,12 @@ pub struct Work {
 pub struct Booked<'a> {
     /// The number of its iteration, from 1.
     pub iteration: u64,
-    /// What it left. One that the loop had to give up says so by its status.
+    /// Its report; the status says if the loop had to give it up.
     pub report: &'a Report,
-    /// What it means for the work as a whole, after validation.
+    /// Its meaning for the work as a whole, after validation.
     pub signal: Signal,
-    /// What the validation found; `None` where there was none, or it was cut off.
+    /// The result of the validation; `None` if there was none, or it was cut off.
     pub proof: Option<&'a Validation>,
-    /// Whether anything changed; `None` when nobody looked.
+    /// Whether anything changed; `None` if that was not checked.
     pub changed: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What has been asked of a loop, as data: signals, and requests from another terminal.
+//! Requests to a loop, as data: signals, and what comes from another terminal.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 
-/// Something that was asked of a running loop.
+/// A request to a running loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Ctrl+C, with or without a terminal.
@@ -19,7 +19,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// Whether the loop shall stop, sooner or later.
+    /// Whether it makes the loop stop, sooner or later.
     #[must_use]
     pub fn stops(&self) -> bool {
         match self {
@@ -31,59 +31,59 @@ impl Ask {
     }
 }
 
-/// What another terminal can ask for.
+/// The requests of another terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Hold after the current attempt.
     Pause,
-    /// Go on, also when waiting for a usage limit.
+    /// Go on, also while the loop waits for a usage limit.
     Resume,
     /// End the loop after the current attempt.
     Cancel,
     /// End the loop and its agent.
     CancelNow,
-    /// Leave the agent alone, where it can live on by itself: only the loop ends.
+    /// End the loop only, if its agent can live on by itself.
     Detach,
     /// Put this into the next prompt.
     Note(String),
-    /// Go by this from the next iteration on.
+    /// Use these values from the next iteration on.
     Change(Change),
 }
 
-/// What of a loop may change while it is there. What is not said stays as it is.
+/// What can be changed of a running loop. A `None` leaves a value as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Change {
-    /// Iterations that may begin, those included that have begun.
+    /// Iterations that may begin, including those that have begun.
     pub max_iterations: Option<u64>,
     /// How a worker is watched.
     pub watching: Option<Watching>,
 }
 
-/// How a worker is watched, as far as that may change.
+/// How a worker is watched, as far as that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watching {
     /// Where its prompts come from; absolute.
     pub prompt_file: PathBuf,
     /// The regular expression that ends its loop; `None`: there is none.
     pub done_pattern: Option<String>,
-    /// That is looked for while it works, too.
+    /// Whether that expression is also looked for while it works.
     pub check_done_continuous: bool,
-    /// How long its screen may stand still; zero: for ever.
+    /// How long its screen may stand still; zero: without a limit.
     pub inactivity: Duration,
 }
 
 impl Change {
-    /// This change, and after it another one.
+    /// Merges a later change into this one.
     fn and(&mut self, later: Self) {
         self.max_iterations = later.max_iterations.or(self.max_iterations);
         self.watching = later.watching.or(self.watching.take());
     }
 }
 
-/// How urgent it is that a loop stops.
-// Only ever grows, until the caller takes it back.
+/// When a loop has to stop.
+// It only grows, until the user takes the stop back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Stopping"))]
 #[serde(rename_all = "snake_case")]
@@ -92,20 +92,20 @@ pub enum Urgency {
     #[default]
     #[serde(rename = "not")]
     None,
-    /// When the running attempt has ended by itself.
+    /// It stops when the running attempt has ended by itself.
     AfterAttempt,
-    /// Now: the agent is ended.
+    /// It stops now: the agent is ended.
     Now,
-    /// At once: the agent is killed.
+    /// It stops at once: the agent is killed.
     AtOnce,
 }
 
-/// The fold over everything asked of one loop.
+/// The fold over all requests to one loop.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     urgency: Urgency,
     outcome: Option<Outcome>,
-    /// Somebody else than the person at the terminal has asked, too.
+    /// Whether a stop was also requested from elsewhere than this terminal.
     is_final: bool,
     hold: bool,
     go_on: bool,
@@ -114,7 +114,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Books one thing. Every further signal is one step more urgent; the first reason names the outcome.
+    /// Adds a request. Every further signal is one step more urgent; the first reason names the outcome.
     pub fn book(&mut self, ask: Ask) {
         match ask {
             Ask::Interrupt => self.signal(Outcome::Interrupted),
@@ -133,7 +133,7 @@ impl Stop {
             Ask::Request(Request::Detach) => {
                 self.is_final = true;
                 self.raise(Urgency::AfterAttempt, Outcome::Detached);
-                // Whatever was asked before, the agent is not to be ended.
+                // Whatever was requested before, the agent must not be ended.
                 self.outcome = Some(Outcome::Detached);
             }
             Ask::Request(Request::Pause) => self.hold = true,
@@ -160,47 +160,47 @@ impl Stop {
         self.outcome.get_or_insert(outcome);
     }
 
-    /// Whether whoever has pressed Ctrl+C could let the loop go on: nobody else wants it to stop, and they want to stay.
+    /// Whether the user at the terminal can still let the loop go on after Ctrl+C: no other request has come.
     #[must_use]
     pub fn can_be_forgiven(&self) -> bool {
         !self.is_final && matches!(self.urgency, Urgency::AfterAttempt | Urgency::Now)
     }
 
-    /// Whoever has pressed Ctrl+C lets the loop go on.
+    /// Takes the stop back: the user at the terminal lets the loop go on.
     pub fn forgive(&mut self) {
         (self.urgency, self.outcome) = (Urgency::None, None);
     }
 
-    /// How urgent it is by now.
+    /// How urgent the stop is now.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
         self.urgency
     }
 
-    /// The outcome of a loop that ends because it was asked to; `None` when nobody asked.
+    /// The outcome of a loop that ends by request; `None` without a request.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// The loop shall end now, and its agent shall not.
+    /// Whether the loop must end now and its agent must not.
     #[must_use]
     pub fn detaches(&self) -> bool {
         self.outcome == Some(Outcome::Detached)
     }
 
-    /// The loop shall hold after the current attempt.
+    /// Whether the loop holds after the current attempt.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.hold
     }
 
-    /// Whether somebody asked to go on since this was last called: a wait is over then.
+    /// Whether there was a request to go on since this was last called: it ends a wait.
     pub fn take_go_on(&mut self) -> bool {
         std::mem::take(&mut self.go_on)
     }
 
-    /// The notes that came since this was last called.
+    /// The notes that have come since this was last called.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

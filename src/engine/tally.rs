@@ -1,4 +1,4 @@
-//! What happened so far: the fold over reports that the policy decides on and that `status` shows.
+//! The tally of a loop: the fold over reports by which the policy decides, and which `status` shows.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::text::texts::{New, Texts};
 /// How many durations are kept.
 const KEPT_DURATIONS: usize = 100;
 
-/// What happened so far. The names are those of the state file.
+/// The tally of a loop. The names are those of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -32,9 +32,9 @@ pub struct Tally {
     pub succeeded: u64,
     /// Iterations that failed for good.
     pub failed: u64,
-    /// Attempts that failed, timeouts included; a usage limit or a provider that is waited for is no failure.
+    /// Attempts that failed, timeouts included; one that met a usage limit or an overloaded provider is none.
     pub error_count: u64,
-    /// Of these, how many ran or kept silent for too long.
+    /// Of these, how many ran or were silent for too long.
     pub timeouts: u64,
     /// Iterations in a row that failed for good.
     pub consecutive_errors: u64,
@@ -42,7 +42,7 @@ pub struct Tally {
     pub idle_iterations: u64,
     /// Waits in a row without a known end: for a usage limit, or for a provider that is overloaded.
     pub blind_waits: u32,
-    /// Seconds of all waits in a row, those for a named end included.
+    /// Seconds of all waits in a row, including those with a known end.
     pub waited_seconds: u64,
     /// Money spent as far as agents reported it, in US dollars; `None` where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct Tally {
     pub input_tokens: u64,
     /// Tokens written by the models.
     pub output_tokens: u64,
-    /// How long the loop has run, in seconds, over all its processes.
+    /// How long the loop has run, in seconds, in all its processes.
     pub elapsed_seconds: f64,
     /// An attempt has begun and is not booked: it runs, or it was cut off.
     pub in_attempt: bool,
@@ -64,15 +64,14 @@ pub struct Tally {
     /// What the validation command printed when it failed after the latest iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
-    /// The latest validation came to no verdict; its error says why.
+    /// The latest validation had no verdict; its error says why.
     pub validation_undecided: bool,
-    /// What the agent said to be done last was not proven, or the last validation has failed. Of many tasks, it is about the
-    /// one at hand.
+    /// The latest claim was not proven, or the last validation has failed. With several tasks, it is about the current one.
     pub unproven: bool,
-    /// Which of many tasks that is.
+    /// The current one of several tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// Since the last validation, or without any, an agent may have changed the files.
+    /// An agent may have changed the files since the last validation, or there was no validation.
     pub changed_since_validation: bool,
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,8 +79,7 @@ pub struct Tally {
     /// Markers that had a line for themselves in the latest iteration, if its agent changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_alone: Vec<String>,
-    /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
-    /// restart.
+    /// What the loop added to the prompt of the current iteration, in case it must run again after a restart.
     pub given: Given,
     /// How the latest attempt ended.
     pub last: Last,
@@ -97,7 +95,7 @@ pub struct Given {
     /// What the validation command printed when it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
-    /// That came to no verdict, and says why.
+    /// It had no verdict, and its output says why.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
     /// Notes of the user.
@@ -112,7 +110,7 @@ pub struct Given {
 pub struct Durations {
     /// Of all attempts together.
     pub sum: f64,
-    /// How many there were.
+    /// The number of attempts.
     pub count: u64,
     /// The most recent ones, oldest first.
     pub last: VecDeque<f64>,
@@ -123,35 +121,35 @@ pub struct Durations {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Last {
-    /// There was none yet.
+    /// There was no attempt yet.
     #[default]
     Nothing,
-    /// It succeeded, and this is what it means for the work.
+    /// It succeeded, with this signal about the work.
     Settled(Signal),
     /// It failed.
     Failed(Class),
     /// It met a usage limit.
     Limited {
-        /// When that ends, in seconds since the epoch, if the agent named a time.
+        /// When the limit ends, in seconds since the epoch, if the agent named a time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reset: Option<i64>,
     },
-    /// Its provider was overloaded or out of order before it called a tool.
+    /// Its provider was overloaded or out of order before the agent called a tool.
     Overloaded,
-    /// A wait for a usage limit or a provider is over: the same iteration again.
+    /// A wait for a usage limit or a provider is over: the iteration runs again.
     Waited,
-    /// It was cut off: the same iteration again.
+    /// It was cut off: the iteration runs again.
     Cut,
 }
 
-/// What an attempt came to, beyond its report.
+/// The result of an attempt, beyond its report.
 #[derive(Debug, Clone, Default)]
 pub struct Settled {
     /// What it means for the work.
     pub signal: Signal,
-    /// Whether it changed anything; `None` when nobody looked.
+    /// Whether it changed anything; `None` if that was not checked.
     pub changed: Option<bool>,
-    /// What the validation found; `None` where there was none, or it was cut off.
+    /// The result of the validation; `None` if there was none, or it was cut off.
     pub proof: Option<Validation>,
     /// Markers that had a line for themselves, if nothing was changed.
     pub said_alone: Vec<String>,
@@ -168,25 +166,25 @@ impl Texts for Tally {
 }
 
 impl Tally {
-    /// The number of the last iteration that may begin, where so many may; `None` for no limit.
+    /// The number of the last iteration that may begin with this limit; `None` for no limit.
     #[must_use]
     pub fn last_iteration(&self, max_iterations: Option<u64>) -> Option<u64> {
         max_iterations.map(|limit| limit.saturating_add(self.allowance_from))
     }
 
-    /// What the loop waits for is a provider that is overloaded or out of order.
+    /// Whether the loop waits for a provider that is overloaded or out of order.
     #[must_use]
     pub fn waits_for_provider(&self) -> bool {
         matches!(self.last, Last::Overloaded | Last::Failed(Class::Overload))
     }
 
-    /// Iterations begun in the current allowance: those that its time, its money and its other counts are about.
+    /// Iterations begun in the current allowance; its time, money and other counts are about these.
     #[must_use]
     pub fn ran(&self) -> u64 {
         self.iteration.saturating_sub(self.allowance_from)
     }
 
-    /// What is kept for the prompt of the next iteration.
+    /// What the prompt of the next iteration gets.
     #[must_use]
     pub fn upcoming(&self) -> Given {
         Given {
@@ -196,26 +194,26 @@ impl Tally {
         }
     }
 
-    /// What the validation printed when it failed last, as long as it has not passed since.
+    /// The output of the last failed validation, unless it has passed since.
     #[must_use]
     pub fn last_validation_error(&self) -> Option<&str> {
-        // The prompt of an iteration that is cut off has it.
+        // The prompt of an iteration that was cut off had it.
         let given = self.given.validation_error.as_deref().filter(|_| self.unproven);
         self.validation_error.as_deref().or(given)
     }
 
-    /// Books what the latest validation printed, unless it has passed.
+    /// Books the output of the latest validation, unless it has passed.
     pub fn validated(&mut self, ok: bool, undecided: bool, output: &str) {
         self.validation_error = (!ok).then(|| output.to_owned());
         self.validation_undecided = undecided;
     }
 
-    /// A new iteration begins, on a task where there are many; its prompt was `given` what was [upcoming](Self::upcoming).
-    /// Notes that came since are for the next one.
+    /// A new iteration begins, with several tasks on this one; its prompt was `given` what was [upcoming](Self::upcoming).
+    /// Notes that have come since are for the next one.
     pub fn begin(&mut self, given: Given, about: Option<&str>) {
         self.iteration = self.iteration.saturating_add(1);
         if self.about.as_deref() != about {
-            // What came of the one before says nothing about this one.
+            // The result of the previous task says nothing about this one.
             self.about = about.map(str::to_owned);
             self.unproven = false;
         }
@@ -232,14 +230,14 @@ impl Tally {
         self.wait_was_blind_after_overload();
     }
 
-    /// Before another attempt there was a pause for a provider that is overloaded.
+    /// Books a pause for an overloaded provider before another attempt.
     fn wait_was_blind_after_overload(&mut self) {
         if self.last == Last::Failed(Class::Overload) {
             self.blind_waits = self.blind_waits.saturating_add(1);
         }
     }
 
-    /// A wait from `began` to `ended` is over; it may have been cut short.
+    /// Books a wait from `began` to `ended`, which may have been cut short.
     pub fn waited(&mut self, began: DateTime<Utc>, ended: DateTime<Utc>) {
         let is_named = match self.last {
             Last::Limited { reset } => named_reset(reset, began).is_some(),
@@ -255,7 +253,7 @@ impl Tally {
         self.last = Last::Waited;
     }
 
-    /// Books what an agent left that was asked beside an attempt and could not work.
+    /// Books the report of an agent that was asked beside an attempt and could not work.
     pub(super) fn met(&mut self, report: &Report) {
         self.spend(report.cost_usd(), &report.usage);
         let Some(failure) = &report.failure else { return };
@@ -267,7 +265,7 @@ impl Tally {
         };
     }
 
-    /// Books what an attempt left, in a loop with so many retries for each iteration.
+    /// Books the report of an attempt, in a loop with this many retries for each iteration.
     pub fn book(&mut self, max_retries: u32, report: &Report, settled: &Settled) {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
@@ -279,9 +277,9 @@ impl Tally {
                 self.spend(usage.cost_usd, usage);
                 self.unproven = !ok;
             }
-            // Nothing is said to be done any more.
+            // No claim is open any more.
             None if report.sigils.claimed(TASK_FAILED).next().is_some() => self.unproven = false,
-            // It could not be looked at.
+            // It could not be validated.
             None => self.unproven |= report.status == AttemptStatus::CompleteUnproven,
         }
         if let Some(failure) = &report.failure {
@@ -343,7 +341,7 @@ impl Tally {
         self.waited_seconds = 0;
     }
 
-    /// The loop has ended, for this reason. Where that is missing proof, the next start has to know of it.
+    /// The loop has ended with this outcome. If the reason is missing proof, the next start has to know it.
     pub fn ended(&mut self, ended: Ended, detail: Option<&str>) {
         if ended == Ended::Unproven && self.last_validation_error().is_none() {
             self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());
@@ -360,7 +358,7 @@ impl Tally {
         }
     }
 
-    /// What this loop has used up.
+    /// What this loop has used.
     #[must_use]
     pub fn used(&self) -> Used {
         Used { spent: self.spent(), seconds: self.elapsed_seconds }
@@ -377,12 +375,12 @@ impl Tally {
     }
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new
-    /// allowance, while its numbering goes on. What is waited for is a usage limit whose reset still lies ahead of `now`; of
-    /// any other, and of a provider, nobody knows whether it lasts; nor whether somebody has paid, or logged in.
+    /// allowance, while its numbering goes on. It only waits for a usage limit whose reset is still ahead of `now`: any other
+    /// limit, an overload, a missing login or credit may be over by now.
     #[must_use]
     pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
         if ended {
-            // What it counts is its own: time and money of one loop beside the iterations of two would be no true sum.
+            // Its counts are its own: the time and money of one loop do not go with the iterations of two.
             self = Self {
                 iteration: self.iteration,
                 allowance_from: self.iteration,
@@ -430,14 +428,14 @@ impl Durations {
     }
 }
 
-/// Whether a failure of this class may be met with another attempt at the same prompt.
+/// Whether a failure of this class can be retried with the same prompt.
 pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
     // A retry would fail again: the prompt is still too long, and login, credit and permissions are unchanged.
     !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
         && retries < max_retries
 }
 
-/// The reset time that an agent named, where it still lies ahead.
+/// The reset time that an agent named, if it is still ahead.
 #[must_use]
 pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)

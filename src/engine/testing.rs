@@ -1,4 +1,4 @@
-//! Doubles of what plugs into the engine, for tests: each does what its closure says.
+//! Doubles of what plugs into the engine, for tests: a closure decides what each does.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use super::tally::{Given, Tally};
 use super::validator::{Proof, Validator, Verdict};
 use super::worktree::{WorkDone, Worktree};
 
-/// What a source is asked to do.
+/// A call of a source.
 pub(crate) enum Call<'a> {
     Next(u64, &'a Given),
     Book(&'a Booked<'a>),
@@ -25,7 +25,7 @@ pub(crate) enum Call<'a> {
     Close,
 }
 
-/// A source that leaves everything to a closure; its prompts are `prompt N`.
+/// A source whose calls are answered by a closure; its prompts are `prompt N`.
 pub(crate) struct TestSource<F>(pub(crate) F);
 
 impl<F: FnMut(Call<'_>, &mut Context<'_>) -> Result<(), End>> Source for TestSource<F> {
@@ -47,7 +47,7 @@ impl<F: FnMut(Call<'_>, &mut Context<'_>) -> Result<(), End>> Source for TestSou
     }
 }
 
-/// An agent that leaves what a closure answers.
+/// An agent whose reports come from a closure.
 pub(crate) struct TestAgent<F>(pub(crate) F);
 
 impl<F: FnMut(&Attempt<'_>, &mut Context<'_>) -> Result<Report, End>> Agent for TestAgent<F> {
@@ -56,7 +56,7 @@ impl<F: FnMut(&Attempt<'_>, &mut Context<'_>) -> Result<Report, End>> Agent for 
     }
 }
 
-/// A validator that finds what a closure answers.
+/// A validator whose results come from a closure.
 pub(crate) struct TestValidator<F>(pub(crate) F);
 
 impl<F: FnMut(Proof<'_>, &mut Context<'_>) -> Result<Verdict, End>> Validator for TestValidator<F> {
@@ -90,7 +90,7 @@ impl<F: FnMut() -> Option<bool>> Worktree for TestWorktree<F> {
     }
 }
 
-/// The context of a loop that nothing has been asked of yet.
+/// The context of a loop without requests.
 pub(crate) fn context<'a>(inbox: &Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Context<'a> {
     let [run, name, mode, agent] = ["run", "loop", "test", "agent"].map(str::to_owned);
     Context::new(LoopIdentity { run, name, mode, agent }, Arc::clone(inbox), sinks)
@@ -101,7 +101,7 @@ pub(crate) fn success() -> Report {
     Report::given_up(AttemptStatus::Success, Duration::ZERO)
 }
 
-/// A loop of these parts, without validator.
+/// A loop with these parts, without a validator.
 pub(crate) fn job<'a>(
     context: Context<'a>,
     limits: Limits,

@@ -3,22 +3,22 @@
 use crate::reply::usage::Usage;
 use crate::text::line::last_lines;
 
-/// What a validation found.
+/// The result of a validation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Validation {
     /// The work is good.
     pub ok: bool,
-    /// It came to no verdict: nothing is known of the work, and the output says why.
+    /// It had no verdict: nothing is known of the work, and the output says why.
     pub undecided: bool,
     /// What it printed, cut to a readable length.
     pub output: String,
-    /// What it cost, where an agent took part in it.
+    /// Its cost, if an agent took part in it.
     pub usage: Usage,
-    /// An agent was at work after the files had been validated: it may have changed what git does not see.
+    /// Whether an agent has worked after the files were validated: it may have changed what git does not see.
     pub ended_with_agent: bool,
 }
 
-/// What stands before the reason why a validation came to no verdict.
+/// The words before the reason why a validation had no verdict.
 pub const NOT_VERIFIED: &str = "not verified: ";
 
 /// What is said of a validation that has not passed: that it failed, or the line of its output that says why it is `undecided`.

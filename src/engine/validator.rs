@@ -12,12 +12,12 @@ use crate::reply::usage::Usage;
 
 /// What proves that an iteration's work is good.
 pub trait Validator {
-    /// Whether there is anything to validate in what an attempt has left.
+    /// Whether this attempt's result can be validated.
     fn applies(&self, _report: &Report) -> bool {
         true
     }
 
-    /// Books that the work of an attempt is about to be validated, before anything else is told or written of that.
+    /// Books that the work of an attempt is about to be validated, before any fact or record says so.
     ///
     /// # Errors
     /// When the loop cannot go on.
@@ -31,8 +31,7 @@ pub trait Validator {
     /// When the loop cannot go on.
     fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End>;
 
-    /// What validates the files as they are, whatever attempts have left them so; `None` where only the work of an attempt can be
-    /// validated.
+    /// The validator of the files as they are, without an attempt; `None` if only the work of an attempt can be validated.
     fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
         None
     }
@@ -47,15 +46,15 @@ pub trait FilesValidator {
     fn validate_files(&mut self, context: &mut Context<'_>) -> Result<Verdict, End>;
 }
 
-/// What became of a validation.
+/// How a validation ended.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is through.
+    /// It has a result.
     Found(Validation),
-    /// It was cut off because the loop ends or holds; what it had cost by then.
+    /// It was cut off because the loop ends or holds; its cost by then.
     CutOff(Box<Usage>),
-    /// The agent that it asked could not work, for a reason that passes with time or ends the loop: this is what that left. After
-    /// a wait it is asked again.
+    /// Its agent could not work, for a reason that passes with time or ends the loop, as this report says. After a wait it is asked
+    /// again.
     Unable(Report),
 }
 
@@ -63,14 +62,14 @@ pub enum Verdict {
 pub struct Proof<'a> {
     /// The number of the iteration, from 1.
     pub iteration: u64,
-    /// What the agent was to do.
+    /// The agent's work.
     pub work: &'a Work,
-    /// What its attempt left.
+    /// The report of its attempt.
     pub report: &'a Report,
-    /// What that claims about the work as a whole.
+    /// The claim of that report about the work as a whole.
     pub signal: Signal,
     /// The loop's agent, for a validator that asks one.
     pub agent: &'a mut dyn Agent,
-    /// When the loop's own time is over.
+    /// The end of the loop's own time.
     pub deadline: Option<Instant>,
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A wait until a moment of the wall clock, so that a machine that was suspended does not wait longer than it has to.
-/// It also ends when it has lasted as long as it was meant to, so that a clock that is set back does not prolong it.
+/// A wait until a moment of the wall clock, so that a machine that was suspended does not wait longer than necessary. It also
+/// ends when it has lasted as long as intended, so that a clock that is set back does not prolong it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     until: DateTime<Utc>,
@@ -14,22 +14,22 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// A wait that begins now, as the wall clock and the steady clock tell it.
+    /// A wait that begins now, by the wall clock and the steady clock.
     pub(super) fn new(until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) -> Self {
         Self { until, length: (until - time).to_std().unwrap_or_default(), began: clock }
     }
 
-    /// What is left of it; zero when it is over.
+    /// The rest of it; zero when it is over.
     pub(super) fn left(&self, time: DateTime<Utc>, clock: Instant) -> Duration {
         let by_time = (self.until - time).to_std().unwrap_or_default();
         let by_clock = self.length.saturating_sub(clock.saturating_duration_since(self.began));
         by_time.min(by_clock)
     }
 
-    /// When it will be over by the wall clock; `None` when it is.
+    /// Its end by the wall clock; `None` when it is over.
     pub(super) fn end(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
         let left = self.left(time, clock);
-        // The two clocks differ by a moment; only one that was set makes another end of it.
+        // The two clocks differ by a moment; only a clock that was set gives another end.
         let was_set = time + left + TimeDelta::seconds(1) < self.until;
         let end = if was_set { time + left } else { self.until };
         (!left.is_zero()).then_some(end)

@@ -1,4 +1,4 @@
-//! What the engine makes facts of.
+//! Makes facts from the engine's data.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::reply::usage::Usage;
 use crate::text::duration::of_seconds;
 
 impl<'a> Fact<'a> {
-    /// A loop begins in this folder, with this count.
+    /// A loop begins in this folder, with this tally.
     #[must_use]
     pub fn loop_started(project: &'a Path, limits: &Limits, tally: &Tally) -> Self {
         let begins = *tally == Tally::default();
@@ -34,13 +34,13 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The work is validated: that of an attempt which is not booked yet, or as it is.
+    /// The work of an attempt that is not booked yet is validated, or the files as they are.
     #[must_use]
     pub fn validating(tally: &Tally, report: Option<&Report>) -> Self {
         Self::Validating { spent: report.map(|report| LineSpent::with(tally, report)) }
     }
 
-    /// An attempt begins; the count has it.
+    /// An attempt begins; the tally has it.
     #[must_use]
     pub fn attempt_started(tally: &'a Tally, head: Option<&'a str>) -> Self {
         Self::AttemptStarted {
@@ -52,7 +52,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// An attempt is over; the count has it.
+    /// An attempt is over; the tally has it.
     #[must_use]
     pub fn attempt_ended(
         tally: &'a Tally,
@@ -88,7 +88,7 @@ impl<'a> Fact<'a> {
         }))
     }
 
-    /// The next iteration begins after a pause; the count has the one that failed.
+    /// The next iteration begins after a pause; the tally has the failed one.
     #[must_use]
     pub fn backing_off(tally: &Tally, max_failures: Option<u64>, pause: Duration) -> Self {
         Self::BackingOff {
@@ -99,7 +99,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The loop waits: for room on the disk where there is a shortage, else for a usage limit or a provider.
+    /// The loop waits: for space on the disk if there is a shortage, else for a usage limit or a provider.
     #[must_use]
     pub fn waiting(until: DateTime<Utc>, shortage: Option<Shortage>, tally: &Tally) -> Self {
         let reason = match shortage {
@@ -115,7 +115,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// A loop goes on after it has waited for a usage limit or a provider, or after anything else.
+    /// A loop goes on after a wait for a usage limit or a provider, or after another pause.
     #[must_use]
     pub fn resumed(tally: &Tally) -> Self {
         let waited = (tally.last == Last::Waited).then_some(tally);
@@ -125,7 +125,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// Something was asked; so urgent is it by now to stop.
+    /// A request to the loop, and how urgent the stop is now.
     #[must_use]
     pub fn asked(ask: &'a Ask, urgency: Urgency) -> Self {
         let note = match ask {
@@ -163,7 +163,7 @@ impl<'a> Fact<'a> {
         })
     }
 
-    /// Something the user should know, in one line.
+    /// Something that the user should know, in one line.
     #[must_use]
     pub fn notice(message: &'a str) -> Self {
         Self::Notice { message: message.into() }
@@ -221,7 +221,7 @@ impl From<&Limits> for LineLimits {
 }
 
 impl Limits {
-    /// Those of a loop of which no line tells more.
+    /// The limits of a loop as its line has them.
     pub const UNKNOWN: Self = Self {
         max_iterations: None,
         max_retries: 0,
@@ -239,7 +239,7 @@ impl Limits {
     };
 }
 
-/// The number of iterations and of retries is not among them.
+/// Without the numbers of iterations and of retries.
 impl From<&LineLimits> for Limits {
     fn from(line: &LineLimits) -> Self {
         let outcome = |word: &Word<Outcome>, unknown| word.known().copied().unwrap_or(unknown);
@@ -260,13 +260,13 @@ impl From<&LineLimits> for Limits {
 }
 
 impl LineSpent {
-    /// By a loop with this count.
+    /// What a loop with this tally has spent.
     fn of(tally: &Tally) -> Self {
         let Tally { cost_usd, input_tokens, output_tokens, .. } = *tally;
         Self { cost_usd, input_tokens, output_tokens }
     }
 
-    /// By a loop with this count, and by an attempt that is not booked yet.
+    /// What a loop with this tally has spent, with an attempt that is not booked yet.
     fn with(tally: &Tally, report: &Report) -> Self {
         let mut tally = tally.clone();
         tally.spend(report.cost_usd(), &report.usage);

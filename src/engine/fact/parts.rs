@@ -1,4 +1,4 @@
-//! What facts are made of. A `Line…` is what a line has of a type of the engine that has more.
+//! The parts of facts. A `Line…` has what a line has of a larger type of the engine.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::reply::verdict::Failure;
 use crate::text::duration;
 use crate::text::texts::{New, Texts};
 
-/// What ends a loop, besides the number of its iterations and retries. What is left out is off.
+/// The limits of a loop, besides the numbers of its iterations and retries. What is left out is off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(transform = sorted))]
 pub struct LineLimits {
     /// Iterations in a row that fail for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<u64>,
-    /// The outcome of a loop in which so many have failed.
+    /// The outcome of a loop in which that many have failed.
     pub breaker_end: Word<Outcome>,
     /// The outcome of a loop that ends with an iteration that failed for good.
     pub failed_end: Word<Outcome>,
@@ -71,9 +71,9 @@ pub struct TaskAtWork<'a> {
 #[cfg_attr(test, derive(JsonSchema))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub struct AttemptEnded<'a> {
-    /// The account's, where a usage command told it.
+    /// The account's balance, if there is a usage command.
     pub balance: Option<Balance>,
-    /// Whether HEAD, the work tree or the plan changed; null when that was not checked and HEAD is what it was.
+    /// Whether HEAD, the work tree or the plan changed; null if that was not checked and HEAD is the same.
     pub changed: Option<bool>,
     /// The assistant said COMPLETE.
     pub complete: bool,
@@ -82,43 +82,43 @@ pub struct AttemptEnded<'a> {
     /// How long the loop has run, in seconds, over all its processes; left out in older lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_s: Option<f64>,
-    /// The program's, where it exited.
+    /// The program's exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// Null when it succeeded.
+    /// Why it failed; null if it succeeded.
     pub failure: Option<Failure>,
     /// The commit that HEAD names now; null before the first one.
     pub head: Option<Cow<'a, str>>,
-    /// Which iteration.
+    /// The number of the iteration.
     pub iteration: u64,
-    /// What it means for the work; left out where it failed.
+    /// Its meaning for the work; left out if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub means: Option<Word<Signal>>,
     /// The assistant said REPLAN.
     pub replan: bool,
     /// 0 for the first attempt of the iteration.
     pub retry: u32,
-    /// Markers that had a line for themselves, where nothing was changed.
+    /// Markers that had a line for themselves, if nothing was changed.
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub said_alone: Cow<'a, [String]>,
     /// The number of the signal that ended the program.
     pub signal: Option<i32>,
     /// Lines that were no JSON object, or too long.
     pub skipped_lines: u64,
-    /// By the loop so far, with what agents have cost that looked at its work; left out in older lines.
+    /// What the loop has spent so far, with the agents that verified its work; left out in older lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<LineSpent>,
     /// How it is booked.
     pub status: Word<AttemptStatus>,
-    /// What was said to be done last is not proven.
+    /// The latest claim is not proven.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
-    /// The files may have changed since they were validated last.
+    /// The files may have changed since the last validation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unvalidated: bool,
     /// What the agent reported.
     #[serde(borrow)]
     pub usage: LineUsage<'a>,
-    /// It uses up nothing: the loop waits, and does the same again.
+    /// It uses up nothing: the loop waits, and repeats it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited_for: bool,
 }
@@ -127,7 +127,7 @@ pub struct AttemptEnded<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LineSpent {
-    /// In US dollars, as far as agents reported it; left out where none did.
+    /// In US dollars, as far as agents reported it; left out if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Cached ones included.
@@ -136,7 +136,7 @@ pub struct LineSpent {
     pub output_tokens: u64,
 }
 
-/// What the agent reported; what it did not report is left out.
+/// The usage as the agent reported it; the rest is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LineUsage<'a> {
@@ -170,45 +170,45 @@ pub struct LineUsage<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoopEnded<'a> {
-    /// All that were made, also those that were cut off or waited for. Left out in older lines, as the next two.
+    /// All attempts, also those that were cut off or had to wait. Left out in older lines, as the next two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
-    /// In US dollars, as far as agents reported it; left out where none did.
+    /// In US dollars, as far as agents reported it; left out if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// What led there, where the reason alone does not say it.
+    /// Details beyond the reason.
     pub detail: Option<Cow<'a, str>>,
     /// How long it took, in seconds.
     pub duration_s: f64,
     /// How it ended, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Word<Ended>>,
-    /// The process's.
+    /// The process's exit code.
     pub exit_code: u8,
     /// Why it ended.
     #[serde(borrow)]
     pub exit_reason: Cow<'a, str>,
-    /// Attempts; a usage limit or a provider that is waited for is no failure.
+    /// Failed attempts; one that met a usage limit or an overloaded provider is none.
     pub failed: u64,
     /// Iterations that failed for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_iterations: Option<u64>,
     /// Cached ones included.
     pub input_tokens: u64,
-    /// Begun. A loop that goes on after its end counts anew, as it does money and time, while its numbering goes on.
+    /// Iterations begun. A loop that goes on after its end counts anew, also money and time, while its numbering goes on.
     pub iterations: u64,
     /// Reasoning included.
     pub output_tokens: u64,
-    /// The loop's, from now on.
+    /// The loop's status from now on.
     pub status: Word<Status>,
-    /// Attempts, and so iterations.
+    /// Successful attempts, one for each successful iteration.
     pub succeeded: u64,
-    /// What was committed meanwhile; left out where that is nothing.
+    /// What was committed meanwhile; left out if that is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDone>,
 }
 
-/// What one branch of a build came to. What its loop would tell is null when that has not ended.
+/// The result of one branch of a build. Fields of its loop are null if the loop has not ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LineBranch<'a> {
@@ -219,7 +219,7 @@ pub struct LineBranch<'a> {
     pub commits: Option<u64>,
     /// In US dollars, as far as agents reported it.
     pub cost_usd: Option<f64>,
-    /// What led there.
+    /// Details beyond the reason.
     pub detail: Option<Cow<'a, str>>,
     /// How long its loop took, in seconds.
     pub duration_s: Option<f64>,
@@ -234,11 +234,11 @@ pub struct LineBranch<'a> {
     pub failed: Option<u64>,
     /// As in `loop_ended`.
     pub iterations: Option<u64>,
-    /// What was not done, and why.
+    /// Notes: what was not done, and why.
     pub notes: Cow<'a, [String]>,
-    /// Its address.
+    /// The address of the pull request.
     pub pull_request: Option<Cow<'a, str>>,
-    /// What became of it.
+    /// The branch's outcome.
     pub result: Word<BranchResult>,
     /// The base branch that is not done yet.
     pub waiting_for: Option<Cow<'a, str>>,
@@ -274,7 +274,7 @@ fn sorted(schema: &mut schemars::Schema) {
 }
 
 impl AttemptEnded<'_> {
-    /// How it is booked. What a later release calls otherwise is no success.
+    /// How it is booked. An unknown word of a later release is no success.
     #[must_use]
     pub fn status(&self) -> AttemptStatus {
         self.status.known().copied().unwrap_or(AttemptStatus::AgentFailure)
@@ -292,7 +292,7 @@ impl AttemptEnded<'_> {
         self.failure.as_ref().map_or("", |failure| &failure.message)
     }
 
-    /// The program's exit code, or the number of the signal that ended it behind `signal`.
+    /// The program's exit code, or `signal` with the number of the signal that ended it.
     #[must_use]
     pub fn exit(&self, signal: &str) -> String {
         match (self.exit_code, self.signal) {
@@ -302,7 +302,7 @@ impl AttemptEnded<'_> {
         }
     }
 
-    /// What it cost in US dollars: as the agent said, else as its account shows.
+    /// Its cost in US dollars: as the agent reported it, else by its account's balance.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
         self.usage.cost_usd.or_else(|| self.balance.and_then(|balance| balance.spent))
@@ -324,7 +324,7 @@ impl LoopEnded<'_> {
         duration::of_seconds(self.duration_s)
     }
 
-    /// How the loop ended; where several outcomes have the same words, one of them. `None`: in words of another version.
+    /// The loop's outcome; if several have the same words, one of them. `None`: in words of another version.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         Outcome::recorded(&self.exit_reason, Some(self.exit_code))

@@ -15,7 +15,7 @@ pub enum Word<T> {
 }
 
 impl<T> Word<T> {
-    /// The word, where this release knows it.
+    /// The word, if this release knows it.
     #[must_use]
     pub fn known(&self) -> Option<&T> {
         match self {
@@ -31,7 +31,7 @@ impl<T> From<T> for Word<T> {
     }
 }
 
-/// The schema says what is written: the words of the list.
+/// The schema has what is written: the words of the list.
 #[cfg(test)]
 impl<T: JsonSchema> JsonSchema for Word<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -75,7 +75,7 @@ impl WaitReason {
     }
 }
 
-/// What was asked of a loop.
+/// A request to a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -96,7 +96,7 @@ pub enum Asked {
     Detach,
     /// To put a note into the next prompt.
     Note,
-    /// To go by other limits, or another set-up.
+    /// To use other limits, or another set-up.
     Change,
 }
 

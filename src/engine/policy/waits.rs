@@ -61,7 +61,7 @@ fn short_named_resets_add_up() {
     }
     limited(&limits, &mut tally, at(1801).timestamp());
     assert_eq!(step(&limits, &tally, now(1800)), Step::End(Outcome::LimitTooFar));
-    // Work in between makes it another row.
+    // Work in between starts a new row of waits.
     book(&limits, &mut tally, Success, None);
     limited(&limits, &mut tally, at(1801).timestamp());
     assert_eq!(step(&limits, &tally, now(1800)), Step::Wait(at(1801)));
@@ -164,7 +164,7 @@ fn a_wait_that_was_cut_short_counts_as_long_as_it_was() {
     for _ in 0..10 {
         limited(&limits, &mut tally, at(5 * 3600).timestamp());
         assert_eq!(step(&limits, &tally, now(0)), Step::Wait(at(5 * 3600)));
-        // Somebody said: try now.
+        // The user has asked for an attempt now.
         tally.waited(at(0), at(60));
     }
 }
@@ -178,7 +178,7 @@ fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
     assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
 }
 
-/// Nobody knows how long an overload lasts, or a limit whose end nobody named.
+/// The end of an overload is unknown, and so is that of a limit without a named end.
 #[test]
 fn a_restart_tries_at_once_where_nobody_knows_whether_there_is_anything_to_wait_for() {
     let mut overloaded_one = Tally::default();

@@ -1,4 +1,4 @@
-//! One attempt at an iteration: the agent runs, its work is checked, and what came of it is booked.
+//! One attempt at an iteration: the agent runs, its work is checked, and the result is booked.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -25,16 +25,16 @@ pub(super) struct Start {
     time: SystemTime,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 struct Judged {
     report: Report,
     settled: Settled,
-    /// The validation could not be brought to its end, nor can the loop go on.
+    /// The end of the loop, if its validation could not be finished.
     end: Option<End>,
 }
 
 impl Loop<'_> {
-    /// Runs the agent once, has its work checked, and books what came of it.
+    /// Runs the agent once, has its work checked, and books the result.
     pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
         let head = self.job.worktree.head();
         self.job.tally.in_attempt = true;
@@ -42,7 +42,7 @@ impl Loop<'_> {
         let Job { context, tally, .. } = &mut self.job;
         context.count(tally).tell(Fact::attempt_started(tally, head.as_deref()))?;
         self.goes_without_room = false;
-        // From here on it is booked, whatever comes.
+        // From here on an attempt is booked in any case.
         self.handed_out = false;
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
         self.first.get_or_insert_with(|| start.clone());
@@ -52,18 +52,18 @@ impl Loop<'_> {
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
             Ok(Judged { report, settled, end: None }) => self.book(&report, &settled),
-            // What the agent left counts, although nobody can look at it any more. The first reason is the one that counts.
+            // The agent's work counts although it cannot be checked any more. The first reason is the one that counts.
             Ok(Judged { report, settled, end: Some(end) }) => {
                 let _ = self.book(&report, &settled);
                 Err(end)
             }
-            // It works on, and is taken up later where it stands.
+            // The agent goes on, and a later process continues this attempt.
             Err(end) if end.outcome == Outcome::Detached => Err(end),
             Err(end) => Err(self.give_up(end, began.elapsed())),
         }
     }
 
-    /// What the agent left.
+    /// Runs the agent.
     fn run_agent(&mut self, work: &Work) -> Result<Report, End> {
         if self.job.limits.idle.is_some() {
             self.job.worktree.agent_begins();
@@ -74,7 +74,7 @@ impl Loop<'_> {
         agent.run(&attempt, context)
     }
 
-    /// What that means. Where it cannot be told any more, what the agent has spent is booked all the same.
+    /// What the report means for the work. If the loop ends before that is known, the agent's cost is booked all the same.
     fn judge(&mut self, mut report: Report, work: &Work, start: &Start) -> Result<Judged, End> {
         match self.settle(&mut report, work, start) {
             Ok((settled, end)) => Ok(Judged { report, settled, end }),
@@ -85,18 +85,17 @@ impl Loop<'_> {
         }
     }
 
-    /// What a report means for the work; an unproven COMPLETE is not believed. With the loop's end, where the validation comes
-    /// to that.
+    /// What a report means for the work; an unproven COMPLETE does not count. With the loop's end, if the validation leads to one.
     fn settle(
         &mut self,
         report: &mut Report,
         work: &Work,
         start: &Start,
     ) -> Result<(Settled, Option<End>), End> {
-        // Looked at before the validation, whose own traces are no progress.
+        // Checked before the validation, whose own traces are no progress.
         let changed = match self.job.limits.idle {
             Some(_) => self.job.worktree.has_changed(),
-            // A commit is seen at once; to look for more would take git a walk through the tree.
+            // A commit is seen at once; for more git would have to walk the tree.
             None => (self.job.worktree.head() != start.head).then_some(true),
         };
         let mut settled = Settled { changed, ..Settled::default() };
@@ -137,9 +136,8 @@ impl Loop<'_> {
         Ok((settled, end))
     }
 
-    /// Tells what was said about markers without being a claim. An agent that changed nothing and gave a marker a line for
-    /// itself has claimed it when the one before it did the same. Answers what it gave a line for itself, having changed
-    /// nothing.
+    /// Reports markers that were mentioned and not claimed. An agent that changed nothing and gave a marker a line for itself has
+    /// claimed it if the one before it did the same. Returns the markers that had a line for themselves, if nothing was changed.
     fn heed_mentions(
         &mut self,
         report: &mut Report,
@@ -150,7 +148,7 @@ impl Loop<'_> {
         let is_known = |text: &String| [COMPLETE, REPLAN, FAILURE].contains(&text.as_str());
         let has_changed = || {
             let moved = worktree.head() != start.head;
-            // Nobody knows: then it is no claim.
+            // If it is unknown, it is no claim.
             changed.unwrap_or_else(|| moved || worktree.is_written_since(start.time).unwrap_or(true))
         };
         let mut alone: Vec<_> = report.sigils.alone().cloned().collect();
@@ -205,7 +203,7 @@ impl Loop<'_> {
     }
 
     /// Validates once more before an end that says that the work is good, unless a validation of this process has passed and no
-    /// agent was at work since: that of an attempt that failed, or one that has verified a task.
+    /// agent has worked since: one whose attempt failed, or one that has verified a task.
     pub(super) fn validate_end(&mut self, end: End) -> End {
         let Some(unproven) = end.outcome.if_unproven() else { return end };
         let tally = &self.job.tally;
@@ -233,7 +231,7 @@ impl Loop<'_> {
         };
         context.tell(Fact::validating(tally, None))?;
         let Verdict::Found(validation) = validator.validate_files(context)? else {
-            // It was cut off: by the user, or it is not known whether the work is good.
+            // It was cut off: by the user, or it is unknown whether the work is good.
             return context.stopped_by().map_or(Ok(Some(false)), |outcome| Err(outcome.into()));
         };
         self.validated(&validation)?;
@@ -242,7 +240,7 @@ impl Loop<'_> {
         Ok(Some(validation.ok))
     }
 
-    /// Waits, as before any attempt, until an agent that the validation asks can work. `false`: something else came first.
+    /// Waits, as before any attempt, until an agent for the validation can work. `false`: something else came first.
     fn wait_to_ask_again(&mut self, report: &Report) -> Result<bool, End> {
         self.job.tally.met(report);
         match step(&self.job.limits, &self.job.tally, self.now()) {
@@ -256,9 +254,9 @@ impl Loop<'_> {
         }
     }
 
-    /// Books an attempt that came to its end.
+    /// Books an attempt that has ended.
     fn book(&mut self, report: &Report, settled: &Settled) -> Result<(), End> {
-        // Sources keep of it what they like.
+        // Sources may keep any part of it.
         let redactions = &self.job.context.redactions;
         let (report, settled) = (redactions.report(report), redactions.settled(settled));
         let (report, settled) = (report.as_ref(), settled.as_ref());
@@ -272,13 +270,13 @@ impl Loop<'_> {
         let fact = Fact::attempt_ended(tally, report, head.as_deref(), settled.changed);
         let unwritten = report.exceeded.map_or(Unwritten::Nothing, Unwritten::Exceeded);
         let told = context.count(tally).tell_with(fact, unwritten);
-        // The source has to know of it, even if nobody else does.
+        // The source must know of it, even if no record could be written.
         let booked = source.book(&booked(tally.iteration, report, settled), context);
         self.take_notes();
         told.and(booked)
     }
 
-    /// Books an attempt that the loop ends in the middle of, so that nobody knows what it led to.
+    /// Books an attempt that the end of the loop has cut off, so that its result is unknown.
     fn give_up(&mut self, end: End, duration: Duration) -> End {
         let status = match end.outcome {
             Outcome::AgentMissing => AttemptStatus::AgentFailure,
