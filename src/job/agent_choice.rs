@@ -21,7 +21,7 @@ use crate::settings::{Origin, Settings};
 const MODEL: &str = "agent.model";
 const EFFORT: &str = "agent.effort";
 
-/// The agent that the settings choose, with what they say of its command line.
+/// The agent that the settings choose, with their changes of its command line.
 pub(crate) fn of_settings(settings: &Settings, project: &Project) -> anyhow::Result<AgentSpec> {
     let mut spec = match presets::preset(&settings.agent_type) {
         Some(preset) => of_type(preset, settings, project)?,
@@ -34,10 +34,10 @@ pub(crate) fn of_settings(settings: &Settings, project: &Project) -> anyhow::Res
     with_wishes(spec, &wishes, settings)
 }
 
-/// The agent that a RALPH.md names, with what the call wants of it.
+/// The agent that a RALPH.md names, with the options for what the call wants.
 ///
 /// # Errors
-/// When it has no way for that.
+/// When it has no option for that.
 pub(crate) fn of_call(command: &CommandLine, settings: &Settings) -> anyhow::Result<AgentSpec> {
     with_wishes(AgentSpec::of_command(command), &wishes_of_call(settings), settings)
 }
@@ -57,7 +57,7 @@ fn of_type(preset: &'static Preset, settings: &Settings, project: &Project) -> a
     })
 }
 
-/// What is no type is a command line, as a RALPH.md has it.
+/// A name that is no type is a command line, as in a RALPH.md.
 fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
     let line = &settings.agent_type;
     let command = CommandLine::new(split("AGENT_TYPE", line)?);
@@ -106,7 +106,7 @@ fn balance(preset: &Preset, settings: &Settings) -> Option<(String, String)> {
     (!command.is_empty() && !parser.is_empty()).then_some((command, parser))
 }
 
-/// Compiles every filter that is in force.
+/// Compiles every filter in use.
 pub(crate) fn reading(spec: &AgentSpec, settings: &Settings, project: &Project) -> anyhow::Result<Reading> {
     let preset = spec.preset;
     let own = ReaderPlan::of(preset).context("a built-in filter does not compile")?;
@@ -134,13 +134,13 @@ pub(crate) fn reading(spec: &AgentSpec, settings: &Settings, project: &Project) 
     })
 }
 
-/// The files and folders that are no business of agents'; one that ends with `*` is how some begin.
+/// The files and folders that agents must not touch; one that ends with `*` is a prefix.
 pub(crate) fn ours(project: &Project) -> Vec<OsString> {
     let path = |file: &str| project.run_dir().join(file.trim_end_matches('/')).into_os_string();
     project.run_files().into_iter().map(path).collect()
 }
 
-/// What is wanted of the agent that a RALPH.md names. Config files speak of the agent that they choose themselves.
+/// The options for the agent that a RALPH.md names. Config files are about the agent that they choose themselves.
 pub(crate) fn wishes_of_call(settings: &Settings) -> Wishes {
     let of_call = |key: &str| {
         let row = settings.row(key)?;
@@ -150,10 +150,10 @@ pub(crate) fn wishes_of_call(settings: &Settings) -> Wishes {
     Wishes { model: of_call(MODEL), effort: of_call(EFFORT) }
 }
 
-/// The agent with the options for what is wanted of it.
+/// The agent with the options for these wishes.
 ///
 /// # Errors
-/// When it has no way for that: says which setting asks for it.
+/// When it has no option for one; the error names the setting.
 fn with_wishes(spec: AgentSpec, wishes: &Wishes, settings: &Settings) -> anyhow::Result<AgentSpec> {
     let name = spec.name.clone();
     spec.with_wishes(wishes).map_err(|unable| {
@@ -163,15 +163,15 @@ fn with_wishes(spec: AgentSpec, wishes: &Wishes, settings: &Settings) -> anyhow:
     })
 }
 
-/// How agents and what runs beside them are ended.
+/// How agents and commands beside them are ended.
 pub(crate) fn ladder(settings: &Settings) -> Ladder {
     Ladder { interrupt: settings.interrupt_wait, terminate: settings.terminate_wait }
 }
 
-/// Longer than anybody waits, in a hundred years.
+/// A hundred years: no limit.
 const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// How long an attempt may go on.
+/// How long an attempt may take.
 pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
     Timeouts {
         attempt: settings.timeout,
@@ -216,7 +216,7 @@ fn split(setting: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow!("{setting} has a quote that is not closed: {text}"))
 }
 
-/// A filter of the user's that must be jq, compiled here so that a mistake shows before anything starts.
+/// A user's filter that must be jq, compiled here so that a mistake is reported before anything starts.
 fn users_program(setting: &str, filter: Option<&str>) -> anyhow::Result<Option<String>> {
     let Some(filter) = filter else { return Ok(None) };
     let program = jq_call(filter).map_or_else(|| filter.to_owned(), |call| call.program);
@@ -224,7 +224,7 @@ fn users_program(setting: &str, filter: Option<&str>) -> anyhow::Result<Option<S
     Ok(Some(program))
 }
 
-/// A display filter of the user's: a plain call of jq, a jq program, or a command for `sh`.
+/// A user's display filter: a plain call of jq, a jq program, or a command for `sh`.
 fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow::Result<DisplayRoute> {
     if let Some(JqCall { program, join }) = jq_call(filter) {
         JqProgram::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
@@ -252,7 +252,7 @@ struct JqCall {
     join: bool,
 }
 
-/// Recognises `jq -r 'PROGRAM'` and its like; `None` for anything else.
+/// Recognises `jq -r 'PROGRAM'` and similar calls; `None` for anything else.
 fn jq_call(text: &str) -> Option<JqCall> {
     let words = shlex::split(text)?;
     let (first, rest) = words.split_first()?;

@@ -1,4 +1,4 @@
-//! How what a loop starts is started.
+//! How a loop starts programs.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::Settings;
 
-/// How something runs in `project`, as the settings have it; what, its user adds.
+/// A launch in `project` by these settings; the caller adds the program.
 #[must_use]
 pub(crate) fn launch(
     project: &Project,

@@ -23,12 +23,12 @@ use crate::engine::outcome::End;
 pub(crate) struct Refused {
     /// The process exit code.
     pub(crate) code: u8,
-    /// What, where, and what to do.
+    /// The message: what, where, and what to do.
     pub(crate) message: String,
 }
 
 impl From<End> for Refused {
-    /// What would end a loop at once is refused before it starts.
+    /// A prompt that would end the loop at once is refused before it starts.
     fn from(end: End) -> Self {
         let message = end.detail.unwrap_or_else(|| end.outcome.reason().to_owned());
         Self { code: end.outcome.code(), message }

@@ -1,4 +1,4 @@
-//! Everything that is checked and compiled before a loop starts: what can be refused is refused here.
+//! Everything that is checked and compiled before a loop starts: mistakes are refused here.
 
 use std::ffi::OsString;
 
@@ -23,23 +23,23 @@ use crate::settings::{Origin, Resolved, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
 pub(crate) struct Preflight<'a> {
-    /// Which loop.
+    /// The verb, its project and its flags.
     pub(crate) call: Call<'a>,
-    /// What ends it.
+    /// The limits.
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
     pub(crate) done_pattern: Option<Regex>,
     agent: AgentSpec,
     reading: Reading,
-    /// The command line that `agent` was made of, where a RALPH.md names it.
+    /// The command line of `agent`, if a RALPH.md names it.
     command: Option<CommandLine>,
 }
 
 impl<'a> Preflight<'a> {
-    /// For a loop with the agent of the settings. `limit` is the number on the command line.
+    /// A loop with the agent of the settings. `limit` is the number on the command line.
     ///
     /// # Errors
-    /// When the agent is not there, a budget could not be kept, or something does not compile.
+    /// When the agent is not installed, a budget cannot be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
         let agent = agent_choice::of_settings(settings, project)?;
@@ -51,7 +51,7 @@ impl<'a> Preflight<'a> {
         Ok(Self { call, limits, done_pattern, agent, reading, command: None })
     }
 
-    /// For a loop whose agent is a command line.
+    /// A loop whose agent is a command line.
     ///
     /// # Errors
     /// As with [`Preflight::of_settings`].
@@ -70,19 +70,19 @@ impl<'a> Preflight<'a> {
         Ok(Self { call, limits, done_pattern, agent, reading, command: Some(command) })
     }
 
-    /// The models of the agent to choose from for tasks, the smallest first; none where nobody has named any.
+    /// The models to choose from for tasks, the smallest first; none if neither settings nor preset name any.
     pub(crate) fn ladder(&self) -> &'static [&'static str] {
         self.agent.preset.ladder
     }
 
-    /// The same for a loop in which no attempt is tried again with the same prompt.
+    /// This loop, without retries of a failed attempt with the same prompt.
     #[must_use]
     pub(crate) fn without_retries(mut self) -> Self {
         self.limits.max_retries = 0;
         self
     }
 
-    /// Whether the agent can be told which model to use.
+    /// Whether the agent has an option for its model.
     pub(crate) fn can_choose_model(&self) -> bool {
         self.agent.preset.takes_model()
     }
@@ -92,13 +92,13 @@ impl<'a> Preflight<'a> {
         self.agent.preset.read_only.is_some()
     }
 
-    /// What to call the agent.
+    /// The agent's name.
     pub(crate) fn agent_name(&self) -> &str {
         &self.agent.name
     }
 
-    /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` what its agent gets besides the
-    /// variables that all agents get.
+    /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` its agent's variables besides those
+    /// of all agents.
     pub(crate) fn ready(
         &self,
         project: &'a Project,
@@ -128,7 +128,7 @@ impl<'a> Preflight<'a> {
     }
 }
 
-/// What ends a loop. `limit` is the number on the command line.
+/// The limits of a loop. `limit` is the number on the command line.
 #[must_use]
 pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
     let unless_zero = |value: u32| Some(u64::from(value)).filter(|value| *value > 0);
@@ -149,7 +149,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
     }
 }
 
-/// These limits of a loop that ran as this verb, with what `settings` name in place of their own.
+/// The limits of a loop of this verb, with those that `settings` name in place of its own.
 #[must_use]
 pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limits {
     let named = limits(None, settings);
@@ -161,7 +161,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
     for row in settings.rows().filter(is_named) {
         match row.setting.key {
             "loop.max_iterations" => changed.max_iterations = named.max_iterations,
-            // Who is tried again by those is the task, or nobody.
+            // These retry the task, or nothing.
             "loop.max_retries" if !matches!(verb, Verb::Tasks | Verb::Spawn) => {
                 changed.max_retries = named.max_retries;
             }
@@ -179,7 +179,7 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
     changed
 }
 
-/// A budget in money needs an agent that says what it costs.
+/// A budget in money needs an agent that reports its cost.
 fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
     if settings.amount(Limit::Cost.row().key).is_some() && !reports_cost {
         bail!(
@@ -193,7 +193,7 @@ fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow:
 fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
-            // The last line of several says what is wrong.
+            // Of several lines, the last one says what is wrong.
             let error = error.to_string();
             let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let row = settings.rows().find(|row| row.setting.key == "loop.done_pattern");

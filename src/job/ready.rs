@@ -47,16 +47,15 @@ use crate::text::timestamp;
 use crate::view::View;
 use crate::view::plain::Frame;
 
-/// A loop that is ready but for its work and its records: what all loops have in common, with the fields that differ for verbs
-/// to set.
+/// A loop that only lacks its work and its records. It has what all loops have in common; verbs set the fields that differ.
 pub(crate) struct Ready<'a> {
     /// What starts it.
     pub(crate) call: Call<'a>,
-    /// Where things are: in the workspace of the call, or in a work tree or a folder of its own.
+    /// The project of the loop: that of the call, a work tree, or a folder of its own.
     pub(crate) project: &'a Project,
     /// The loop's name.
     pub(crate) name: String,
-    /// What ends it.
+    /// Its limits.
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
     pub(crate) done_pattern: Option<Regex>,
@@ -64,34 +63,34 @@ pub(crate) struct Ready<'a> {
     pub(crate) run: String,
     /// Whether it goes on where the last one was cut off.
     pub(crate) resume: Resume,
-    /// What to call its agent.
+    /// The name of its agent.
     pub(crate) agent_name: String,
     /// Its agent.
     pub(crate) agent: Box<dyn Agent + 'a>,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
-    /// Counts as part of the work tree wherever it lies.
+    /// The plan, which counts as part of the work tree wherever it lies.
     pub(crate) plan: PathBuf,
-    /// What it knows of other loops.
+    /// What it shares with other loops.
     pub(crate) board: Board,
     /// Its turn among other loops.
     pub(crate) ticket: Option<Ticket>,
-    /// How it is set up, for those who look at it; the files that its work and its settings come from are added when it starts.
+    /// Its set-up, for displays; the files of its work and its settings are added when it starts.
     pub(crate) setup: Setup,
-    /// The command line that takes the loop up again, where that is not the one that it was started with.
+    /// The command line that resumes the loop, if it is not the one that started it.
     pub(crate) argv: Option<Vec<String>>,
-    /// When the loop began, where it did so in an earlier process.
+    /// When the loop began, if that was in an earlier process.
     pub(crate) started: Option<DateTime<Utc>>,
-    /// Who can be asked while it runs.
+    /// The person who can be asked while it runs.
     pub(crate) person: Option<Box<dyn Person>>,
-    /// Who listens besides the records and the view.
+    /// Listeners besides the records and the view.
     pub(crate) sinks: Vec<Sink<'a>>,
-    /// Who tells others of it; `None`: whom the settings name.
+    /// The sender of its notices; `None`: one of its own, by the settings.
     pub(crate) notifier: Option<&'a Notifier>,
 }
 
 impl<'a> Ready<'a> {
-    /// A loop of its own whose agent has this name and is started so, validated as the settings say.
+    /// A loop of its own with this agent, its name and its launch, validated as the settings say.
     #[must_use]
     pub(crate) fn new(
         call: Call<'a>,
@@ -133,7 +132,7 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// Has every attempt's output written into this folder of the user's, too.
+    /// Also writes every attempt's output into this folder of the user's.
     ///
     /// # Errors
     /// When the folder cannot be made.
@@ -143,12 +142,12 @@ impl<'a> Ready<'a> {
         Ok(())
     }
 
-    /// Runs the only loop of this process, as its flags say, and answers its exit code.
+    /// Runs the only loop of this process, as its flags say, and returns its exit code.
     pub(crate) fn run(self, source: impl Source + 'a, frame: Frame) -> anyhow::Result<u8> {
         self.run_to_end(source, frame).map(|end| end.outcome.code())
     }
 
-    /// Runs the only loop of this process, as its flags say, and answers how it ended.
+    /// Runs the only loop of this process, as its flags say, and returns its end.
     pub(crate) fn run_to_end(mut self, source: impl Source + 'a, frame: Frame) -> anyhow::Result<End> {
         let Call { workspace: Workspace { settings, .. }, verb, flags } = self.call;
         if let Some(name) = &flags.name {
@@ -188,7 +187,7 @@ impl<'a> Ready<'a> {
             agent: std::mem::take(&mut self.agent_name),
         };
         let setup = self.setup(&source);
-        // Looked at first: a refused start leaves no session log.
+        // Read first: a refused start leaves no session log.
         let mut before = recovery::read(project, &identity.name, Extent::Whole);
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
         let step = read_on.and_then(|read_on| read_on.step.take());
@@ -202,7 +201,7 @@ impl<'a> Ready<'a> {
         let secrets = &settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
         let mut recorder = Recorder::open(project, &identity, setup, self.limits.max_iterations, &argv)?;
-        // Until the loop has ended.
+        // It runs until the loop has ended.
         let _housekeeping =
             (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(settings)));
         if let Some(started) = self.started {
@@ -236,7 +235,7 @@ impl<'a> Ready<'a> {
         });
         let (tally, recovered) = resumed.unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
-        // It waits for them.
+        // The thread waits for them.
         let requests = recorder.requests();
         let _ = watch.send(Arc::clone(&requests));
         let recorder = RefCell::new(recorder);
@@ -287,7 +286,7 @@ impl<'a> Ready<'a> {
         Ok(end)
     }
 
-    /// How the loop is set up, with the files that its work and its settings come from.
+    /// The set-up of the loop, with the files of its work and its settings.
     fn setup(&mut self, source: &dyn Source) -> Setup {
         let prompt_file = source.file().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let front_matter = prompt_file.clone().filter(|_| self.call.verb == Verb::Run);
@@ -297,28 +296,28 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Tells whether words are the same, without keeping them.
+/// A digest of words, to compare them without keeping them.
 fn digest(words: impl Iterator<Item = String>) -> String {
     sha256_of_words(words.collect::<Vec<_>>().iter().map(String::as_str))
 }
 
-/// Reports what came of something beside the loop when the loop is over.
+/// Reports news that came when the loop was over.
 fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
     if let News::Notice(text) = news {
         view.warn(text);
     }
-    // What cannot be written any more changes nothing.
+    // An error of writing changes nothing any more.
     let _ = recorder.take_afterwards(Local::now(), identity, &news.fact());
 }
 
-/// What is kept of earlier runs.
+/// How much is kept of earlier runs.
 pub(crate) fn kept(settings: &Settings) -> Kept {
     let unless_zero = |count: u64| (count > 0).then_some(count);
     Kept { runs: unless_zero(settings.keep_runs), bytes: unless_zero(settings.keep_size) }
 }
 
-/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
-/// `--accept-config`, which speaks of this start alone.
+/// The command line of this process as it is kept: without secrets, which `ralph resume` puts back, and without
+/// `--accept-config`, which is about this start alone.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
     let words = std::env::args_os().map(|word| secrets.word(&word.to_string_lossy()));
     without_accepting(words)
@@ -335,17 +334,17 @@ fn without_accepting(words: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// Who tells others of what becomes of the loops of this process, as the settings say.
+/// The sender of notices for the loops of this process, by the settings.
 pub(crate) fn notifier(project: &Project, settings: &Settings) -> Notifier {
     Notifier::start(&settings.notify, &settings.secrets, project, &launch(project, settings, Vec::new(), ""))
 }
 
-/// Whether somebody wants to leave while there is still something to wait for.
+/// Whether the user wants to leave while something is still awaited.
 fn is_hurried(inbox: &Inbox) -> bool {
     matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
 }
 
-/// Enters ralph's own files among those that git ignores, so that no agent commits them; answers a warning when that fails.
+/// Has git ignore ralph's own files, so that no agent commits them; returns a warning when that fails.
 pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
     if !project.in_git() {
         return None;
@@ -354,12 +353,12 @@ pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
     hidden.err().map(|error| format!("ralph's own files may show up in git status: {error}"))
 }
 
-/// The command that proves the work, as the settings have it.
+/// The validation command of the settings.
 fn validation(settings: &Settings) -> Option<&str> {
     settings.validation_command.as_deref().filter(|_| settings.validation_enabled)
 }
 
-/// What the settings say about proving the work; it runs where the agent does.
+/// The validator of the settings; its command runs where the agent does.
 fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
     let shown = settings.secrets.word(command);
@@ -367,7 +366,7 @@ fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>>
     Some(Box::new(command))
 }
 
-/// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.
+/// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.
 #[must_use]
 pub(crate) fn run_id() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! Whether and where a loop goes on that was cut off.
+//! Whether and where a loop that was cut off goes on.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,33 +21,33 @@ use crate::record::state_seal::is_sealed;
 /// The flag by which a loop goes on although its settings were changed.
 pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
 
-/// The flag that says so.
+/// The flag that asks for it.
 pub(crate) const RESUME: &str = "--resume";
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// It starts afresh.
+    /// The loop starts afresh.
     No,
-    /// The user wants it to, so whatever speaks against it is an error.
+    /// The user has asked for it, so an obstacle is an error.
     Asked,
-    /// It does so by itself, where it can.
+    /// The loop goes on by itself if it can.
     ByItself,
 }
 
 /// A loop that goes on.
 pub(super) struct Resumed {
-    /// The count to go on from.
+    /// The tally to go on from.
     pub(super) tally: Tally,
-    /// What of it the state did not have.
+    /// What the log had and the state did not.
     pub(super) recovered: Option<Fact<'static>>,
     /// Where it goes on, in words.
     pub(super) from: String,
-    /// What is to be told of its settings.
+    /// Warnings about its settings.
     pub(super) warnings: Vec<String>,
 }
 
-/// What was recorded last of the loop in a ralph dir, and what of that its state did not have.
+/// The last records of the loop in a ralph dir, and what of them its state did not have.
 pub(super) type Before = (Found, Option<ReadOn>);
 
 /// The loop that goes on; `None` to start afresh. A state file that cannot be understood is
@@ -66,7 +66,7 @@ pub(super) fn resume(
     let (found, read_on) = before.with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
-            // One that goes on by itself is the same with another prompt, too.
+            // A loop that goes on by itself may have another prompt.
             let same_prompt = how == Resume::ByItself
                 || is_same_prompt(&state, setup)
                 || !lookup::is_own(project, &state) && is_same_name(&state, setup);
@@ -94,7 +94,7 @@ pub(super) fn resume(
         && names.iter().any(|name| lookup::is_known(project, name))
         && !accepts_config
     {
-        // Those of a clone or a copy are of no loop that was started here: what is known here was written anew by others.
+        // The records of a clone or a copy are of no loop that was started here: others have written this state.
         bail!("{}: look at them, and go on with {ACCEPT_CONFIG}, or start without {RESUME}", not_own(&state));
     }
     let trust = Trust::of(&state, read_on.as_ref(), project);
@@ -103,7 +103,7 @@ pub(super) fn resume(
     let never_began = state.outcome() == Some(Outcome::AgentMissing);
     let mut tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     if never_began {
-        // Its iteration has failed, and is made now that the agent may be there.
+        // Its iteration has failed, and runs now that the agent may be installed.
         tally.last = Last::Waited;
     }
     let from = match (interrupted, tally.last) {
@@ -116,12 +116,12 @@ pub(super) fn resume(
     Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 
-/// How far the state of a loop can be believed about what its attempts have changed.
+/// How far the state of a loop can be trusted about what its attempts have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// What it says holds; its latest attempt has come to its end.
+    /// It can be trusted; its latest attempt has ended.
     Whole,
-    /// What it says holds; its latest attempt may have changed everything that is not as it was at its begin.
+    /// It can be trusted; its latest attempt may have made all changes since it began.
     InAttempt,
     /// Another program has written it, or it was lost: an attempt may have changed anything.
     Nothing,
@@ -147,10 +147,10 @@ impl Trust {
     }
 }
 
-/// What is to be told of settings that differ from what the loop began with.
+/// Warnings about settings that differ from those that the loop began with.
 ///
 /// # Errors
-/// When one was or may have been changed inside an attempt, and the user does not accept that.
+/// When one was or may have been changed inside an attempt, and the user has not accepted that.
 fn config_warnings(
     state: &State,
     setup: &Setup,
@@ -170,7 +170,7 @@ fn config_warnings(
         let into = if difference == Difference::Inside { &mut inside } else { &mut differing };
         into.push(named(config, project));
     }
-    // What flags and variables say, no agent can have changed; but where nothing is known, not even that is.
+    // No agent can change flags and variables; but if nothing is known, those are not known either.
     let is_other = |began: &Option<String>, now: &Option<String>| {
         began.as_ref().zip(now.as_ref()).is_some_and(|(began, now)| began != now)
     };
@@ -198,7 +198,7 @@ fn config_warnings(
     Ok(warnings)
 }
 
-/// What is to be told of a state that [`lookup::is_own`] does not know.
+/// The warning about a state that [`lookup::is_own`] does not recognise.
 fn not_own(state: &State) -> String {
     format!(
         "the records of loop '{}': {}: whether its settings are those that it began with is not known",
@@ -224,13 +224,13 @@ pub(super) fn changed_inside(before: &io::Result<Before>, project: &Project) -> 
     })
 }
 
-/// What of a file of settings counts, in words.
+/// The part of a settings file that counts, in words.
 fn named(config: &WatchedConfig, project: &Project) -> String {
     let part = if config.front_matter { "the front matter of " } else { "" };
     format!("{part}{}", project.relative(&config.path).display())
 }
 
-/// Why a state is that of another loop than the one to be started; `None` when it is not.
+/// Why a state belongs to another loop than the one to be started; `None` if it does not.
 fn another_loop(state: &State, identity: &LoopIdentity, setup: &Setup, same_prompt: bool) -> Option<String> {
     let same_verb = state.setup.verb == setup.verb;
     if !same_verb || state.mode != identity.mode {
@@ -242,7 +242,7 @@ fn another_loop(state: &State, identity: &LoopIdentity, setup: &Setup, same_prom
     Some(format!("the last loop here ran {}", file.display()))
 }
 
-/// The same for a project that was moved or copied.
+/// Why a state belongs to another project, or to a copy of this one.
 fn is_same_name(state: &State, setup: &Setup) -> bool {
     let name = |setup: &Setup| setup.prompt_file.as_deref().and_then(Path::file_name).map(OsStr::to_owned);
     name(&state.setup) == name(setup)

@@ -1,5 +1,5 @@
-//! Which secrets there are: found once, when a loop is started, in our environment, in what the shell config assigns, and in the
-//! `.env` files that the settings name.
+//! Finds the secrets once, when a loop is started: in our environment, in the assignments of the shell config, and in the `.env`
+//! files that the settings name.
 
 mod env_file;
 
@@ -12,8 +12,8 @@ use crate::text::count;
 use crate::text::redact::Redactor;
 use crate::text::secret::{is_listed, secrets};
 
-/// What takes the secrets out of all that is kept and shown, those included among the variables that an agent is `given` besides.
-/// With what the user should know.
+/// The redactor for all that is kept and shown, which also knows the secrets among the variables that an agent is `given`.
+/// With warnings for the user.
 #[must_use]
 pub(crate) fn redactor(
     settings: &Settings,

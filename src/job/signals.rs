@@ -1,4 +1,4 @@
-//! Signals and requests as messages: small threads put them into the inboxes of the loops that have to hear them.
+//! Signals and requests as messages: small threads post them into the inboxes of the loops that they are for.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,10 +13,10 @@ use crate::git;
 use crate::record::requests::Requests;
 use crate::threads;
 
-/// How often requests from other terminals are looked for.
+/// How often requests from other terminals are checked.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The signals that came, and the loops of this process that hear them.
+/// The signals that came, and the loops of this process that get them.
 #[derive(Clone, Default)]
 pub(crate) struct Signals(Arc<Mutex<Heard>>);
 
@@ -44,14 +44,14 @@ impl Signals {
         Ok(signals)
     }
 
-    /// From here on this loop hears them, too, and at once those that came before it was there.
+    /// From here on this loop gets them, too, and at once those that came before.
     pub(crate) fn join(&self, inbox: &Arc<Inbox>) {
         let mut heard = self.lock();
         heard.asks.iter().for_each(|ask| inbox.ask(ask.clone()));
         heard.inboxes.push(Arc::downgrade(inbox));
     }
 
-    /// How many came so far.
+    /// How many signals have come.
     pub(crate) fn count(&self) -> usize {
         self.lock().asks.len()
     }
@@ -77,15 +77,15 @@ impl Signals {
     }
 }
 
-/// The set of ignored signals, bit N-1 for signal N, as the kernel tells it; empty where it does not.
+/// The set of ignored signals, bit N-1 for signal N, from the kernel; empty if that is unknown.
 pub(crate) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// Starts what brings requests that other terminals leave for the loop to it, as long as it is there. It begins when it
-/// gets them: it can be started before there are records, which a loop that cannot start must not leave.
+/// Starts the thread that brings the loop its requests from other terminals, as long as the loop exists. It begins when it gets
+/// the folder: it can be started before there are records, which a loop that cannot start must not leave.
 pub(crate) fn watch_requests(inbox: &Arc<Inbox>) -> std::io::Result<Sender<Arc<Requests>>> {
     let inbox = Arc::downgrade(inbox);
     let (give, given) = channel::<Arc<Requests>>();

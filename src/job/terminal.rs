@@ -15,16 +15,16 @@ use crate::engine::person::{Answer, Listening, Person};
 use crate::process::group;
 use crate::threads;
 
-/// So much of an answer is taken, in bytes.
+/// The longest answer, in bytes.
 const LONGEST: usize = 1 << 20;
-/// How long the next line of what is pasted may take.
+/// How long the next line of pasted text may take.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whoever sits at the terminal that we were started on.
+/// The person at the terminal that we were started on.
 pub(crate) struct AtTerminal;
 
 impl AtTerminal {
-    /// `None` where nobody could read a question and answer it.
+    /// `None` if no person could read a question and answer it.
     pub(crate) fn find() -> Option<Box<dyn Person>> {
         let is_in_front = || group::is_in_front(io::stdin()) == Some(true);
         let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal() && is_in_front();
@@ -44,7 +44,7 @@ impl Person for AtTerminal {
         if group::is_in_front(&stdin) != Some(true) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // What was typed before there was a question is no answer to it.
+        // Keys that were typed before the question are no answer to it.
         tcflush(&stdin, QueueSelector::IFlush)?;
         let keyboard: OwnedFd = stdin.as_fd().try_clone_to_owned()?;
         let (ours, stop) = UnixStream::pair()?;
@@ -56,8 +56,8 @@ impl Person for AtTerminal {
     }
 }
 
-/// What is typed up to the end of a line, and what comes right behind that: several lines that were pasted are one answer.
-/// Nothing where the terminal is gone, or the other end of `stop` is closed.
+/// Reads a line, and what follows it at once: several pasted lines are one answer. Nothing if the terminal is gone, or the other
+/// end of `stop` is closed.
 fn typed(mut keyboard: File, stop: &UnixStream) -> Vec<u8> {
     let mut typed = Vec::new();
     let mut buffer = [0; 4096];
@@ -74,7 +74,7 @@ fn typed(mut keyboard: File, stop: &UnixStream) -> Vec<u8> {
         }
         match keyboard.read(&mut buffer) {
             Ok(count @ 1..) if typed.len() < LONGEST => typed.extend_from_slice(&buffer[..count]),
-            // What is longer is read and dropped, so that no shell takes it for commands.
+            // The rest of a longer answer is read and dropped, so that no shell takes it for commands.
             Ok(1..) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => return typed,
@@ -82,7 +82,7 @@ fn typed(mut keyboard: File, stop: &UnixStream) -> Vec<u8> {
     }
 }
 
-/// What was typed, without what only a terminal understands.
+/// The typed text, without control characters.
 fn answer(typed: &[u8]) -> Answer {
     if typed.is_empty() {
         return Answer::Gone;

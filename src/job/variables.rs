@@ -1,4 +1,4 @@
-//! What prompts and agents are told about the loop.
+//! The variables of a loop, for prompts and agents.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use crate::engine::policy::Limits;
 use crate::project::Project;
 use crate::source::prompt_file::MAX_ITERATIONS;
 
-/// What prompts may refer to: everything the config assigns, and what the loop knows.
+/// The variables of prompts: everything that the config assigns, and those of the loop.
 #[must_use]
 pub(crate) fn prompt_names(call: Call<'_>, limits: &Limits, project: &Project) -> BTreeMap<String, String> {
     let settings = &call.workspace.settings;
@@ -24,7 +24,7 @@ pub(crate) fn prompt_names(call: Call<'_>, limits: &Limits, project: &Project) -
     names
 }
 
-/// What agents get on top of our own environment.
+/// The variables that agents get besides our own environment.
 #[must_use]
 pub(crate) fn agent_env(call: Call<'_>, limits: &Limits, project: &Project) -> Vec<(OsString, OsString)> {
     let settings = &call.workspace.settings;

@@ -1,4 +1,4 @@
-//! Where things are, and which settings hold.
+//! Finds the project and its settings.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -20,25 +20,25 @@ use crate::text::redact::Redactor;
 
 /// A project and its settings.
 pub(crate) struct Workspace {
-    /// Where things are.
+    /// The project: where things are.
     pub(crate) project: Project,
-    /// Which settings hold.
+    /// The settings of the project.
     pub(crate) settings: Settings,
 }
 
 /// A verb that runs a loop: which one, where, and with which flags.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    /// Where, and under which settings.
+    /// The project and its settings.
     pub(crate) workspace: &'a Workspace,
-    /// Which verb.
+    /// The verb.
     pub(crate) verb: Verb,
-    /// What stands on its command line.
+    /// Its flags.
     pub(crate) flags: &'a LoopFlags,
 }
 
 impl Call<'_> {
-    /// What prompts and records call such a loop.
+    /// The loop's mode, as prompts and records call it.
     pub(crate) fn mode(self) -> &'static str {
         self.verb.words().rsplit(' ').next().unwrap_or_default()
     }
@@ -53,7 +53,7 @@ pub(crate) fn locate(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
     Ok(Project::locate(&cwd, &env, ralph_dir.map(PathBuf::as_path), exe.as_deref())?)
 }
 
-/// Finds the project around the current directory for a verb that reads what loops have left there.
+/// Finds the project around the current directory for a verb that reads records.
 pub(crate) fn locate_records(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
     let project = locate(ralph_dir)?;
     project.require_readable()?;
@@ -81,22 +81,22 @@ pub(crate) fn open_loop(verb: Verb, flags: &LoopFlags) -> anyhow::Result<Workspa
     open_for(Some(verb), &flags.place, &given)
 }
 
-/// The setting that `FLAG=VALUE` is about, and the value.
+/// The setting and the value of `FLAG=VALUE`.
 fn setting_of(raised: &str) -> Option<(&'static str, &str)> {
     let (flag, value) = raised.split_once('=')?;
     let is_meant = |setting: &&Setting| setting.flag.as_ref().is_some_and(|known| known.long == flag);
     Some((TABLE.iter().find(is_meant)?.key, value))
 }
 
-/// The same with the secrets that a loop there would know.
+/// Reads the settings with the secrets that a loop of the project would know.
 pub(crate) fn open_with_secrets(place: &PlaceArgs) -> anyhow::Result<Workspace> {
     let mut workspace = open(place)?;
     workspace.find_secrets();
     Ok(workspace)
 }
 
-/// What takes secrets out of what is kept in a project without a loop: as a loop there would, and where its settings cannot be
-/// read as one without any settings.
+/// The redactor for what a verb without a loop keeps in a project: that of a loop there, or one without settings if these cannot
+/// be read.
 pub(crate) fn secrets_in(place: &PlaceArgs) -> anyhow::Result<Redactor> {
     if let Ok(workspace) = open_with_secrets(place) {
         return Ok(workspace.settings.secrets);
@@ -129,7 +129,7 @@ fn open_for(
     let sources = Sources {
         verb,
         flags: [&place.agent.given, flags].concat(),
-        // What is no text is no good value either; ignored in silence it would be worse.
+        // A value that is not text is refused rather than ignored.
         env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
         shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
         shell_config_explicit: place.config.is_some(),
@@ -162,14 +162,14 @@ impl Workspace {
         self.settings.warnings.extend(warnings);
     }
 
-    /// The variables that an agent is given besides may be secrets as well.
+    /// The further variables of an agent may be secrets as well.
     pub(crate) fn knows_secrets_of(&mut self, given: &BTreeMap<String, String>) {
-        // What cannot be read is known from the first time.
+        // A file that cannot be read was reported the first time.
         self.settings.secrets = secrets::redactor(&self.settings, given, &self.project).0;
     }
 }
 
-/// Adds a warning for each name in the shell config that a setting was probably meant by and that nothing uses.
+/// Adds a warning for each unused name in the shell config that is probably meant to be a setting's.
 fn warn_of_near_misses(settings: &mut Settings, project: &Project) {
     let Some(first) = settings.near_misses.first() else { return };
     let prompts = project.prompts().into_iter().chain([first.path.clone()]);
@@ -181,7 +181,7 @@ fn warn_of_near_misses(settings: &mut Settings, project: &Project) {
     settings.warnings.extend(warnings);
 }
 
-/// The variables that a file refers to; none of one that cannot be read, which is for its reader to tell.
+/// The variables that a file refers to; none if it cannot be read, which its reader reports.
 fn names_used_in(file: &Path) -> Vec<String> {
     let names = RefCell::new(Vec::new());
     if let Ok(text) = theirs::read(file, theirs::MAX_TEXT) {
@@ -193,7 +193,7 @@ fn names_used_in(file: &Path) -> Vec<String> {
     names.into_inner()
 }
 
-/// `PATH` as an agent will see it: the config may export another one.
+/// The agent's `PATH`: the config may export another one.
 pub(crate) fn search_path(settings: &Settings) -> OsString {
     match settings.exports.get("PATH") {
         Some(path) => path.into(),

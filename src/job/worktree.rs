@@ -15,36 +15,36 @@ use crate::git::range::Amount;
 use crate::git::{self, Changed};
 use crate::project::Project;
 
-/// The project's work tree; without one nothing can be told.
+/// The project's work tree; without git, changes are unknown.
 ///
-/// Git walks the tree once after each attempt. What others write between two attempts, such as a validation command or a
-/// person, is told from what an agent writes by the time at which a file was touched.
+/// Git walks the tree once after each attempt. Writes between two attempts, as by a validation command or a person, are told from
+/// those of an agent by the time at which a file was touched.
 pub(super) struct GitWorktree {
     root: Option<PathBuf>,
     /// The project and the ralph dir, which are on file systems.
     places: [PathBuf; 2],
-    /// Counts as part of the tree wherever it lies, also where git ignores it.
+    /// The plan, which counts as part of the tree wherever it lies, also if git ignores it.
     plan: PathBuf,
-    /// The latest look.
+    /// The latest check.
     last: Option<Look>,
     /// What was changed when the iteration began.
     baseline: Option<Vec<Changed>>,
-    /// What can be told without git, from when the latest agent began.
+    /// What is known without git, from when the latest agent began.
     at_start: Option<Quick>,
-    /// An agent of this iteration has changed what can be told without git.
+    /// Whether an agent of this iteration has changed something that is seen without git.
     moved: bool,
-    /// When no agent was at work, since the first look.
+    /// The times since the first check when no agent worked.
     between: Vec<(SystemTime, SystemTime)>,
 }
 
-/// What git sees, and when it looked.
+/// What git sees, and when.
 struct Look {
     at: SystemTime,
     head: Option<String>,
     files: Vec<Changed>,
 }
 
-/// What can be told without git: HEAD, and the content of the plan.
+/// What is known without git: HEAD, and the content of the plan.
 type Quick = (Option<String>, u64);
 
 impl GitWorktree {
@@ -73,13 +73,13 @@ impl GitWorktree {
         let_files_be_later_than(at);
     }
 
-    /// Whether something that was touched at this time was touched by an agent.
+    /// Whether something was touched by an agent, by the time of the touch.
     fn is_by_agent(&self, touched: Option<SystemTime>) -> bool {
         let Some(touched) = touched else { return true };
         !self.between.iter().any(|(from, until)| *from < touched && touched < *until)
     }
 
-    /// Whether agents made `now` out of `before`.
+    /// Whether agents have made the difference between `before` and `now`.
     fn differs(&self, root: &Path, before: &[Changed], now: &[Changed]) -> bool {
         let known: HashMap<&Path, &Changed> = before.iter().map(|file| (file.path.as_path(), file)).collect();
         let is_same = |file: &Changed| known.get(file.path.as_path()).is_some_and(|known| **known == *file);
@@ -109,7 +109,7 @@ impl Worktree for GitWorktree {
     }
 
     fn iteration_begins(&mut self) {
-        // A commit that others have made has changed what git calls changed.
+        // A commit by others changes what git calls changed.
         if self.last.as_ref().is_none_or(|last| last.head != self.head()) {
             self.look();
         }
@@ -149,7 +149,7 @@ fn let_files_be_later_than(moment: SystemTime) {
     }
 }
 
-/// Now, by the clock that files get their times from: it lags by up to a tick of the kernel.
+/// The current time by the clock of file times, which lags by up to a tick of the kernel.
 fn clock_of_files() -> SystemTime {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
