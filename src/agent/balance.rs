@@ -1,4 +1,4 @@
-//! An account's balance, as a command of the agent tells it.
+//! An account's balance, from a command of the agent.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::engine::stop::Urgency;
 use crate::process::launch::Launch;
 use crate::side_command::{self, Bounds};
 
-/// Nobody waits long for a balance, nor looks at much of what the command prints.
+/// The time limit of a balance command, and how much of its output is read.
 const BOUNDS: Bounds = Bounds { limit: Duration::from_secs(10), room: 64 * 1024, cut_at: Urgency::Now };
 
 /// How to ask for a balance.
@@ -27,7 +27,7 @@ impl BalanceQuery {
         Self { launch: launch.shell(pipeline) }
     }
 
-    /// Asks, and gives up silently: a balance is nice to know and nothing else.
+    /// Runs the command, and gives up silently: a balance is only nice to know.
     pub(super) fn ask(&self, context: &mut Context<'_>) -> Result<Option<f64>, End> {
         let captured = side_command::run(&self.launch, BOUNDS, context)?;
         Ok(captured.ok().and_then(|captured| dollars(&captured.stdout.text())))

@@ -1,4 +1,4 @@
-//! How an agent is talked to: its bytes become items, and answers go back to its stdin.
+//! The seam to formats: an agent's bytes become items, and answers go back to its stdin.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,21 +9,21 @@ use crate::reply::show::Show;
 
 /// One conversation with an agent over its stdin and stdout. It lives in the thread that reads stdout.
 pub(super) trait Codec: Send {
-    /// What is written first, and what becomes of stdin then.
+    /// The first bytes for stdin, and whether it stays open after them.
     fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin);
 
-    /// Gets the way to the agent's stdin, for answers that have to wait.
+    /// Gets the channel to the agent's stdin, for answers that have to wait.
     fn connect(&mut self, _answers: &Answers) {}
 
     /// Takes bytes of the agent, cut anywhere.
     fn read(&mut self, bytes: &[u8], turn: &mut Turn);
 
-    /// What asks the agent to end its turn, kept up to date by the codec; nothing where it cannot be asked.
+    /// The bytes that ask the agent to end its turn, kept up to date by the codec; empty if it cannot be asked.
     fn farewell(&self) -> Farewell {
         Farewell::default()
     }
 
-    /// What was asked of the agent before its prompt and is not answered yet: its number, and what it is called.
+    /// The open request before the prompt: its number and its name.
     fn unanswered(&self) -> Option<(u64, &'static str)> {
         None
     }
@@ -31,28 +31,28 @@ pub(super) trait Codec: Send {
     /// The agent writes no more.
     fn finish(&mut self, turn: &mut Turn);
 
-    /// What was counted on the way.
+    /// The counts.
     fn tally(&self) -> Decoded;
 }
 
 /// The bytes that ask an agent to end its turn; none as long as it cannot be asked.
 pub(super) type Farewell = Arc<Mutex<Vec<u8>>>;
 
-/// The way to an agent's stdin, for all who have something to say to it. Once closed it leads nowhere.
+/// The channel to an agent's stdin, for all threads that write to it. Once closed, it drops everything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answers {
     sender: Arc<Mutex<Option<Sender<Vec<u8>>>>>,
     unread: Arc<Mutex<Unread>>,
 }
 
-/// What was said to an agent, and is not taken from us yet.
+/// Bytes for an agent that are not written yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Unread {
     pub(super) answers: usize,
     pub(super) bytes: usize,
 }
 
-/// The end of that way at which the agent is.
+/// The receiving end of that channel.
 #[derive(Debug)]
 pub(super) struct ToWrite {
     pieces: Receiver<Vec<u8>>,
@@ -68,7 +68,7 @@ impl Answers {
         (answers, ToWrite { pieces, unread })
     }
 
-    /// `false`: the agent hears nothing any more.
+    /// `false`: the agent reads no more.
     pub(super) fn send(&self, bytes: Vec<u8>) -> bool {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sender) = &*sender else { return false };
@@ -80,20 +80,20 @@ impl Answers {
         sender.send(bytes).is_ok()
     }
 
-    /// What it has not taken yet.
+    /// The bytes that it has not read yet.
     pub(super) fn unread(&self) -> Unread {
         *self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing more is said: its stdin is closed when what was said is written.
+    /// Closes the agent's stdin when all bytes are written.
     pub(super) fn close(&self) {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
 impl ToWrite {
-    /// Writes what there is for the agent, and closes its stdin when no more can come: an agent that waits for more input would
-    /// wait for ever. One that ends without reading it all (a broken pipe here) is judged by what it did.
+    /// Writes the bytes for the agent, and closes its stdin when no more can come: an agent that waits for more input would wait
+    /// for ever. One that ends without reading all of it (a broken pipe here) is judged by what it did.
     pub(super) fn write_to(self, mut stdin: impl Write) {
         for piece in &self.pieces {
             if stdin.write_all(&piece).is_err() {
@@ -103,13 +103,13 @@ impl ToWrite {
         }
     }
 
-    /// What there is by now.
+    /// The bytes so far.
     #[cfg(test)]
     pub(super) fn so_far(&self) -> Vec<u8> {
         self.pieces.try_iter().inspect(|piece| self.is_read(piece)).collect::<Vec<_>>().concat()
     }
 
-    /// Whether there can be more.
+    /// Whether more can come.
     #[cfg(test)]
     pub(super) fn is_open(&self) -> bool {
         self.pieces.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected)
@@ -122,27 +122,27 @@ impl ToWrite {
     }
 }
 
-/// What becomes of an agent's stdin after the first bytes.
+/// Whether an agent's stdin stays open after the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stdin {
-    /// It is closed: they are all there is to say.
+    /// It is closed: there are no other bytes.
     Close,
     /// It stays open for answers, until the codec [hangs up](Turn::hang_up).
     KeepOpen,
 }
 
-/// What a codec counted.
+/// The counts of a codec.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoded {
     /// Lines of every kind.
     pub counters: Counters,
-    /// The filter that died, and why.
+    /// A filter that died, and why.
     pub dead_filter: Option<String>,
-    /// What was asked of the agent, and what it owes an answer to for ever.
+    /// A request that the agent never answered.
     pub owed: Option<&'static str>,
 }
 
-/// JSON lines: the prompt is all that is said, and every line is decoded by itself.
+/// JSON lines: the prompt is all that is written, and every line is decoded by itself.
 impl Codec for Decoder {
     fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin) {
         (prompt.as_bytes().to_vec(), Stdin::Close)
@@ -161,22 +161,22 @@ impl Codec for Decoder {
     }
 }
 
-/// What a codec makes of one chunk of output. Deltas of a few words are joined: what came together is told together.
+/// The result of a codec for one chunk of output. Deltas of a few words are joined: what came together stays together.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     items: Vec<Item>,
-    /// About how many bytes the items hold.
+    /// The size of the items, about, in bytes.
     weight: usize,
     answers: Answers,
 }
 
 impl Turn {
-    /// What is answered goes there at once.
+    /// The channel for answers.
     pub(super) fn new(answers: Answers) -> Self {
         Self { answers, ..Self::default() }
     }
 
-    /// The agent did this.
+    /// Adds an item.
     pub(super) fn item(&mut self, item: Item) {
         self.weight += size_of::<Item>() + text_of(&item);
         // The assistant's text and its display take turns; neither minds being ahead of the other.
@@ -195,28 +195,28 @@ impl Turn {
         self.items.push(item);
     }
 
-    /// These bytes are for the agent's stdin. One that reads no more is judged by what it did.
+    /// Writes these bytes to the agent's stdin. One that reads no more is judged by what it did.
     pub(super) fn answer(&self, bytes: Vec<u8>) {
         self.answers.send(bytes);
     }
 
-    /// What it has been answered and has not taken yet.
+    /// The bytes of answers that the agent has not read yet.
     pub(super) fn unread(&self) -> Unread {
         self.answers.unread()
     }
 
-    /// Nothing more will be said to the agent: its stdin is closed.
+    /// Closes the agent's stdin.
     pub(super) fn hang_up(&self) {
         self.answers.close();
     }
 
-    /// The items, and about how many bytes they hold.
+    /// The items, and their size, about, in bytes.
     pub(super) fn take_items(&mut self) -> (Vec<Item>, usize) {
         (std::mem::take(&mut self.items), std::mem::take(&mut self.weight))
     }
 }
 
-/// How many bytes of text an item holds, where it can be much.
+/// The size of an item's text, in bytes, if it can be large.
 fn text_of(item: &Item) -> usize {
     match item {
         Item::Text(text) | Item::Show(Show::Text(text) | Show::Delta(text) | Show::Thought(text)) => {

@@ -26,44 +26,44 @@ use crate::threads;
 
 /// How many bytes of the agent's output may wait for a display before it counts as hanging.
 const QUEUE: usize = 8 * 1024 * 1024;
-/// A display that prints this much, in bytes, beyond the double of what it was given is flooding.
+/// A display that prints this much, in bytes, beyond twice its input is flooding.
 const FLOOD: usize = 16 * 1024 * 1024;
 
-/// How long a display that prints no more may take to exit: then it did not die, but writes elsewhere.
+/// How long a display that has closed its output may take to exit; one that goes on writes elsewhere.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
-/// Who renders the agent's stream.
+/// How the agent's stream is rendered.
 #[derive(Debug, Clone)]
 pub enum DisplayRoute {
     /// The preset's display filter, as part of decoding.
     Preset,
-    /// Nobody: the stream is shown as it comes.
+    /// Not at all: the stream is shown as it comes.
     Raw,
     /// The assistant's text, and nothing else.
     Text,
-    /// A jq program of the user's, in a child of ours.
+    /// A user's jq program, in a child of ours.
     Program {
         /// The program.
         program: String,
-        /// Its outputs follow each other without newlines.
+        /// Whether its outputs follow each other without newlines.
         join: bool,
     },
-    /// A command of the user's for `sh -c`; what it prints is shown.
+    /// A user's command for `sh -c`; its output is shown.
     Shell(Launch),
 }
 
-/// Where an attempt's stdout goes for display.
+/// The destination of an attempt's stdout for display.
 #[derive(Debug)]
 pub(super) enum Feed {
-    /// Nowhere: decoding takes care of it, or the user's display is given up.
+    /// None: decoding renders it, or the user's display was dropped.
     Nothing,
-    /// To the display as it is.
+    /// The display, unchanged.
     Raw(Characters),
-    /// To a thread that serves the user's display.
+    /// A thread that serves the user's display.
     Thread(Queue),
 }
 
-/// Text from bytes that are cut anywhere: the start of a character is held back until the rest of it comes.
+/// Makes text from bytes that are cut anywhere: the start of a character is held back until its rest comes.
 #[derive(Debug, Default)]
 pub(super) struct Characters(Vec<u8>);
 
@@ -83,7 +83,7 @@ impl Characters {
     }
 }
 
-/// What waits for the user's display.
+/// The input of the user's display.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     chunks: Sender<Arc<[u8]>>,
@@ -91,9 +91,8 @@ pub(super) struct Queue {
 }
 
 impl DisplayRoute {
-    /// Starts what one attempt needs. A thread that serves a user's display says [`Message::DisplayEnded`] when
-    /// it is through, and ends its display when the other end of `stop` (a shell command) or `wanted` (a jq program) is
-    /// closed.
+    /// Starts the display of one attempt. A thread that serves a user's display posts [`Message::DisplayEnded`] at its end,
+    /// and ends its display when the other end of `stop` (a shell command) or `wanted` (a jq program) is closed.
     pub(super) fn start(
         &self,
         stop: &UnixStream,
@@ -118,14 +117,14 @@ impl DisplayRoute {
         Ok(Feed::Thread(queue))
     }
 
-    /// Whether a thread will say [`Message::DisplayEnded`].
+    /// Whether a thread will post [`Message::DisplayEnded`].
     pub(super) fn has_thread(&self) -> bool {
         matches!(self, Self::Program { .. } | Self::Shell(_))
     }
 }
 
 impl Feed {
-    /// Passes on what the agent wrote. Never waits.
+    /// Passes on output of the agent. Never waits.
     pub(super) fn take(&mut self, bytes: &Arc<[u8]>, port: &Port<Message>) {
         match self {
             Self::Nothing => {}
@@ -138,7 +137,7 @@ impl Feed {
                     port.post(0, Message::DisplayLost("it does not read what it is given".to_owned()));
                     *self = Self::Nothing;
                 } else if queue.chunks.send(Arc::clone(bytes)).is_err() {
-                    // It has ended, and said so.
+                    // It has ended, and has posted that.
                     *self = Self::Nothing;
                 }
             }
@@ -170,7 +169,7 @@ impl Display {
         self.port.post(0, Message::DisplayEnded);
     }
 
-    /// `false` when the display is lost.
+    /// `false` if the display is lost.
     fn show_line(&self, filter: &mut Elsewhere, line: StreamLine<'_>, join: bool) -> bool {
         // Only whole JSON objects concern the filter; the rest is counted elsewhere.
         let StreamLine::Whole(line @ [b'{', ..]) = line else { return true };
@@ -204,21 +203,21 @@ impl Display {
             for chunk in &received {
                 waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
                 counted.fetch_add(chunk.len(), Ordering::Relaxed);
-                // One that has seen enough (`head`) may leave early.
+                // A command that has read enough (`head`) may exit early.
                 if stdin.write_all(&chunk).is_err() {
                     return;
                 }
             }
         });
         if let Ok(stop) = stop.try_clone() {
-            // Its complaints are nobody's concern, but a full pipe would hold it.
-            // Without it the display may come to hang, which is noticed.
+            // Its stderr is not used, but a full pipe would block the command. Without this thread the display may hang, which is
+            // noticed.
             let _ = threads::start(move || pump(stderr, &stop, |_| true));
         }
         let (ended, end) = channel();
         let listens = threads::start(move || {
             for note in notes {
-                // Whoever waits for it may have gone.
+                // The attempt may be over.
                 let _ = how_it_died(&note).map(|how| ended.send(how));
             }
         });
@@ -244,13 +243,13 @@ impl Display {
         } else {
             end.recv_timeout(LAST_WORD).ok().flatten()
         };
-        // Dropping it ends what is left of it; the attempt is not over before that.
+        // Dropping it ends the rest of it; the attempt is not over before that.
         drop(program);
         port.post(0, lost.map_or(Message::DisplayEnded, Message::DisplayLost));
     }
 }
 
-/// How a display died that was not ended by us: inner `None` for one that just ended.
+/// How a display ended that we did not end: inner `None` if it just exited.
 #[expect(clippy::option_option, reason = "a note may also be about something else")]
 fn how_it_died(note: &SupervisorNote) -> Option<Option<String>> {
     match note {

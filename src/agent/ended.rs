@@ -1,4 +1,4 @@
-//! What an attempt left, and what that means: from evidence to report, for every kind of agent.
+//! Judges an attempt: from evidence to report, for every kind of agent.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,71 +16,71 @@ use crate::text::duration;
 /// How much of stderr is kept for the failure message, and how much of a line of it, in bytes.
 const STDERR_TAIL: usize = 8192;
 const STDERR_LINE: usize = 4096;
-/// What a person does about an account without credit.
+/// What the user can do about an account without credit.
 const OUT_OF_CREDIT: &str = "add credit, or let another agent work (--agent)";
-/// How much of what the assistant said is kept, in bytes.
+/// How much of the assistant's text is kept, in bytes.
 const TEXT_TAIL: usize = 256 * 1024;
 
 /// Why we end an agent that has not ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     AfterFinal,
-    /// What it has announced took too long, or is a server.
+    /// Its announced work took too long, or is a server.
     InBackground,
     TimedOut,
     Inactive,
     Interrupted,
-    /// It tries what cannot succeed.
+    /// It repeats something that cannot succeed.
     Hopeless,
-    /// The loop's own time is over.
+    /// The loop's time is over.
     LoopOver,
     /// The loop cannot go on: a record cannot be written, a claim cannot be renewed.
     Fault,
 }
 
-/// Whose attempt it was, and how it is to be judged.
+/// The agent of an attempt, as far as judging it needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judging<'a> {
-    /// What to call the agent in messages.
+    /// The agent's name in messages.
     pub(super) agent: &'a str,
-    /// Whose filters decide.
+    /// Where the filters come from.
     pub(super) readers: Readers,
-    /// The agent's runs end with an event of their own.
+    /// Whether the agent's runs end with a final event.
     pub(super) has_final: bool,
-    /// What its exit codes and its stderr mean.
+    /// The meaning of its exit codes and its stderr.
     pub(super) asides: Asides,
-    /// It exits when it is told to, after its last word: how it does that says nothing.
+    /// Whether it exits by request after its last message, so that its exit code says nothing.
     pub(super) exits_when_told: bool,
-    /// How its user logs in, as the second half of a message; empty where that is not needed.
+    /// How its user logs in, as the second half of a message; empty if that is not needed.
     pub(super) login: &'a str,
 }
 
-/// What an attempt leaves behind while it runs.
+/// The evidence that an attempt has left so far.
 #[derive(Default)]
 pub(super) struct Traces {
     pub(super) exit_code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) ending: Option<Ending>,
     pub(super) timeouts: Timeouts,
-    /// What was looked at before the agent was ended for its silence.
+    /// What was checked before the agent was ended for its silence.
     pub(super) evidence_of_death: String,
     pub(super) decoded: Decoded,
-    /// What was asked of the agent before its prompt, and is not answered.
+    /// The request before the prompt that the agent never answered.
     pub(super) unanswered: Option<&'static str>,
     reply: Reply,
     text: String,
     stderr: VecDeque<u8>,
-    /// How long its last line is by now, in bytes.
+    /// The length of its last line so far, in bytes.
     stderr_line: usize,
 }
 
 impl Traces {
-    /// Of an agent that may go on for so long.
+    /// The evidence of an agent with this limit for background work.
     pub(super) fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, ..Self::default() }
     }
 
-    /// Books one item of what the agent said.
+    /// Adds an item of the agent's stream.
     pub(super) fn item(&mut self, item: &Item) {
         self.reply.fold(item);
         if let Item::Text(text) = item {
@@ -93,23 +93,23 @@ impl Traces {
         !self.reply.usage.tools_in_flight.is_empty()
     }
 
-    /// The same, where the end of it may never be told, or something in the background that it does not wait for.
+    /// Whether the agent has begun a tool call whose end it may never report, or background work that it does not wait for.
     pub(super) fn has_open_end(&self) -> bool {
         !self.reply.usage.sessions_in_flight.is_empty() || !self.reply.usage.background.is_empty()
     }
 
-    /// What the agent has announced to go on with by itself, in words.
+    /// The work that the agent has announced after its final event, in words.
     pub(super) fn announced(&self) -> Option<String> {
         self.reply.usage.announced()
     }
 
-    /// How many tasks it has at work in the background, if that is all it has announced.
+    /// The number of its background tasks, if it has announced nothing else.
     pub(super) fn background_tasks(&self) -> Option<usize> {
         let usage = &self.reply.usage;
         (usage.wakes_in.is_none() && !usage.background.is_empty()).then_some(usage.background.len())
     }
 
-    /// The model and the session, as far as the agent has named them.
+    /// The model and the session, if the agent has named them.
     pub(super) fn known(&self) -> (Option<&str>, Option<&str>) {
         (self.reply.usage.model.as_deref(), self.reply.usage.session_id.as_deref())
     }
@@ -123,12 +123,12 @@ impl Traces {
         }
     }
 
-    /// Keeps the end of what an agent prints whose text nobody reads.
+    /// Keeps the end of the output of an agent whose text cannot be read.
     pub(super) fn keep_raw(&mut self, bytes: &[u8]) {
         self.keep_text(&String::from_utf8_lossy(bytes));
     }
 
-    /// Keeps the last lines of what the agent complains about, and of a long one its beginning: that says what went wrong.
+    /// Keeps the last lines of stderr, and the beginning of a long one, which says what went wrong.
     pub(super) fn keep_stderr(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = piece.strip_suffix(b"\n").unwrap_or(piece);
@@ -140,7 +140,7 @@ impl Traces {
                 self.stderr_line = 0;
             }
         }
-        // What is left of a line without its beginning would be taken for one.
+        // The rest of a line without its beginning would look like a line.
         if let Some(surplus) = self.stderr.len().checked_sub(STDERR_TAIL).filter(|surplus| *surplus > 0) {
             let end = self.stderr.iter().skip(surplus - 1).position(|byte| *byte == b'\n');
             self.stderr.drain(..end.map_or(surplus, |end| surplus + end));
@@ -191,7 +191,7 @@ impl Traces {
         }
     }
 
-    /// A timeout's message names the limit, what was looked at, and how to change it.
+    /// A timeout's message names the limit, what was checked, and how to change it.
     fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
@@ -209,7 +209,7 @@ impl Traces {
         failure
     }
 
-    /// The step that an agent has never come beyond.
+    /// The step that an agent has never finished.
     fn unanswered(&self) -> String {
         self.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
     }
@@ -232,7 +232,7 @@ impl Traces {
 }
 
 /// The messages of a refused login and of an empty account say what to do about it. `login`: how to log in, as the second half
-/// of a message; empty where that is not needed.
+/// of a message; empty if that is not needed.
 pub(super) fn with_remedy(mut failure: Failure, login: &str) -> Failure {
     let words = failure.message.trim_end_matches('.');
     match failure.class {

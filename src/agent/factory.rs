@@ -15,41 +15,41 @@ use crate::process::launch::Launch;
 /// How many agents are kept ready besides the one that the loop was started with.
 const KEPT: usize = 4;
 
-/// The agents of one loop: the one that it was started with, and what work asks for in its place.
+/// The agents of one loop: the one that it was started with, and those that work asks for instead.
 #[derive(Debug)]
 pub struct Factory {
     /// The agent that the loop was started with.
     own: PipeAgent,
-    /// What is wanted of every agent whose command line comes with its work.
+    /// The wishes for every agent whose command line comes with its work.
     wishes: Wishes,
-    /// Those that work has asked for, the latest last.
+    /// The agents that work has asked for, the latest last.
     made: Vec<(How, PipeAgent)>,
-    /// What the agents cost has been known so far.
+    /// Whether the cost of all agents is known so far.
     cost_is_known: bool,
 }
 
 impl Factory {
-    /// For a loop that was started with `own`.
+    /// The agents of a loop that was started with `own`.
     #[must_use]
     pub fn new(own: PipeAgent) -> Self {
         let cost_is_known = own.reports_cost();
         Self { own, wishes: Wishes::default(), made: Vec::new(), cost_is_known }
     }
 
-    /// For a loop whose work names command lines, `command` first, which `own` is; `wishes`: what is wanted of each.
+    /// The agents of a loop whose work names command lines; `own` is that of the first, `command`. `wishes` are for each.
     #[must_use]
     pub fn of_command(command: CommandLine, wishes: Wishes, own: PipeAgent) -> Self {
         let how = How { command: Some(command), ..How::default() };
         Self { wishes, made: vec![(how, own.clone())], ..Self::new(own) }
     }
 
-    /// What to call the agent that the loop was started with.
+    /// The name of the agent that the loop was started with.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.own.spec.name
     }
 
-    /// How and where the agent that the loop was started with is started.
+    /// The launch of the agent that the loop was started with.
     #[must_use]
     pub fn launch(&self) -> Launch {
         self.own.launch()
@@ -64,7 +64,7 @@ impl Factory {
             }
             None => self.own.clone(),
         };
-        // What the work wants comes before what its user wants of every agent.
+        // The wishes of the work come before those for every agent.
         agent.spec = granted(agent.spec, &Wishes { model: how.model.clone(), effort: None })?;
         agent.read_only = how.read_only;
         if how.read_only {
@@ -77,7 +77,7 @@ impl Factory {
         Ok(agent)
     }
 
-    /// The agent for work that is to be done like this.
+    /// The agent for work with these wishes.
     fn agent_for(&mut self, how: &How, context: &mut Context<'_>) -> Result<&mut PipeAgent, End> {
         if *how == How::default() {
             return Ok(&mut self.own);
@@ -96,7 +96,7 @@ impl Factory {
         Ok(&mut self.made[at].1)
     }
 
-    /// Tells when what the agents cost is known no more.
+    /// Reports when the cost of the agents is not known any more.
     fn note_cost(&mut self, how: &How, context: &mut Context<'_>) -> Result<(), End> {
         let Some(command) = &how.command else { return Ok(()) };
         let reports_cost = AgentSpec::of_command(command).preset.reports_cost;
@@ -123,7 +123,7 @@ impl Agent for Factory {
     }
 }
 
-/// The agent with the options for what is wanted of it.
+/// The agent with the options for these wishes.
 fn granted(spec: AgentSpec, wishes: &Wishes) -> Result<AgentSpec, End> {
     let name = spec.name.clone();
     spec.with_wishes(wishes).map_err(|why| unable(&name, why))

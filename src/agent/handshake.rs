@@ -4,42 +4,42 @@ use std::time::{Duration, Instant};
 
 use crate::text::duration;
 
-/// How long each of them may take.
+/// How long each answer may take.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How long an agent may stay that has closed its stdout, and answers nothing any more.
+/// How long an agent may stay that has closed its stdout and cannot answer any more.
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// The one that is waited for, if any.
+/// The answer that is awaited, if any.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Handshake {
-    /// Until when there is time, and what there is to say then.
+    /// The deadline, and the message if it is missed.
     asked: Option<(Instant, String)>,
 }
 
 impl Handshake {
-    /// This was asked now; `None`: nothing is waited for any more.
+    /// A request was sent now; `None`: no answer is awaited any more.
     pub(super) fn asked(&mut self, step: Option<&'static str>, now: Instant) {
         let limit = duration::format(LIMIT);
         self.asked = step.map(|step| (now + LIMIT, format!("it did not answer '{step}' within {limit}")));
     }
 
-    /// The agent has closed its stdout, and owes this answer.
+    /// The agent has closed its stdout without this answer.
     pub(super) fn closed(&mut self, step: &str, now: Instant) {
         self.asked = Some((now + LEAVE, format!("it closed its stdout without an answer to '{step}'")));
     }
 
-    /// When it has taken too long.
+    /// When the answer is overdue.
     pub(super) fn until(&self) -> Option<Instant> {
         self.asked.as_ref().map(|(until, _)| *until)
     }
 
-    /// What there is to say when it has.
+    /// The message when it is overdue.
     pub(super) fn overdue(&self, now: Instant) -> Option<String> {
         self.asked.as_ref().filter(|(until, _)| now >= *until).map(|(_, why)| why.clone())
     }
 
-    /// We were stopped for a while, and so was the agent.
+    /// Moves the deadline: we and the agent were stopped for this long.
     pub(super) fn shift(&mut self, gap: Duration) {
         if let Some((until, _)) = &mut self.asked {
             *until += gap;

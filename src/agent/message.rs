@@ -1,4 +1,4 @@
-//! What the small threads of an attempt bring to the one that decides.
+//! The messages of an attempt's small threads to the deciding one.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use crate::process::note::SupervisorNote;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 
-/// One thing that a thread of an attempt has.
+/// A message of a thread of an attempt.
 #[derive(Debug)]
 pub(super) enum Message {
     /// Bytes of the agent, cut anywhere.
     Bytes(Stream, Arc<[u8]>),
-    /// This was asked of the agent before its prompt, and its answer is waited for; `None`: that of none any more.
+    /// The request before the prompt whose answer is awaited; `None`: none any more.
     Asked(Option<&'static str>),
-    /// What the bytes so far mean.
+    /// The items of the bytes so far.
     Items(Vec<Item>),
-    /// One of the agent's pipes is at its end.
+    /// One of the agent's pipes has ended.
     Closed,
-    /// The supervisor said something.
+    /// A note of the supervisor.
     Note(SupervisorNote),
-    /// The supervisor says nothing any more.
+    /// The supervisor has ended.
     NotesEnded,
-    /// The user's own display filter printed something.
+    /// Output of the user's display filter.
     Display(Show),
-    /// The user's own display filter is dropped, for this reason.
+    /// The user's display filter is dropped, for this reason.
     DisplayLost(String),
-    /// The user's own display filter is through.
+    /// The user's display filter has ended.
     DisplayEnded,
-    /// The stream has been decoded to its end; a filter that decides may have died on the way.
+    /// The stream is decoded to its end; a deciding filter may have died.
     Decoded(Decoded),
 }

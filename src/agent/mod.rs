@@ -1,8 +1,7 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 //!
-//! [`spec`] is an agent as it is started; [`factory`] makes the one that a piece of work asks for. [`pipe`] is the way to those that talk over
-//! their stdin and stdout: a codec takes what they say apart, one thread watches them, and what they left is judged when they
-//! have ended.
+//! [`spec`] is an agent as it is started; [`factory`] makes the one that a piece of work asks for. [`pipe`] runs agents over their
+//! stdin and stdout: a codec decodes their output, one thread watches them, and [`ended`] judges their results.
 
 pub mod acp;
 mod balance;
@@ -35,24 +34,24 @@ use crate::presets::{GitConfig, Preset};
 pub use display::DisplayRoute;
 pub use readers::{ReaderPlan, Reading};
 
-/// The variable that tells an agent how many iterations there may be; 0 for no limit.
+/// The variable with the highest number of iterations, for agents; 0 for no limit.
 pub const TOTAL: &str = "RALPH_TOTAL";
 
-/// How long an attempt may go on.
+/// The time limits of an attempt.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeouts {
-    /// As a whole.
+    /// Of the whole attempt.
     pub attempt: Duration,
-    /// Without a sign of life.
+    /// Of a time without a sign of life.
     pub inactivity: Duration,
-    /// After the agent's own final event.
+    /// After the agent's final event.
     pub grace: Duration,
-    /// After one, while something is at work that the agent has announced.
+    /// After it, while announced work goes on.
     pub background: Duration,
 }
 
-/// Adds what agents of this kind need in their environment and do not have there: who commits, where their tools do not see
-/// git's configuration, and variables of their own.
+/// Adds variables that agents of this kind need and do not have: author and committer, if their tools do not see git's
+/// configuration, and variables of their own.
 fn add_variables(preset: &Preset, launch: &mut Launch) {
     if preset.git_config == GitConfig::Hidden {
         let author = git::identity::in_force(&launch.cwd, &launch.env);
@@ -66,7 +65,7 @@ fn add_variables(preset: &Preset, launch: &mut Launch) {
     }
 }
 
-/// Has an agent see how many iterations there may be from here on.
+/// Sets the agent's highest number of iterations from here on.
 fn tell_total(launch: &mut Launch, change: &Change) {
     if let Some(limit) = change.max_iterations {
         launch.set_variable(TOTAL, limit.to_string());

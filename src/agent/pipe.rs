@@ -35,29 +35,29 @@ use crate::text::line::shell_words;
 /// From this share of its context on, in percents, a model is likely to forget or to fail.
 const FULL: u64 = 80;
 
-/// Where and how long an agent works.
+/// Where, and how long, an agent works.
 #[derive(Debug, Clone)]
 pub struct Ground {
-    /// Folder, environment and ladder; the program is the agent's.
+    /// Folder, environment and ladder; the agent adds the program.
     pub launch: Launch,
-    /// The paths of files of ours, which it gets none of; one that ends with `*` is how some begin.
+    /// Paths of our own files, which it must not get; one that ends with `*` is a prefix.
     pub ours: Vec<OsString>,
-    /// How long an attempt may go on.
+    /// The limits of an attempt.
     pub timeouts: Timeouts,
 }
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
 pub struct PipeAgent {
-    /// What it is.
+    /// The agent's specification.
     pub(super) spec: AgentSpec,
-    /// Where it works.
+    /// The agent's place of work.
     pub(super) ground: Ground,
-    /// It may change nothing.
+    /// Whether it must change nothing.
     pub(super) read_only: bool,
     reading: Reading,
     balance: Option<BalanceQuery>,
-    /// The notice that its text is not read has been shown.
+    /// Whether the notice that its text cannot be read has been shown.
     has_told_unread: bool,
 }
 
@@ -92,7 +92,7 @@ impl Agent for PipeAgent {
 }
 
 impl PipeAgent {
-    /// An agent that is read like this, at work there.
+    /// An agent with this specification, at this place.
     #[must_use]
     pub fn new(spec: AgentSpec, mut reading: Reading, ground: Ground) -> Self {
         if let DisplayRoute::Shell(shell) = &mut reading.display {
@@ -104,20 +104,20 @@ impl PipeAgent {
         Self { spec, ground, read_only: false, reading, balance, has_told_unread: false }
     }
 
-    /// How and where it is started.
+    /// Its launch.
     #[must_use]
     pub fn launch(&self) -> Launch {
         let (program, args) = (self.spec.executable(), self.spec.args.clone());
         Launch { program, args, ..self.ground.launch.clone() }
     }
 
-    /// What it costs can be known.
+    /// Whether its cost can be known.
     #[must_use]
     pub fn reports_cost(&self) -> bool {
         self.reading.reports_cost
     }
 
-    /// What comes of a prompt that is too long; the same one would be too long again.
+    /// The report for a prompt that is too long, which would be too long again.
     fn refusal(&self, why: &str) -> Report {
         let failure = Failure {
             kind: Kind::PromptTooLong,
@@ -133,7 +133,7 @@ impl PipeAgent {
         self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
     }
 
-    /// How it is talked to.
+    /// The codec for its format.
     fn codec(&self, launch: &Launch, wanted: &UnixStream, port: &Port<Message>) -> Box<dyn Codec> {
         match self.spec.preset.protocol {
             Protocol::Lines => Box::new(Decoder::new(self.reading.readers.filters(wanted))),
@@ -149,7 +149,7 @@ impl PipeAgent {
         }
     }
 
-    /// How long it may go on. A session is closed when it is over, and an agent that stays then never leaves by itself.
+    /// The limits of an attempt. A session is closed when its turn is over; an agent that stays then never exits by itself.
     fn timeouts(&self) -> Timeouts {
         let usual = self.ground.timeouts;
         match self.spec.preset.protocol {
@@ -162,7 +162,7 @@ impl PipeAgent {
         let mut launch = self.launch();
         add_variables(self.spec.preset, &mut launch);
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
-        // Where none is wanted, that of a loop around us is not ours to hand on.
+        // Without a task, a variable of a loop around us must not be passed on.
         let model = self.spec.model.clone().unwrap_or_default();
         launch.env.push(("RALPH_MODEL".into(), model.into()));
 
@@ -202,7 +202,7 @@ impl PipeAgent {
     }
 }
 
-/// Whether the end of an agent's output holds something that a filter could read: a marker, or a JSON object on a line.
+/// Whether the end of an agent's output has something that a filter could read: a marker, or a JSON object on a line.
 fn is_unread(printed: &str) -> bool {
     let is_event = |line: &str| line.starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok();
     printed.contains(COMPLETE) || printed.lines().any(is_event)

@@ -1,4 +1,4 @@
-//! Who reads an agent's stream: the preset's own filters, or the user's in their place.
+//! The filters of an agent's stream: those of the preset, or the user's in their place.
 
 use std::os::unix::net::UnixStream;
 
@@ -9,43 +9,42 @@ use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;
 use crate::reply::verdict::{Asides, Readers};
 
-/// The filters of an agent, resolved. The display filter is not among them where the user has one, see
-/// [`super::display`].
+/// The filters of an agent, resolved. Without the user's display filter, see [`super::display`].
 #[derive(Debug, Clone)]
 pub struct ReaderPlan {
     /// The preset's filters.
     pub preset: Compiled,
-    /// The preset has filters at all.
+    /// Whether the preset has filters.
     pub preset_reads: bool,
     /// The user's response filter, in jq.
     pub response: Option<String>,
     /// The user's result filter, in jq.
     pub result: Option<String>,
-    /// The preset's display filter is in force.
+    /// Whether the preset's display filter is used.
     pub preset_displays: bool,
-    /// How the stream tells of tool calls.
+    /// How the stream reports tool calls.
     pub tool_calls: ToolCalls,
-    /// The agent's runs end with an event of their own.
+    /// Whether the agent's runs end with a final event.
     pub has_final: bool,
-    /// What its exit codes and its stderr mean.
+    /// The meaning of its exit codes and its stderr.
     pub asides: Asides,
 }
 
-/// All that reads an agent, resolved.
+/// All filters of an agent, resolved.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// Who reads its stream.
+    /// The filters of its stream.
     pub readers: ReaderPlan,
-    /// Who renders it for the live display.
+    /// The renderer for the live display.
     pub display: DisplayRoute,
-    /// Shell command that prints its account's balance, and the pipeline that finds the number of dollars in that.
+    /// The shell command that prints its account's balance, and the pipeline that finds the number of dollars in it.
     pub balance: Option<(String, String)>,
-    /// What it costs can be known.
+    /// Whether its cost can be known.
     pub reports_cost: bool,
 }
 
 impl Reading {
-    /// By the preset alone.
+    /// The filters of the preset alone.
     pub fn of(preset: &Preset) -> Result<Self, CompileError> {
         let readers = ReaderPlan::of(preset)?;
         let asks = !preset.usage_cmd.is_empty();
@@ -59,7 +58,7 @@ impl Reading {
 }
 
 impl ReaderPlan {
-    /// The preset's own filters and nothing else.
+    /// The filters of the preset, and no others.
     pub fn of(preset: &Preset) -> Result<Self, CompileError> {
         Ok(Self {
             preset: preset.compile()?,
@@ -73,8 +72,8 @@ impl ReaderPlan {
         })
     }
 
-    /// The filters for one attempt; the user's run in children of their own, and are waited for until the other end of
-    /// `wanted` is closed.
+    /// The filters for one attempt; the user's run in child processes, which are awaited until the other end of `wanted` is
+    /// closed.
     pub(super) fn filters(&self, wanted: &UnixStream) -> Filters {
         let mut filters = self.preset.filters();
         if let Some(program) = &self.response {
@@ -89,12 +88,12 @@ impl ReaderPlan {
         filters
     }
 
-    /// Whether a filter picks the assistant's own text from the output.
+    /// Whether a filter selects the assistant's own text from the output.
     pub(super) fn reads_text(&self) -> bool {
         self.response.is_some() || self.preset_reads
     }
 
-    /// Whose filters decide about the outcome of an attempt.
+    /// Where the filters that decide about an attempt come from.
     pub(super) fn in_force(&self) -> Readers {
         if self.response.is_some() || self.result.is_some() {
             Readers::User

@@ -1,4 +1,4 @@
-//! An agent as it is started: here alone settings or a command line become one.
+//! An agent as it is started: the one place that makes one of settings or a command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,27 +8,27 @@ use crate::presets::{self, Preset, ReadOnly, Structured, Unable, Wishes};
 use crate::process::OWN_EXECUTABLE;
 use crate::text::line::shell_words;
 
-/// What stands before a program that speaks the Agent Client Protocol.
+/// The prefix of a program that speaks the Agent Client Protocol.
 pub const ACP: &str = "acp:";
 
-/// An agent as it is started, wherever it works.
+/// An agent as it is started, in any folder.
 #[derive(Debug, Clone)]
 pub struct AgentSpec {
-    /// What to call it.
+    /// Its name.
     pub name: String,
-    /// What is known about agents of its kind.
+    /// The preset of its kind.
     pub preset: &'static Preset,
     /// Its program: a name to be looked up on `PATH`, or a path. `None`: our own executable, which holds the scripted agent.
     pub program: Option<String>,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// The model that is wanted of it.
+    /// The wanted model.
     pub model: Option<String>,
 }
 
 impl AgentSpec {
-    /// An agent of this kind; a program with arguments of its own, and arguments, take the place of the preset's. `None`: it has
-    /// no program.
+    /// An agent of this kind; `program`, with arguments of its own, and `args` replace those of the preset. `None`: it has no
+    /// program.
     #[must_use]
     pub fn of_preset(
         preset: &'static Preset,
@@ -46,8 +46,8 @@ impl AgentSpec {
         Some(Self::new(preset.name, preset, program, words))
     }
 
-    /// The agent of a command line, with the arguments that make it take a prompt and print what its preset reads. A program
-    /// without a preset, or one with an option for another format, runs unchanged, and its output is not parsed.
+    /// The agent of a command line, with the arguments that make it read a prompt and print the format of its preset. A program
+    /// without a preset, or with an option for another format, runs unchanged, and its output is not parsed.
     #[must_use]
     pub fn of_command(command: &CommandLine) -> Self {
         let (preset, args) = resolve(command);
@@ -59,22 +59,22 @@ impl AgentSpec {
         Self { name: name.to_owned(), preset, program, args, model: None }
     }
 
-    /// The agent with these arguments behind its other ones.
+    /// The agent with further arguments.
     #[must_use]
     pub fn with(self, args: &[String]) -> Self {
         Self { args: self.preset.with(self.args, args), ..self }
     }
 
-    /// The agent with the options for what is wanted of it.
+    /// The agent with the options for these wishes.
     ///
     /// # Errors
-    /// When it has no way for that.
+    /// When it has no option for one.
     pub fn with_wishes(self, wishes: &Wishes) -> Result<Self, Unable> {
         let args = self.preset.with_wishes(self.args, wishes)?;
         Ok(Self { args, model: wishes.model.clone().or(self.model), ..self })
     }
 
-    /// The agent with the arguments that keep it from changing anything.
+    /// The agent with the arguments that make it read-only.
     #[must_use]
     pub fn with_read_only(self, how: &ReadOnly) -> Self {
         Self { args: self.preset.with_read_only(self.args, how), ..self }
@@ -95,7 +95,7 @@ impl AgentSpec {
         self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from)
     }
 
-    /// The words that it is started with, for people to read and for a shell.
+    /// Its command line, for people and for a shell.
     #[must_use]
     pub fn command_line(&self) -> String {
         shell_words([&self.executable()].into_iter().chain(&self.args))
@@ -108,7 +108,7 @@ pub fn program(command: &CommandLine) -> &str {
     command.program().strip_prefix(ACP).unwrap_or(command.program())
 }
 
-/// The preset that knows a command line's output, and the arguments that it gets.
+/// The preset that reads a command line's output, and the arguments with which it is started.
 fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
     if command.program() != program(command) {
         let name = Path::new(program(command)).file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -123,14 +123,13 @@ fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
         .unwrap_or_else(|| (presets::unknown(), command.args().to_vec()))
 }
 
-/// `args` with what makes the program print its structured format, each option once; `None` when they ask for
-/// another one.
+/// `args` with the options for the structured format, each once; `None` if they ask for another format.
 fn structured(args: &[String], wanted: &Structured) -> Option<Vec<String>> {
     if !wanted.subcommand.is_empty() && !args.iter().any(|arg| arg == wanted.subcommand) {
         return None;
     }
     let mut args = args.to_vec();
-    // What follows `--` is no option.
+    // Words after `--` are no options.
     let mut end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
     let mut add = |args: &mut Vec<String>, word: &str| {
         args.insert(end, word.to_owned());
@@ -152,7 +151,7 @@ fn structured(args: &[String], wanted: &Structured) -> Option<Vec<String>> {
     Some(args)
 }
 
-/// The format that `args` choose, empty for a bare switch; `None` when they choose none.
+/// The format that `args` choose, empty for a bare switch; `None` if they choose none.
 fn chosen<'a>(args: &'a [String], wanted: &Structured) -> Option<&'a str> {
     let options = args.iter().take_while(|arg| *arg != "--").enumerate();
     options

@@ -14,7 +14,7 @@ use crate::reply::decode::Item;
 use crate::reply::usage::UsageNote;
 use crate::threads;
 
-/// Holds the threads of one attempt to what they do, until it is dropped.
+/// Keeps the threads of one attempt at work, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
     _open: UnixStream,
@@ -36,34 +36,34 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Asks it, where that can be done.
+    /// Asks the agent, if that is possible.
     pub(super) fn ask(&self) -> bool {
         let words = std::mem::take(&mut *self.words.lock().unwrap_or_else(PoisonError::into_inner));
         !words.is_empty() && self.answers.send(words)
     }
 }
 
-/// What serves the pipes of one attempt, if it has any.
+/// The threads that serve the pipes of one attempt, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    /// Keeps the readers listening to the agent's pipes, which a stranger may keep open.
+    /// Keeps the readers at the agent's pipes, which another process may keep open.
     pub(super) hold: Option<Hold>,
-    /// Keeps them waiting for filters of the user's.
+    /// Keeps them waiting for the user's filters.
     pub(super) patience: Option<Hold>,
-    /// How it is asked to end its turn.
+    /// How the agent is asked to end its turn.
     pub(super) farewell: Asking,
-    /// Pipes of the agent that are still open.
+    /// The number of the agent's open pipes.
     pub(super) open: usize,
-    /// A display of the user's is at work.
+    /// Whether a user's display runs.
     pub(super) displaying: bool,
-    /// The assistant's text is the display.
+    /// Whether the assistant's text is the display.
     pub(super) show_text: bool,
-    /// Nobody tells the assistant's text from the rest: what it prints is all there is.
+    /// Whether the assistant's text cannot be told from the rest of the output.
     pub(super) is_unread: bool,
 }
 
-/// Starts the threads that serve the pipes of an agent that was just started. They wait for filters of the user's until the
-/// other end of `wanted` is closed.
+/// Starts the threads that serve the pipes of an agent that was just started. They wait for the user's filters until the other
+/// end of `wanted` is closed.
 pub(super) fn serve(
     pipes: Pipes,
     prompt: &str,
@@ -79,7 +79,7 @@ pub(super) fn serve(
     let (answers, to_write) = Answers::new();
     codec.connect(&answers);
     let (first, then) = codec.open(prompt);
-    // The writer is there until the sender is gone.
+    // The writer runs until the sender is dropped.
     answers.send(first);
     if then == Stdin::Close {
         answers.close();
@@ -118,7 +118,7 @@ pub(super) fn serve(
     })
 }
 
-/// Tells that stdout is read no more, however that has come.
+/// Posts that stdout is read no more, for any reason.
 struct Closing(Port<Message>);
 
 impl Drop for Closing {
@@ -158,13 +158,13 @@ fn read(
         tell(&*codec) && post(&mut turn, port)
     });
     codec.finish(&mut turn);
-    // Nobody is there to be answered.
+    // There is no channel for answers.
     answers.close();
     post(&mut turn, port);
     port.post(0, Message::Decoded(codec.tally()));
 }
 
-/// `false`: nobody wants more.
+/// `false`: the attempt is over.
 fn post(turn: &mut Turn, port: &Port<Message>) -> bool {
     let (items, weight) = turn.take_items();
     items.is_empty() || port.post(weight, Message::Items(items))

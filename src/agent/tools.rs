@@ -1,4 +1,4 @@
-//! The processes of an agent's tools: what is below it, but for what belongs to the agent itself.
+//! The processes of an agent's tools: all below it, except the agent's own.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,26 +7,26 @@ use crate::process::sockets;
 use crate::process::stat::{self, Stat};
 use crate::process::tree;
 
-/// A server is left alone for so long before it counts as one that nobody waits for.
+/// How long a server must be idle before it counts as left behind.
 pub(super) const SERVER_IDLE: Duration = Duration::from_mins(1);
-/// How often a server is looked at.
+/// How often servers are checked.
 pub(super) const SERVER_LOOK: Duration = Duration::from_secs(5);
-/// A server that uses less than this share of a core does nothing.
+/// A server that uses less than this share of a core is idle.
 const IDLE: f64 = 0.01;
 
-/// What the tools of one agent are.
+/// The tools of one agent.
 #[derive(Debug)]
 pub(super) struct Tools {
     supervisor: u32,
     agent: u32,
-    /// When the agent said its first words, in clock ticks since the boot. What it had started by then is its own: launchers,
-    /// language servers, those of its protocol.
+    /// When the agent wrote its first output, in clock ticks since the boot. What it had started by then is its own: launchers,
+    /// language servers, servers of its protocol.
     spoke_at: Option<u64>,
-    /// Since when nothing but servers is left, and how they stood then.
+    /// Since when only servers are left, and their state then.
     idle: Option<(Instant, Standing)>,
 }
 
-/// How some servers stand: what would change if one of them did anything.
+/// The state of servers: what would change if one of them did anything.
 #[derive(Debug, Clone, PartialEq)]
 struct Standing {
     processes: Vec<(u32, u64)>,
@@ -40,12 +40,12 @@ impl Tools {
         Self { supervisor, agent, spoke_at: None, idle: None }
     }
 
-    /// The agent said its first words: all that it has started so far is its own.
+    /// The agent wrote its first output: all that it has started so far is its own.
     pub(super) fn agent_speaks(&mut self) {
         self.spoke_at.get_or_insert_with(stat::ticks_now);
     }
 
-    /// The tools that live, each with what it has started; what has lost its parent stands for itself.
+    /// The running tools, each with the processes that it has started; an orphan counts as a tool.
     fn trees(&self) -> Vec<Vec<Stat>> {
         let spoke_at = self.spoke_at.unwrap_or_default();
         let mut trees: Vec<Vec<Stat>> = Vec::new();
@@ -62,13 +62,13 @@ impl Tools {
         trees
     }
 
-    /// Whether one lives that is at work or waits for something, rather than being a server that waits for others.
+    /// Whether a tool runs that works or waits for something, rather than a server that waits for clients.
     pub(super) fn any_but_servers(&self) -> bool {
         self.trees().iter().any(|tree| !is_server(tree))
     }
 
-    /// The ports of what is left, when that is nothing but servers, at least `count`, that have done nothing for
-    /// [`SERVER_IDLE`]: no CPU time, no output, no connection. To be asked every [`SERVER_LOOK`].
+    /// The ports of the running tools, if these are only servers, at least `count`, that were idle for [`SERVER_IDLE`]: no CPU
+    /// time, no output, no connection. To be called every [`SERVER_LOOK`].
     pub(super) fn idle_servers(&mut self, count: usize, now: Instant) -> Option<Vec<u16>> {
         let Some(standing) = self.standing(count) else {
             self.idle = None;
@@ -85,7 +85,7 @@ impl Tools {
         }
     }
 
-    /// How the tools stand, when they are that many servers to which nobody is connected.
+    /// The state of the tools, if they are that many servers without a client.
     fn standing(&self, count: usize) -> Option<Standing> {
         let trees = self.trees();
         if trees.is_empty() || trees.len() < count {
@@ -110,19 +110,19 @@ impl Tools {
 }
 
 impl Standing {
-    /// Whether nothing has been done until it stood like this, `span` later.
+    /// Whether the servers were idle between this state and that one, `span` later.
     fn is_idle_until(&self, later: &Self, span: Duration) -> bool {
         let used = later.ticks.saturating_sub(self.ticks);
         #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process tree stay far below 2^52")]
         let seconds = used as f64 / rustix::param::clock_ticks_per_second().max(1) as f64;
         let same = Self { ticks: self.ticks, ..later.clone() } == *self;
-        // A tick or two come with any look at the clock.
+        // Any process may get a tick or two.
         same && seconds <= (IDLE * span.as_secs_f64()).max(0.05)
     }
 }
 
-/// Whether a tool is a server and nothing else: each of its processes listens, or has started one that does, or was started by
-/// one. What goes on beside a server is waited for.
+/// Whether a tool is only a server: each of its processes listens, or has started one that does, or was started by one. Work
+/// beside a server is waited for.
 fn is_server(tree: &[Stat]) -> bool {
     let listens = |stat: &Stat| !sockets::of(&[stat.pid]).ports.is_empty();
     let listeners: Vec<&Stat> = tree.iter().filter(|stat| listens(stat)).collect();
@@ -135,12 +135,12 @@ fn is_server(tree: &[Stat]) -> bool {
     !listeners.is_empty() && tree.iter().all(|stat| leads_to_one(stat) || comes_from_one(stat))
 }
 
-/// A process and those that it comes from, as far as they are in the same tree.
+/// A process and its ancestors in the same tree.
 fn line_up<'a>(tree: &'a [Stat], stat: &'a Stat) -> impl Iterator<Item = &'a Stat> {
     std::iter::successors(Some(stat), |stat| tree.iter().find(|other| other.pid == stat.ppid))
 }
 
-/// One process and no later one with the same pid.
+/// The identity of a process, which no later one with its pid has.
 fn identity(stat: &Stat) -> (u32, u64) {
     (stat.pid, stat.start_ticks)
 }

@@ -1,4 +1,4 @@
-//! Signs of life of an agent that says nothing: a ten-minute test run is no hang.
+//! Signs of life of a silent agent: a ten-minute test run is no hang.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,10 +9,10 @@ use crate::git;
 use crate::presets::ToolCalls;
 use crate::process::tree;
 
-/// Tools that use more than this share of a core are at work.
+/// Tools that use more than this share of a core are working.
 const BUSY: f64 = 0.05;
 
-/// What is known about the silence of one agent.
+/// The silence of one agent.
 #[derive(Debug)]
 pub(super) struct VitalSigns {
     supervisor: u32,
@@ -23,9 +23,9 @@ pub(super) struct VitalSigns {
     /// The latest sign of life, by both clocks: deadlines follow the one, file times the other.
     latest: Instant,
     latest_time: SystemTime,
-    /// When it wrote something for the last time.
+    /// When it last wrote something.
     spoke: Instant,
-    /// CPU seconds of the tools at this moment, no earlier than the latest sign of life by more than a look.
+    /// The CPU seconds of the tools at this time, which is at most one check before the latest sign of life.
     sample: Option<(Instant, f64)>,
 }
 
@@ -54,7 +54,7 @@ impl VitalSigns {
         self.sample = None;
     }
 
-    /// When to look next: twice in a silent window, so that there are two samples of the CPU time to compare.
+    /// When to check next: twice in a silent window, so that two samples of the CPU time can be compared.
     pub(super) fn next_look(&self) -> Instant {
         let half = if self.sample.is_none() { self.window / 2 } else { self.window };
         self.latest + half
@@ -67,8 +67,8 @@ impl VitalSigns {
         self.sample = None;
     }
 
-    /// Looks, if it is time to. An answer means that there was no sign of life for a whole window, and says what
-    /// was looked at.
+    /// Checks if it is time to. `Some` means that there was no sign of life for a whole window, and says what was
+    /// checked.
     pub(super) fn look(&mut self, now: Instant, tools: &Tools, traces: &Traces) -> Option<String> {
         if now < self.next_look() {
             return None;
@@ -82,12 +82,12 @@ impl VitalSigns {
         let busy = used > BUSY * now.duration_since(since).as_secs_f64();
         let tool_in_flight = match self.tool_calls {
             ToolCalls::Told => traces.has_tool_in_flight(),
-            // A server would be one for ever.
+            // A server would be a sign of life for ever.
             ToolCalls::ToldWhenOver => tools.any_but_servers(),
         };
-        // Nor is anything else waited for that long by an agent that says nothing.
+        // A silent agent does not wait that long for anything else either.
         let is_open = traces.has_open_end() && now < self.spoke + traces.timeouts.background;
-        // The look at the files is the dearest one and therefore the last.
+        // Checking the files is the most expensive check, and therefore the last.
         if tool_in_flight
             || is_open && tools.any_but_servers()
             || busy

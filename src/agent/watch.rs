@@ -1,4 +1,4 @@
-//! An agent while it runs: its program, its clocks, and when to end it.
+//! Watches an agent while it runs: its program, its clocks, and when to end it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,76 +25,76 @@ use crate::reply::usage::UsageNote;
 
 mod clock;
 
-/// How long an agent that is asked to end its turn may take for that.
+/// How long an agent may take to end its turn on request.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// How long an attempt may go on, and by what a silent agent is judged.
+/// The limits of an attempt, and what shows that a silent agent works.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
     pub(super) tool_calls: ToolCalls,
     pub(super) timeouts: Timeouts,
-    /// At most until then.
+    /// The end of the loop's time.
     pub(super) loop_over: Option<Instant>,
 }
 
-/// What is known about the agent's program and everything it started.
+/// The state of the agent's program and of everything that it has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
     Alive,
-    /// Nothing is left of it, but so many processes that cannot be killed.
+    /// Nothing of it is left, except this many processes that cannot be killed.
     Gone {
         left: u32,
     },
-    /// Its supervisor was killed before it could tell.
+    /// Its supervisor was killed before it could report the end.
     OutOfSight,
 }
 
-/// What the agent's latest word was.
+/// The latest event of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
-    /// One of many: it is at work.
+    /// The agent works.
     AmongOthers,
-    /// The last for now: something that it has announced goes on, and is waited for until then.
+    /// It was the final event for now: announced work goes on, and is awaited until then.
     LastForNow { until: Instant },
-    /// The last: it has to leave until then.
+    /// It was the final event: the agent has to exit until then.
     Last { until: Instant },
 }
 
 /// One attempt while it runs.
 pub(super) struct Watch {
     supervised: Supervised,
-    /// After this much time the supervisor must have ended everything; then it is given up itself.
+    /// How long the supervisor may take to end everything, before it is given up.
     ladder_limit: Duration,
     mailbox: Mailbox<Message>,
     vital_signs: VitalSigns,
-    /// When the attempt has taken too long.
+    /// The end of the attempt's time.
     too_long: Instant,
-    /// When the loop's own time is over.
+    /// The end of the loop's time.
     loop_over: Option<Instant>,
     word: Word,
     handshake: Handshake,
     tools: Tools,
-    /// When the servers that the agent has left are looked at again.
+    /// When the servers that the agent has left are checked again.
     next_server_look: Instant,
-    /// The model and the session that were told.
+    /// The model and the session that were reported.
     known: (Option<String>, Option<String>),
-    /// What is to be told at the next step.
+    /// Facts for the next step.
     notice: Option<String>,
-    /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
+    /// Since when the agent is being ended, or its program has ended by itself.
     closing: Option<Instant>,
-    /// It was asked to end its turn: when the ladder is ordered if it does not.
+    /// When the ladder starts, if the agent was asked to end its turn and does not.
     asked_until: Option<Instant>,
     program: Program,
-    /// Who serves its pipes.
+    /// The threads that serve its pipes.
     served: Served,
-    /// When the last message came, or the readers were told to stop listening.
+    /// When the last message came, or the readers had to stop.
     last_message: Instant,
-    /// The user's own display has failed, and that was said.
+    /// Whether the failure of the user's display was reported.
     display_lost: bool,
     traces: Traces,
 }
 
-/// The listeners to what the agent does; none once a record could not be written.
+/// Passes facts on to the listeners; none once a record could not be written.
 struct Listeners<'c, 'l>(Option<&'c mut Context<'l>>);
 
 impl Listeners<'_, '_> {
@@ -112,7 +112,7 @@ impl Listeners<'_, '_> {
 }
 
 impl Watch {
-    /// Watches a program that has just been started in `cwd`, and whose threads bring what they have into `mailbox`.
+    /// Watches a program that was just started in `cwd`, and whose threads post into `mailbox`.
     pub(super) fn new(
         supervised: Supervised,
         mailbox: Mailbox<Message>,
@@ -146,10 +146,10 @@ impl Watch {
         }
     }
 
-    /// Listens until nothing of the agent is left and its pipes are read to their end.
+    /// Watches until nothing of the agent is left and its pipes are read to their end.
     ///
     /// # Errors
-    /// When a record cannot be written; the agent has been ended all the same.
+    /// When a record cannot be written; the agent has ended all the same.
     pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let mut fault = None;
         while !self.is_over(Instant::now()) {
@@ -161,7 +161,7 @@ impl Watch {
         fault.map_or_else(|| self.tell_what_is_lost(context), Err)
     }
 
-    /// An agent that has ended by itself does not go on with what it has announced.
+    /// An agent that has ended by itself does not go on with its announced work.
     fn tell_what_is_lost(&self, context: &mut Context<'_>) -> Result<(), End> {
         match self.announced().filter(|_| self.traces.ending.is_none()) {
             Some(tasks) => {
@@ -171,7 +171,7 @@ impl Watch {
         }
     }
 
-    /// Waits once. `mute`: nothing may be told any more.
+    /// Waits once. `mute`: no fact may be passed on any more.
     fn step(&mut self, context: &mut Context<'_>, mute: bool) -> Result<(), End> {
         match context.listen(&self.mailbox, Some(self.next_deadline()))? {
             Wake::Message(message) => {
@@ -187,7 +187,7 @@ impl Watch {
             Urgency::AtOnce => {
                 self.end(Ending::Interrupted);
                 self.supervised.kill();
-                // A filter of the user's may take long for what it has.
+                // A user's filter may take long.
                 self.served.patience = None;
             }
         }
@@ -268,7 +268,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells what the agent has said of itself, when that is news.
+    /// Reports the agent's model and session, if they are new.
     fn introduce(&mut self, listeners: &mut Listeners<'_, '_>) -> Result<(), End> {
         let (model, session) = self.traces.known();
         if (model, session) == (self.known.0.as_deref(), self.known.1.as_deref()) {
@@ -278,12 +278,12 @@ impl Watch {
         listeners.tell(Fact::AgentKnown { model: model.map(Into::into), session_id: session.map(Into::into) })
     }
 
-    /// Books one item, and returns what there is to show of it.
+    /// Adds one item, and returns the fact of it.
     fn item(&mut self, item: Item) -> Option<Show> {
         self.traces.item(&item);
         match item {
             Item::Text(text) => {
-                // It goes on after what looked like its last word.
+                // It goes on after an event that looked final.
                 self.word = Word::AmongOthers;
                 self.served.show_text.then_some(Show::Delta(text))
             }
@@ -294,13 +294,13 @@ impl Watch {
                 self.weigh(&note, Instant::now());
                 None
             }
-            // An agent that we end reports just that.
+            // An agent that we end reports this as an error.
             Item::Show(Show::Error(_)) if self.traces.ending.is_some() => None,
             Item::Show(show) => Some(show),
         }
     }
 
-    /// What a note says about whether the agent goes on.
+    /// Whether the agent goes on, by a note.
     fn weigh(&mut self, note: &UsageNote, now: Instant) {
         let announced = self.traces.announced().is_some();
         if note.turn_started || note.begun().is_some() {
@@ -308,17 +308,17 @@ impl Watch {
         } else if note.is_final && announced {
             self.word = Word::LastForNow { until: now + self.traces.timeouts.background };
         } else if note.is_final || !announced && matches!(self.word, Word::LastForNow { .. }) {
-            // Of what it has announced, it may have more to say at once.
+            // It may report more about its announced work at once.
             self.word = Word::Last { until: now + self.traces.timeouts.grace };
         }
     }
 
-    /// What is waited for after a word that may not be the last.
+    /// The wait after an event that may not be final.
     fn announced(&self) -> Option<String> {
         if matches!(self.word, Word::LastForNow { .. }) { self.traces.announced() } else { None }
     }
 
-    /// Starts the ladder, unless the agent has ended by itself or is being ended already.
+    /// Starts the ladder, unless the agent has ended or is being ended.
     fn end(&mut self, ending: Ending) {
         if self.closing.is_none() && self.program == Program::Alive {
             self.traces.ending = Some(ending);
@@ -333,9 +333,9 @@ impl Watch {
         }
     }
 
-    /// Reaps what there is to reap; blocks only if the supervisor had to be given up.
+    /// Reaps the supervisor; blocks only if it had to be given up.
     pub(super) fn finish(self) -> Traces {
-        // First, so that no thread waits for room in it.
+        // Closed first, so that no thread waits for room in it.
         drop(self.mailbox);
         self.supervised.finish(match self.program {
             Program::Gone { left } => Some(left),

@@ -1,4 +1,4 @@
-//! What an agent may ask of us: leave to do something, files to read and write, commands to run.
+//! Requests of an agent to us: permission, files to read and write, commands to run.
 
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, KillTerminalRequest, PermissionOption, PermissionOptionKind, ReadTextFileRequest,
@@ -23,14 +23,14 @@ use crate::reply::show::{Leave, Show};
 
 /// Methods whose answers may be long.
 const LONG: [&str; 2] = ["fs/read_text_file", "terminal/output"];
-/// As long as more than this waits for an agent that does not read it, it gets no more of that, in bytes.
+/// The most bytes of long answers that may wait for an agent that does not read them; further ones are refused.
 const MOST_UNREAD: usize = 32 << 20;
 
-/// Answers what is asked.
+/// Answers the requests of an agent.
 pub(super) struct Asks {
     files: Files,
     terminals: Terminals,
-    /// Nothing may be changed.
+    /// Whether the agent must change nothing.
     read_only: bool,
 }
 
@@ -40,17 +40,17 @@ impl Asks {
         Self { files: Files::new(grounds), terminals, read_only }
     }
 
-    /// Answers that have to wait go there.
+    /// The channel for answers that have to wait.
     pub(super) fn connect(&mut self, answers: &Answers) {
         self.terminals.connect(answers);
     }
 
-    /// The session is over: nothing that it has had us start is left when this returns.
+    /// The session is over: none of its commands is left when this returns.
     pub(super) fn end(&mut self) {
         self.terminals.end();
     }
 
-    /// The result of a request, or why there is none; `None`: it is answered later.
+    /// The result of a request, or why it is refused; `None`: it is answered later.
     pub(super) fn answer(
         &mut self,
         id: &RawValue,
@@ -111,7 +111,7 @@ impl Asks {
         }
     }
 
-    /// Gives leave, or not; no user can be asked.
+    /// Grants or refuses permission; no user can be asked.
     fn leave(&self, request: &Request, updates: &mut Updates, turn: &mut Turn) -> Box<RawValue> {
         let fields = &request.tool_call.fields;
         let kind = fields.kind.unwrap_or_default();
@@ -136,7 +136,7 @@ impl Asks {
     }
 }
 
-/// A request for leave. An option that nobody knows is no reason to refuse the others.
+/// A request for permission. An unknown option is no reason to refuse the others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -145,12 +145,12 @@ struct Request {
     options: Vec<Value>,
 }
 
-/// Whether a tool of this kind leaves files as they are. One that switches the mode may offer to ask nobody any more.
+/// Whether a tool of this kind leaves files as they are. One that switches the mode may offer to ask no more.
 fn changes_nothing(kind: ToolKind) -> bool {
     matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::Execute)
 }
 
-/// A kind of tool as the protocol calls it.
+/// The protocol's name for a kind of tool.
 fn word(kind: ToolKind) -> String {
     serde_json::to_value(kind).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,23 +1,23 @@
-//! What codex reports of a turn beside its answer, which is a good one however the turn has ended.
+//! Reads codex's reports about a turn, because its answer is a success however the turn has ended.
 
 use serde_json::Value;
 
 use super::error::Fault;
 use crate::reply::usage::Class;
 
-/// What codex has reported of its turn so far.
+/// The reports of codex about its turn so far.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// The error after which it has tried again last, as long as it has not gone on since.
+    /// The error after which it last tried again, until it goes on.
     retried: Option<Fault>,
     /// Why the turn has failed.
     failed: Option<Fault>,
-    /// The text that comes next is the error's.
+    /// Whether the next text is that of the error.
     words_follow: bool,
 }
 
 impl Beside {
-    /// Reads the part of an update's `_meta` that is codex's.
+    /// Reads codex's part of the `_meta` of an update.
     pub(super) fn take(&mut self, told: &Value) {
         if let Some(error) = told.get("error").filter(|error| !error.is_null()) {
             let will_retry = error.get("willRetry").and_then(Value::as_bool).unwrap_or_default();
@@ -40,25 +40,25 @@ impl Beside {
         }
     }
 
-    /// Takes a text that belongs to no message: after a failure it is that of the error. `false`: it is something else.
+    /// Takes a text without a message: after a failure it is that of the error. `false`: it is another text.
     pub(super) fn take_text(&mut self, text: &str) -> bool {
         if !std::mem::take(&mut self.words_follow) {
             return false;
         }
         let told = Fault::told(None, text.trim());
-        // Words that say nothing of their kind do not take back what is known of it.
+        // A text without a known kind does not replace a known kind.
         let before = self.failed.take().map(|before| before.class).unwrap_or_default();
         let class = if told.class == Class::Other { before } else { told.class };
         self.failed = Some(Fault { class, ..told });
         true
     }
 
-    /// It has gone on after an error that it has tried again after.
+    /// The agent has gone on after an error and its own retry.
     pub(super) fn goes_on(&mut self) {
         self.retried = None;
     }
 
-    /// Why the turn has failed; `None`: it has not.
+    /// Why the turn has failed; `None` if it has not.
     pub(super) fn failure(&self) -> Option<&Fault> {
         self.failed.as_ref()
     }
@@ -66,7 +66,7 @@ impl Beside {
 
 fn fault(error: &Value) -> Fault {
     let status = ["httpStatusCode", "http_status_code"].iter().find_map(|key| find(error, key)?.as_i64());
-    // While it tries again the message only counts the tries.
+    // During retries the message only counts them.
     let words = ["additionalDetails", "message"].iter().find_map(|key| find(error, key)?.as_str());
     Fault::told(status, words.unwrap_or("the provider refused"))
 }

@@ -11,7 +11,7 @@ use crate::text::line::one_line_within;
 /// The longest message of ours, in characters.
 const LONGEST: usize = 1000;
 
-/// Why a request of the agent's is not granted.
+/// Why a request of the agent is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Refusal {
     code: i32,
@@ -20,37 +20,37 @@ pub(super) struct Refusal {
 
 impl Refusal {
     fn new(code: i32, message: &str) -> Self {
-        // It may repeat what the agent has said, which may be long.
+        // It may repeat the agent's words, which may be long.
         Self { code, message: one_line_within(message, LONGEST) }
     }
 
-    /// There is no such method, or not now.
+    /// The method does not exist, or cannot be used now.
     pub(super) fn method(method: &str) -> Self {
         Self::new(-32601, &format!("method not found: {method}"))
     }
 
-    /// What it needs is not there, or is something else.
+    /// The request needs something that does not exist, or has another kind.
     pub(super) fn params(why: &str) -> Self {
         Self::new(-32602, &format!("invalid params: {why}"))
     }
 
-    /// It cannot be read.
+    /// The request cannot be read.
     pub(super) fn unread(why: &str) -> Self {
         Self::new(-32700, &format!("the message {why}"))
     }
 
-    /// There is no such file. Most agents take these words for a file that is new; gemini takes none for that.
+    /// The file does not exist. Most agents understand these words as a new file; gemini understands none.
     pub(super) fn not_found(path: &str) -> Self {
         Self::new(-32002, &format!("ENOENT: no such file or directory, open '{path}'"))
     }
 
-    /// It is not allowed, or does not work.
+    /// The request is not allowed, or failed.
     pub(super) fn because(why: impl AsRef<str>) -> Self {
         Self::new(-32603, why.as_ref())
     }
 }
 
-/// An error of the agent's.
+/// An error of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) code: i64,
@@ -61,7 +61,7 @@ pub(super) struct Fault {
 impl Fault {
     /// Reads the `error` of a response.
     pub(super) fn read(error: &RawValue) -> Self {
-        // Not all are of the shape that is written down.
+        // Not all errors have the specified shape.
         let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
@@ -78,19 +78,19 @@ impl Fault {
             (said, details) if said.contains(details) => said.to_owned(),
             (said, details) => format!("{said}: {details}"),
         };
-        // Some take the code from their provider; gemini says 500 also where there is none.
+        // Some agents use their provider's code; gemini has 500 also without one.
         let status = Some(code).filter(|code| (400..600).contains(code) && *code != 500);
         let Understood { class, message } = Reported { status, name: kind, message: &message }.understood();
         let class = if code == LOGIN { Class::Auth } else { class };
         Self { code, message, class }
     }
 
-    /// Of an error that an agent tells beside its answers, with the status of its provider where it tells that.
+    /// An error that an agent reports beside its answers, with the status of its provider if it reports that.
     pub(super) fn told(status: Option<i64>, message: &str) -> Self {
         let Understood { class, message } = Reported { status, name: "", message }.understood();
         Self { code: 0, message, class }
     }
 }
 
-/// The code of an agent that wants a login first.
+/// The code of an agent that requires a login first.
 pub(super) const LOGIN: i64 = -32000;

@@ -1,4 +1,4 @@
-//! Files of the project for an agent that asks us for them, and of the folder for temporary ones.
+//! Reads and writes files of the project, and of the temporary folder, for an agent.
 //!
 //! Each path is walked step by step from the folder's own descriptor and never leaves what agents may have, by `..`, by a
 //! link or by a race. This keeps order; it is no sandbox: most agents have a shell.
@@ -21,10 +21,10 @@ use super::walk::{Found, Grant, Missing, fault};
 use crate::files::{FileId, require_unlocked_id, temporary::name as temporary_name};
 use crate::process::launch::Launch;
 
-/// A larger file is none for a prompt, in bytes.
+/// The largest file that is read, in bytes.
 pub(super) const LARGEST: usize = 16 << 20;
 
-/// Where files may be.
+/// The folders in which files may be.
 pub(super) struct Files {
     grant: Grant,
 }
@@ -35,7 +35,7 @@ impl Files {
         Self { grant: Grant::new(&roots, &grounds.ours) }
     }
 
-    /// The text of a file, from a line (from 1) on and of so many lines where that is said.
+    /// The text of a file: from this line (from 1) on and this many lines, if given.
     pub(super) fn read(&self, path: &Path, line: Option<u32>, limit: Option<u32>) -> Result<String, Refusal> {
         let shown = path.display();
         let Found { folder, name: Some(name), .. } = self.grant.find(path, Missing::Refused)? else {
@@ -62,7 +62,7 @@ impl Files {
         Ok(lines(text, line, limit))
     }
 
-    /// Writes a file whole, with the folders that it needs. Its mode stays, and a link leads where it did.
+    /// Replaces a file, and makes missing folders. The mode stays, and links are kept.
     pub(super) fn write(&self, path: &Path, content: &str) -> Result<(), Refusal> {
         if content.len() > LARGEST {
             return Err(Refusal::because(format!("{}: more than {LARGEST} bytes", path.display())));
@@ -77,7 +77,7 @@ impl Files {
         })
     }
 
-    /// A folder in which a command may run.
+    /// A folder in which a command can run.
     pub(super) fn folder(&self, path: &Path) -> Result<PathBuf, Refusal> {
         match self.grant.find(path, Missing::Refused)? {
             Found { name: None, path, .. } => Ok(path),
@@ -104,7 +104,7 @@ impl From<std::io::Error> for WriteError {
     }
 }
 
-/// Writes a file in a folder, beside what is there and then in its place.
+/// Writes a file beside the existing one, then replaces that.
 fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteError> {
     let old = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(old) if FileType::from_raw_mode(old.st_mode).is_file() => Some(old),
@@ -112,11 +112,11 @@ fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteEr
         Err(Errno::NOENT) => None,
         Err(errno) => return Err(errno.into()),
     };
-    // Nobody may read there what could not be read before.
+    // The new file must not be readable by more users than the old one.
     let (temporary, file) = create_beside(folder, if old.is_some() { 0o600 } else { 0o666 })?;
     let mut file = File::from(file);
     let permitted = old.map_or(Ok(()), |old| {
-        // Only root can give a file to somebody else; of what others run it as, nothing stays.
+        // Only root can give a file to another user; set-uid and set-gid bits are dropped.
         let _ = fchown(&file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
         file.set_permissions(fs::Permissions::from_mode(old.st_mode & 0o1777))
     });
@@ -129,7 +129,7 @@ fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteEr
     renamed
 }
 
-/// A file of our own, under a name that nothing has.
+/// A new file under an unused name.
 fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -137,14 +137,14 @@ fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = temporary_name(&count.to_string());
         match openat(folder, &name, flags, Mode::from_raw_mode(mode)) {
-            // Left by one that was cut off.
+            // Left by a write that was cut off.
             Err(Errno::EXIST) => {}
             file => return Ok((name, file?)),
         }
     }
 }
 
-/// The folder for temporary files: the agent's own, unless it is somebody else's or has far more in it.
+/// The folder for temporary files: the agent's own, unless it belongs to another user or contains the home.
 fn temporary(launch: &Launch) -> PathBuf {
     let named = |name: &str| launch.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = named("HOME").and_then(|home| home.canonicalize().ok()).unwrap_or_default();
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A project in a folder of its own, which is no temporary one for it.
+    /// A project in a folder that is not below its temporary folder.
     fn files() -> (tempfile::TempDir, Files, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("project");
@@ -316,7 +316,7 @@ mod tests {
         let path = root.join("n".repeat(255));
         files.write(&path, "one").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-        // What one that was cut off has left is not in the way of the next.
+        // A file left by a write that was cut off does not block the next one.
         files.write(&path, "two").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o400);
         let folder: OwnedFd = File::open(&root).unwrap().into();

@@ -1,44 +1,44 @@
-//! What an agent says of itself before it is given any work.
+//! What an agent reports about itself before it gets any work.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::envelope::read;
 
-/// What an agent says of itself before it is given any work.
+/// What an agent reports about itself before it gets any work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Introduction {
-    /// Its name and version, where it tells them.
+    /// Its name and version, if it reports them.
     pub agent: Option<String>,
-    /// The way by which it was logged in with a key of the environment; `None`: it did not ask for that.
+    /// The login method that used a key of the environment; `None`: the agent did not ask for a login.
     pub key: Option<String>,
-    /// How it is logged in, where it says so by itself.
+    /// Its login, if it reports that.
     pub login: Login,
-    /// The mode in which it works; `None`: it offers none that we know.
+    /// The mode in which it works; `None`: it offers no known one.
     pub mode: Option<String>,
-    /// The mode in which it only looks, likewise.
+    /// Its read-only mode, likewise.
     pub quiet_mode: Option<String>,
     /// The models that can be chosen.
     pub models: Vec<String>,
 }
 
-/// What an agent says of its login beside the protocol.
+/// An agent's report about its login, beside the protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Login {
-    /// Nothing.
+    /// There was no report.
     #[default]
     Unknown,
-    /// There is none.
+    /// It is not logged in.
     Missing,
-    /// There is one, of this kind.
+    /// It is logged in, by this method.
     Known(String),
 }
 
 impl Login {
-    /// The notification by which some tell it.
+    /// The notification with which some agents report it.
     pub(super) const METHOD: &str = "_auth/status_update";
 
-    /// Reads that notification. Whose login it is, is not for us.
+    /// Reads that notification, without the user's name.
     pub(super) fn read(params: &RawValue) -> Self {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -1,5 +1,5 @@
-//! The second way to an agent: the Agent Client Protocol, JSON-RPC in lines over the same supervised pipe. We are its client: we
-//! open one session, send one prompt, answer what the agent asks of us, and take its updates for what a pipe would have said.
+//! The Agent Client Protocol: JSON-RPC in lines over a supervised pipe. We are the client: we open one session, send one prompt,
+//! answer the agent's requests, and take its updates as the stream of an attempt.
 
 mod asks;
 mod codex;
@@ -42,27 +42,27 @@ pub(super) struct AcpCodec {
     updates: Updates,
     asks: Asks,
     counters: Counters,
-    /// What cancels the turn, while there is one.
+    /// The message that cancels the turn, while there is one.
     farewell: Farewell,
 }
 
-/// How long an agent may stay when its session is over and its stdin closed.
+/// How long an agent may take to exit when its session is over and its stdin closed.
 pub(super) const LEAVE: Duration = Duration::from_secs(1);
-/// A longer message is not read, in bytes: it may bring a whole file, each byte of it as an escape of six.
+/// The longest message that is read, in bytes: it may hold a whole file, with six bytes for each of its bytes.
 const LONGEST: usize = 6 * files::LARGEST + (1 << 20);
-/// So many answers may wait for an agent that does not read them.
+/// How many answers may wait for an agent that does not read them.
 const MOST_UNREAD: usize = 100_000;
 
-/// Where the agent works, and what it must not touch there.
+/// Where the agent works, and which files it must not touch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Grounds {
     /// How the agent is started: in the project root, with these variables.
     pub(super) launch: Launch,
-    /// Paths of ours; one that ends with `*` is how some begin.
+    /// Our own paths; one that ends with `*` is a prefix.
     pub(super) ours: Vec<OsString>,
 }
 
-/// Hears the lines of an agent's updates. What an agent asks for is not heard: it would be done.
+/// Reads recorded lines of an agent. Its requests are not answered: they would be carried out.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn hear(bytes: &[u8]) {
     let mut updates = update::Updates::default();
@@ -76,7 +76,7 @@ pub(crate) fn hear(bytes: &[u8]) {
 }
 
 impl AcpCodec {
-    /// A conversation with an agent; `port` is for what its commands have to tell.
+    /// A conversation with an agent; messages about its commands go to `port`.
     pub(super) fn new(wanted: Wanted, grounds: &Grounds, port: Option<Port<Message>>) -> Self {
         Self {
             farewell: Farewell::default(),
@@ -153,8 +153,7 @@ impl AcpCodec {
         *self.farewell.lock().unwrap_or_else(PoisonError::into_inner) = self.session.cancel();
     }
 
-    /// Takes what there is of a message that cannot be understood. Who waits for an answer gets one, and we wait for none
-    /// that has come.
+    /// Takes a message that cannot be parsed. A request in it gets an error, and an answer in it counts as one.
     fn take_head(&mut self, head: &[u8], why: &str, turn: &mut Turn) {
         match Head::of(head) {
             Head { id: Some(id), is_answer: true, .. } => {
@@ -168,7 +167,7 @@ impl AcpCodec {
         }
     }
 
-    /// Takes an update. What an agent says or does before its prompt and after its answer is no part of the turn.
+    /// Takes an update. Updates before the prompt and after its answer are not part of the turn.
     fn heed(&mut self, told: Told, turn: &mut Turn) {
         told.used.into_iter().for_each(|used| turn.item(used));
         if self.session.stage() != Stage::Prompted {

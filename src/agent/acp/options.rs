@@ -1,4 +1,4 @@
-//! What a session offers to choose from: its modes and its models.
+//! The modes and models of a session.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions,
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::envelope::read;
 
-/// The modes in which the agent may do everything, the most permissive first. In the last ones it asks us; never one in which it
-/// decides by itself what it must not do.
+/// The modes in which the agent may do everything, the most permissive first. In the last ones it asks us; there is none in
+/// which a classifier of its own refuses tools.
 pub(super) const PERMISSIVE: [&str; 12] = [
     "bypassPermissions",
     "yolo",
@@ -26,17 +26,17 @@ pub(super) const PERMISSIVE: [&str; 12] = [
     "auto-edit",
     "default",
 ];
-/// The modes in which nothing is changed.
+/// The read-only modes.
 pub(super) const READ_ONLY: [&str; 2] = ["read-only", "plan"];
 
-/// What has to be chosen.
+/// A choice to make.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
     pub(super) method: &'static str,
     pub(super) params: Value,
-    /// What it is, in words.
+    /// What is chosen, in words.
     pub(super) what: String,
-    /// The mode that it chooses, if it is one.
+    /// The chosen mode, if it is one.
     pub(super) mode: Option<String>,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct Choice {
 pub(super) struct Modes<'a> {
     known: Vec<String>,
     current: Option<String>,
-    /// The option by which one is chosen, where modes are an option.
+    /// The option that sets the mode, if modes are an option.
     option: Option<&'a SessionConfigOption>,
 }
 
 impl<'a> Modes<'a> {
-    /// Either the session's own or those of an option.
+    /// The modes of the session, or those of an option.
     pub(super) fn of(modes: Option<&SessionModeState>, options: &'a [SessionConfigOption]) -> Self {
         if let Some(modes) = modes {
             return Self {
@@ -66,17 +66,17 @@ impl<'a> Modes<'a> {
         })
     }
 
-    /// The first of these that there is.
+    /// The first of these modes that exists.
     pub(super) fn first(&self, wanted: &[&str]) -> Option<String> {
         wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
     }
 
-    /// The mode that the session is in, if it is one of these.
+    /// The current mode of the session, if it is one of these.
     pub(super) fn current(&self, wanted: &[&str]) -> Option<String> {
         self.current.clone().filter(|current| wanted.contains(&current.as_str()))
     }
 
-    /// How those of these are chosen that there are, down to the one that the session is in.
+    /// The choices of these modes that exist, down to the current one.
     pub(super) fn choices(&self, session: &str, wanted: &[&str]) -> Vec<Choice> {
         let is_known = |mode: &&&str| self.known.iter().any(|known| known == **mode);
         let is_other = |mode: &&&str| self.current.as_deref() != Some(**mode);
@@ -92,13 +92,13 @@ impl<'a> Modes<'a> {
 /// The models of a session.
 pub(super) struct Models<'a> {
     pub(super) known: Vec<String>,
-    /// The one that is in use.
+    /// The current model.
     pub(super) current: Option<String>,
     option: Option<&'a SessionConfigOption>,
 }
 
 impl<'a> Models<'a> {
-    /// Either those of an option or what the answer names beside the protocol.
+    /// The models of an option, or those that the answer names beside the protocol.
     pub(super) fn of(answer: Option<&RawValue>, options: &'a [SessionConfigOption]) -> Self {
         let Some(option) = option(options, &SessionConfigOptionCategory::Model) else {
             let RawModels { available_models, current_model_id } = raw_models(answer);
@@ -115,12 +115,12 @@ impl<'a> Models<'a> {
     }
 }
 
-/// The mode that is chosen, where modes are an option.
+/// The chosen mode, if modes are an option.
 pub(super) fn current_mode(options: &[SessionConfigOption]) -> Option<String> {
     current_value(option(options, &SessionConfigOptionCategory::Mode)?)
 }
 
-/// By an option where there is one.
+/// With an option if there is one.
 fn choice(
     option: Option<&SessionConfigOption>,
     session: &str,
@@ -150,7 +150,7 @@ fn current_value(option: &SessionConfigOption) -> Option<String> {
     }
 }
 
-/// Models as an answer names them beside the protocol.
+/// The models that an answer names beside the protocol.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct RawModels {
@@ -175,7 +175,7 @@ fn raw_models(answer: Option<&RawValue>) -> RawModels {
     read::<More>(answer).and_then(|more| more.models).unwrap_or_default()
 }
 
-/// What can be chosen.
+/// The values that can be chosen.
 fn values(option: &SessionConfigOption) -> Vec<String> {
     let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
     match &select.options {

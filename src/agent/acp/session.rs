@@ -1,4 +1,4 @@
-//! The life of one session: what we ask of the agent, one thing after the other, and what its answers mean.
+//! One session: our requests to the agent, one after the other, and the meaning of its answers.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
 
-/// Variables with a key, and how the method that uses it is called.
+/// Variables with a key, and the login method that uses it.
 const KEYS: [(&str, &str); 6] = [
     ("ANTHROPIC_API_KEY", "anthropic"),
     ("OPENAI_API_KEY", "openai"),
@@ -30,27 +30,27 @@ const KEYS: [(&str, &str); 6] = [
     ("GEMINI_API_KEY", "gemini-api-key"),
 ];
 
-/// What stands in the place of a model that the agent chooses by itself.
+/// The name in place of a model that the agent chooses by itself.
 const NO_MODELS: [&str; 2] = ["default", "auto"];
 
-/// What is wanted of the session.
+/// What the session should have.
 #[derive(Debug, Clone, Default)]
 pub(in crate::agent) struct Wanted {
-    /// The model, by a name that the agent knows.
+    /// The model, by the agent's name for it.
     pub(in crate::agent) model: Option<String>,
-    /// The agent may look at everything, and change nothing.
+    /// Whether the agent may read everything, and change nothing.
     pub(in crate::agent) read_only: bool,
-    /// It reads files by itself: see [`Preset::reads_itself`](crate::presets::Preset::reads_itself).
+    /// Whether it reads files by itself: see [`Preset::reads_itself`](crate::presets::Preset::reads_itself).
     pub(in crate::agent) reads_itself: bool,
 }
 
-/// How far it is.
+/// The progress of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Initialize,
     Authenticate,
     NewSession,
-    /// The mode, the model: what has to be chosen before the prompt.
+    /// Mode and model are being chosen.
     Choosing,
     Prompted,
     Over,
@@ -66,19 +66,19 @@ pub(super) struct Session {
     asked: u64,
     id: String,
     methods: Vec<AuthMethod>,
-    /// Whose keys are in the agent's environment.
+    /// The login methods whose keys are in the agent's environment.
     keys: Vec<&'static str>,
-    /// What has to be chosen, the first of it being asked for.
+    /// The choices to make; the first one is requested.
     choices: VecDeque<Choice>,
-    /// The mode that the session is in, where it is one of those that are wanted.
+    /// The mode of the session, if it is one that we want.
     mode: Option<String>,
-    /// The agent only has to introduce itself; what it has said of itself.
+    /// The agent's introduction, if it only has to introduce itself.
     introduction: Introduction,
     is_visit: bool,
 }
 
 impl Session {
-    /// A session of an agent that is started like this.
+    /// A session of an agent with this launch.
     pub(super) fn new(wanted: Wanted, launch: &Launch) -> Self {
         let is_set = |name: &str| launch.variable(name).is_some_and(|value| !value.is_empty());
         Self {
@@ -97,12 +97,12 @@ impl Session {
         }
     }
 
-    /// A session that is closed when it has been opened.
+    /// A session that is closed as soon as it is open.
     pub(super) fn visit(launch: &Launch) -> Self {
         Self { is_visit: true, ..Self::new(Wanted::default(), launch) }
     }
 
-    /// What the agent has said of itself so far.
+    /// The agent's introduction so far.
     pub(super) fn introduction(&self) -> &Introduction {
         &self.introduction
     }
@@ -119,7 +119,7 @@ impl Session {
             "clientCapabilities": {
                 "fs": { "readTextFile": !self.wanted.reads_itself, "writeTextFile": !self.wanted.read_only },
                 "terminal": true,
-                // Without it agents put their notices among the assistant's words.
+                // Without it agents put their notices into the assistant's text.
                 "session": { "notices": {} },
             },
             "clientInfo": { "name": "ralph", "title": "ralph", "version": env!("CARGO_PKG_VERSION") },
@@ -132,12 +132,12 @@ impl Session {
         request(self.asked, method, params)
     }
 
-    /// What it is called by the agent; empty before there is one.
+    /// The session's id; empty before there is one.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The request that waits for its answer.
+    /// The open request.
     pub(super) fn step(&self) -> &'static str {
         match self.stage {
             Stage::Initialize => "initialize",
@@ -148,12 +148,12 @@ impl Session {
         }
     }
 
-    /// The number and the method of the request before the prompt that waits for its answer.
+    /// The number and the method of an open request before the prompt.
     pub(super) fn unanswered(&self) -> Option<(u64, &'static str)> {
         (!matches!(self.stage, Stage::Prompted | Stage::Over)).then(|| (self.asked, self.step()))
     }
 
-    /// What cancels the turn; nothing where there is none.
+    /// The message that cancels the turn; empty without a turn.
     pub(super) fn cancel(&self) -> Vec<u8> {
         if self.stage != Stage::Prompted {
             return Vec::new();
@@ -163,19 +163,19 @@ impl Session {
         format!("{cancel}\n").into_bytes()
     }
 
-    /// The agent has said how it is logged in.
+    /// Takes the agent's report about its login.
     pub(super) fn told_login(&mut self, login: Login) {
         self.introduction.login = login;
     }
 
-    /// Why the attempt has to end: the agent has left the mode in which it changes nothing.
+    /// Why the attempt must end: the agent has left its read-only mode.
     pub(super) fn leaves_mode(&self, mode: &str) -> Option<String> {
         let quiet = self.mode.as_ref().filter(|_| self.wanted.read_only)?;
         (mode != quiet).then(|| format!("it has left the mode '{quiet}' for '{mode}', and may only look"))
     }
 
-    /// The agent has answered a request; an answer to nothing is passed over. `failure` is what it has reported beside its
-    /// answers: why its turn has failed.
+    /// Takes the agent's answer to a request; one without a request is ignored. `failure` is why its turn has failed, from its
+    /// reports beside the answers.
     pub(super) fn answered(
         &mut self,
         id: &str,
@@ -229,7 +229,7 @@ impl Session {
         turn.answer(self.request("session/new", &params));
     }
 
-    /// Logs in by a key of the environment. Browsers and terminals are for people.
+    /// Logs in with a key of the environment. Browsers and terminals are for people.
     fn authenticate(&mut self, fault: Fault, turn: &mut Turn) {
         let has_key = |method: &AuthMethod| {
             let AuthMethod::Agent(method) = method else { return false };
@@ -237,7 +237,7 @@ impl Session {
             let meta = method.meta.as_ref().and_then(|meta| meta.get("api-key")?.get("provider")?.as_str());
             self.keys.iter().any(|of| id == *of || meta == Some(of))
         };
-        // Asked once: afterwards there is none left.
+        // Requested once: a second one is refused.
         let method = self.methods.iter().find(|method| has_key(method)).cloned();
         self.methods.clear();
         let Some(method) = method else {
@@ -249,7 +249,7 @@ impl Session {
         turn.answer(self.request("authenticate", &params));
     }
 
-    /// The session is there: its mode and its model are chosen, where it offers any.
+    /// The session is open: chooses its mode and its model, if it offers any.
     fn begin(&mut self, result: Option<&RawValue>, turn: &mut Turn) {
         let Some(session) = read::<NewSessionResponse>(result) else {
             let message = "session/new: the answer is none that the protocol knows".to_owned();
@@ -276,7 +276,7 @@ impl Session {
         self.choose_or_prompt(turn);
     }
 
-    /// The agent has introduced itself.
+    /// The introduction of the agent is complete.
     fn leave(&mut self, modes: &Modes<'_>, known: Vec<String>, turn: &mut Turn) {
         self.introduction.mode = modes.first(&PERMISSIVE);
         self.introduction.quiet_mode = modes.first(&READ_ONLY);
@@ -285,15 +285,15 @@ impl Session {
         turn.hang_up();
     }
 
-    /// Chooses the mode that is wanted among those that there are.
+    /// Chooses the best of the modes that exist.
     fn choose_mode(&mut self, modes: &Modes<'_>) {
         let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
         self.choices.extend(modes.choices(&self.id, wanted));
         self.mode = modes.current(wanted);
     }
 
-    /// What was asked for is chosen, or `refused`. A mode that is refused is followed by the next one, the last of which is the
-    /// one that the session is in.
+    /// The requested value is chosen, or `refused`. A refused mode is followed by the next one, down to the current mode of the
+    /// session.
     fn chosen(&mut self, refused: Option<Fault>, turn: &mut Turn) {
         let Some(choice) = self.choices.pop_front() else { return };
         let is_last = self.mode.is_none() && self.choices.front().is_none_or(|next| next.mode.is_none());
@@ -322,7 +322,7 @@ impl Session {
         } else {
             format!("it has no model '{model}': choose one of {known}")
         };
-        // Trying again is of no use.
+        // A retry would fail again.
         self.end(Fault { message, class: Class::Permission, code: 0 }, turn);
     }
 
@@ -338,7 +338,7 @@ impl Session {
         turn.answer(self.request("session/prompt", &params));
     }
 
-    /// The prompt has its answer: what that says of the attempt.
+    /// Takes the answer to the prompt: the result of the attempt.
     fn stopped(&mut self, result: Option<&RawValue>, failure: Option<&Fault>, turn: &mut Turn) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -371,7 +371,7 @@ impl Session {
         self.end(Fault { message: message.to_owned(), class, code: 0 }, turn);
     }
 
-    /// Nothing more comes of it.
+    /// The session is over.
     fn end(&mut self, fault: Fault, turn: &mut Turn) {
         self.stage = Stage::Over;
         turn.item(Item::Show(Show::Error(fault.message.clone())));
@@ -390,7 +390,7 @@ fn note(turn: &mut Turn, note: UsageNote) {
     turn.item(Item::Note(Box::new(note)));
 }
 
-/// What the turn has used up, wherever the agent says so.
+/// The usage of the turn, from wherever the agent reports it.
 fn tokens(response: &PromptResponse) -> UsageNote {
     let quota = response.meta.as_ref().and_then(|meta| meta.get("quota"));
     let model = quota.and_then(|quota| busiest(quota.get("model_usage")?));
@@ -415,7 +415,7 @@ fn tokens(response: &PromptResponse) -> UsageNote {
     }
 }
 
-/// The model that has written the most: titles and the like are often another one's.
+/// The model that has written the most: titles and the like are often written by another one.
 fn busiest(models: &Value) -> Option<String> {
     let written = |model: &&Value| {
         let count = |key| model.get("token_count")?.get(key)?.as_u64();

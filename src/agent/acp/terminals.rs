@@ -1,5 +1,5 @@
-//! Terminals: commands that an agent has us run, each below a supervisor of its own. Their words go through no shell, their
-//! output is kept and may be read again and again, and none outlives the attempt.
+//! Terminals: commands that we run for an agent, each below a supervisor of its own. They go through no shell, their output is
+//! kept and can be read repeatedly, and none outlives the attempt.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,33 +27,33 @@ use crate::reply::usage::UsageNote;
 use crate::text::line::one_line;
 use crate::threads;
 
-/// So many terminals may be there, those included that the agent has released and that are not at their end.
+/// The most terminals, including those that the agent has released and that have not ended.
 const MOST: usize = 64;
-/// So much of a terminal's output is kept at most, in bytes: its end.
+/// How much of a terminal's output is kept, in bytes: its end.
 const KEPT: usize = 4 << 20;
-/// How long the output of a command that is gone may stay open: a stranger may hold it for ever.
+/// How long the output of an ended command may stay open: another process may hold it for ever.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long commands may take to end when the attempt is over, before their supervisors are given up.
 const END: Duration = Duration::from_secs(6);
 
 /// The terminals of one session.
 pub(super) struct Terminals {
-    /// How their commands are started: where the agent is, and with its variables.
+    /// How their commands are started: in the agent's folder, with its variables.
     launch: Launch,
-    /// Where answers go that had to wait.
+    /// The channel for answers that had to wait.
     answers: Answers,
-    /// Who wants to know that a tool is at work.
+    /// The channel for the number of running tools.
     port: Option<Port<Message>>,
     made: usize,
     known: HashMap<String, Arc<Terminal>>,
-    /// Those that the agent has released, and that may not be at their end yet.
+    /// Terminals that the agent has released, and that may not have ended yet.
     released: Vec<Arc<Terminal>>,
 }
 
-/// One command.
+/// A command in a terminal.
 #[derive(Default)]
 struct Terminal {
-    /// `None` once nothing is left of it.
+    /// `None` when nothing of it is left.
     supervised: Mutex<Option<Supervised>>,
     state: Mutex<State>,
     ended: Condvar,
@@ -62,13 +62,13 @@ struct Terminal {
 #[derive(Default)]
 struct State {
     output: Output,
-    /// How it has ended, as the protocol says it.
+    /// How it has ended, in the protocol's form.
     exit: Option<Value>,
-    /// Requests that want to know how it ends.
+    /// Requests that wait for its end.
     waiting: Vec<Box<RawValue>>,
 }
 
-/// The end of what a command has printed.
+/// The end of a command's output.
 struct Output {
     bytes: Vec<u8>,
     limit: usize,
@@ -84,14 +84,14 @@ impl Default for Output {
 impl Output {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Moved rarely: each byte a few times.
+        // Moved rarely: each byte only a few times.
         if self.bytes.len() > self.limit + self.limit / 4 {
             self.is_cut = true;
             self.bytes.drain(..self.bytes.len() - self.limit);
         }
     }
 
-    /// The text, and whether it is not all of it. It begins with a whole character.
+    /// The text, and whether it was cut. It begins with a whole character.
     fn text(&self) -> (String, bool) {
         let from = self.bytes.len().saturating_sub(self.limit);
         let is_inside = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
@@ -99,13 +99,13 @@ impl Output {
         // A character has at most three bytes after its first.
         let odd = if is_cut { self.bytes[from..].iter().take(3).take_while(is_inside).count() } else { 0 };
         let text = String::from_utf8_lossy(&self.bytes[from + odd..]);
-        // What takes the place of bytes that are no text is longer than they are.
+        // Replacement characters are longer than the bytes that they replace.
         let from = text.ceil_char_boundary(text.len().saturating_sub(self.limit));
         (text[from..].to_owned(), is_cut || from > 0)
     }
 }
 
-/// Nothing that is held can be left half-changed by a panic elsewhere.
+/// A panic elsewhere cannot leave the held value half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -127,7 +127,7 @@ impl Terminals {
         self.answers = answers.clone();
     }
 
-    /// Starts a command in a folder, and names its terminal.
+    /// Starts a command in a folder, and returns the id of its terminal.
     pub(super) fn create(
         &mut self,
         request: CreateTerminalRequest,
@@ -163,7 +163,7 @@ impl Terminals {
         if let Err(error) = self.attend(&terminal, pipes, id.clone()) {
             let finished = UsageNote { tool_finished: Some(id), ..UsageNote::default() };
             tell(self.port.as_ref(), finished);
-            // Dropped, it is killed.
+            // Dropping it kills it.
             lock(&terminal.supervised).take();
             return Err(Refusal::because(error.to_string()));
         }
@@ -171,10 +171,10 @@ impl Terminals {
         Ok(id)
     }
 
-    /// Starts the threads that read what a command prints, and wait for its end.
+    /// Starts the threads that read a command's output and wait for its end.
     fn attend(&self, terminal: &Arc<Terminal>, pipes: Pipes, id: String) -> std::io::Result<()> {
         let Pipes { stdin, stdout, stderr, notes } = pipes;
-        // Nobody types.
+        // There is no input.
         drop(stdin);
         let (hold, stop) = Hold::new()?;
         let (reading, is_read) = channel::<()>();
@@ -197,7 +197,7 @@ impl Terminals {
                 std::mem::take(&mut state.waiting)
             };
             for request in waiting {
-                // A session that is over wants none.
+                // A session that is over needs no answer.
                 answers.send(response(&request, Ok(raw(&exit))));
             }
             terminal.ended.notify_all();
@@ -206,7 +206,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// What a command has printed so far, and how it has ended.
+    /// The output of a command so far, and how it has ended.
     pub(super) fn output(&self, id: &str) -> Result<Value, Refusal> {
         let state = lock(&self.known(id)?.state);
         let (output, truncated) = state.output.text();
@@ -222,7 +222,7 @@ impl Terminals {
         Ok(state.exit.clone())
     }
 
-    /// Ends a command; its output can be read on.
+    /// Ends a command; its output can still be read.
     pub(super) fn kill(&self, id: &str) -> Result<(), Refusal> {
         if let Some(supervised) = &mut *lock(&self.known(id)?.supervised) {
             supervised.stop();
@@ -230,7 +230,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Ends a command where it still runs, and forgets it.
+    /// Ends a command if it still runs, and forgets it.
     pub(super) fn release(&mut self, id: &str) -> Result<(), Refusal> {
         self.kill(id)?;
         self.released.extend(self.known.remove(id));
@@ -241,7 +241,7 @@ impl Terminals {
         self.known.get(id).ok_or_else(|| Refusal::params(&format!("there is no terminal '{}'", one_line(id))))
     }
 
-    /// The attempt is over: nothing of any command is left when this returns.
+    /// The attempt is over: ends all commands; none is left when this returns.
     pub(super) fn end(&mut self) {
         let all: Vec<_> =
             self.known.drain().map(|(_, terminal)| terminal).chain(self.released.drain(..)).collect();
@@ -268,7 +268,7 @@ impl Drop for Terminals {
     }
 }
 
-/// Waits until nothing is left of a command and all that it has printed is read, and returns how it has ended.
+/// Waits until nothing of a command is left and all its output is read, and returns how it has ended.
 fn await_end(terminal: &Terminal, notes: Notes, is_read: &Receiver<()>, hold: Hold) -> Value {
     let (mut exit, mut left) = (json!({ "exitCode": null, "signal": null }), None);
     for note in notes {
@@ -288,13 +288,13 @@ fn await_end(terminal: &Terminal, notes: Notes, is_read: &Receiver<()>, hold: Ho
     }
     if is_read.recv_timeout(DRAIN) == Err(RecvTimeoutError::Timeout) {
         drop(hold);
-        // The readers notice that, and go.
+        // The readers notice that, and end.
         let _ = is_read.recv();
     }
     exit
 }
 
-/// Tells of a tool that is at work, or no more.
+/// Posts how many tools run.
 fn tell(port: Option<&Port<Message>>, note: UsageNote) {
     if let Some(port) = port {
         port.post(0, Message::Items(vec![Item::Note(Box::new(note))]));
@@ -318,7 +318,7 @@ mod tests {
         }
         assert_eq!(output.text(), ("yzxyz".to_owned(), true));
         assert!(output.bytes.len() <= 10);
-        // What is no text takes three bytes for each of its own.
+        // Each byte that is not text becomes three bytes.
         output.push(b"\xff\xff\xff\xff");
         assert_eq!(output.text(), ("\u{fffd}".to_owned(), true));
         let mut output = Output { limit: 0, ..Output::default() };

@@ -1,4 +1,4 @@
-//! What an agent tells of a session, as what a pipe would have said.
+//! The updates of a session, as items of an attempt's stream.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,43 +20,43 @@ use crate::text::list::some_of;
 
 /// The longest id of a call that is kept as it is, in bytes.
 const LONGEST_ID: usize = 256;
-/// So many calls are known at most, and so many of them that are not over: nobody works like that.
+/// The most tool calls that are kept, and the most that are not over; no real session has as many.
 const MOST_KNOWN: usize = 100_000;
 const MOST_OPEN: usize = 1000;
-/// Agents that name each message of the assistant's. What they send without a name is a notice of their own, or the text of an
-/// error: they have sent those so where a client did not ask for notices.
+/// Agents that name each message of the assistant. Text without a name is a notice of theirs, or the text of an error: they send
+/// these so to a client that did not ask for notices.
 const NAMES_MESSAGES: [&str; 2] = ["claude-agent-acp", "codex-acp"];
-/// So many entries of a plan are shown.
+/// How many entries of a plan are shown.
 const SOME: usize = 3;
 
 /// One update.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// What the assistant says and does.
+    /// What the assistant says or does.
     pub(super) items: Vec<Item>,
-    /// What the session has used up.
+    /// The usage of the session.
     pub(super) used: Option<Item>,
-    /// The mode that the session is in now.
+    /// The new mode of the session.
     pub(super) mode: Option<String>,
 }
 
-/// What was told so far, as far as what follows depends on it.
+/// The state that later updates depend on.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
-    /// The agent is one of [`NAMES_MESSAGES`].
+    /// Whether the agent is one of [`NAMES_MESSAGES`].
     names_messages: bool,
-    /// The message that is being said.
+    /// The current message.
     message: Option<String>,
     /// Tools that were called, by the id of the call.
     known: HashSet<String>,
-    /// Those of them that are not over, and what they are called where that is not shown: their input is not known yet.
+    /// Calls that are not over, with their names if these are not shown yet, because their input is unknown.
     open: HashMap<String, Option<String>>,
-    /// What codex has reported of its turn.
+    /// The reports of codex about its turn.
     beside: Beside,
 }
 
 impl Updates {
-    /// Reads an update, and passes over those of other sessions than this one; `None`: it is none that the protocol knows.
+    /// Reads an update, and ignores those of other sessions; `None`: the protocol has no such update.
     pub(super) fn take(&mut self, params: &RawValue, session: &str) -> Option<Told> {
         let notification: SessionNotification = serde_json::from_str(params.get()).ok()?;
         let mut told = Told::default();
@@ -82,24 +82,24 @@ impl Updates {
                 }
             }
             SessionUpdate::Notice(notice) => told.items.push(noticed(&notice)),
-            // The rest is for those who draw menus.
+            // The other updates are for clients with menus.
             _ => {}
         }
         Some(told)
     }
 
-    /// Why the turn has failed, where no answer will tell that.
+    /// Why the turn has failed, if no answer will say so.
     pub(super) fn failure(&self) -> Option<&Fault> {
         self.beside.failure()
     }
 
-    /// Takes in which agent it is, as it introduces itself: `@agentclientprotocol/codex-acp 1.2`.
+    /// Takes the agent's name from its introduction, as in `@agentclientprotocol/codex-acp 1.2`.
     pub(super) fn introduced(&mut self, agent: &str) {
         let name = agent.split_whitespace().next().unwrap_or_default();
         self.names_messages = NAMES_MESSAGES.contains(&name.rsplit('/').next().unwrap_or_default());
     }
 
-    /// A piece of a message. Where it has an id, another one begins another message; without one it goes on, unless it is a
+    /// A piece of a message. A different id begins another message; a piece without an id continues the current one, unless it is a
     /// notice.
     fn said(&mut self, chunk: ContentChunk) -> Vec<Item> {
         let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
@@ -124,7 +124,7 @@ impl Updates {
         begun.into_iter().chain([Item::Text(text.text), shown]).collect()
     }
 
-    /// What is told of a call. It begins with whatever is told first: not all agents say that they begin.
+    /// Takes news of a tool call. The first news begins it: not all agents announce the beginning.
     fn called(&mut self, update: ToolCallUpdate) -> Vec<Item> {
         self.beside.goes_on();
         let (id, fields) = (short(&update.tool_call_id.0), update.fields);
@@ -154,7 +154,7 @@ impl Updates {
         items
     }
 
-    /// The agent asks for leave for a call. One that is refused is over: not all agents say so.
+    /// The agent asks for permission for a call. A refused call is over: not all agents report that.
     pub(super) fn asked(&mut self, call: &ToolCallUpdate, is_granted: bool) -> Vec<Item> {
         let mut call = call.clone();
         if !is_granted {
@@ -164,26 +164,26 @@ impl Updates {
     }
 }
 
-/// gemini says so, among its own words, when we have chosen its mode.
+/// gemini says so, in the assistant's text, when we have chosen its mode.
 fn is_about_the_mode(text: &str) -> bool {
     let mode = text.trim().strip_prefix("[MODE_UPDATE] ");
     mode.is_some_and(|mode| mode.chars().all(|char| char.is_alphanumeric() || char == '_'))
 }
 
-/// What the agent, and not the assistant, has to say.
+/// A notice of the agent, not of the assistant.
 fn noticed(notice: &Notice) -> Item {
     let description = notice.description.iter().map(String::as_str);
     let words: Vec<&str> = [notice.title.as_str()].into_iter().chain(description).collect();
     Item::Show(Show::notice(&words.join(": ")))
 }
 
-/// A piece of what it thinks: that is not what it says.
+/// A piece of its thoughts, which are not its words.
 fn thought(chunk: ContentChunk) -> Option<Item> {
     let ContentBlock::Text(text) = chunk.content else { return None };
     Some(Item::Show(Show::Thought(text.text)))
 }
 
-/// An id as we keep it: one that is too long for that is known by a number.
+/// An id as we keep it: one that is too long becomes a number.
 fn short(id: &str) -> String {
     if id.len() <= LONGEST_ID {
         return id.to_owned();

@@ -1,4 +1,4 @@
-//! A look at an agent before it is given any work: a session is opened and closed again.
+//! Visits an agent before it gets any work: a session is opened and closed.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::net::UnixStream;
@@ -19,13 +19,13 @@ use crate::reply::usage::Class;
 use crate::text::duration;
 use crate::threads;
 
-/// How much of what it complains about is kept, in bytes.
+/// How much of its stderr is kept, in bytes.
 const COMPLAINT: usize = 4096;
 
-/// How long the last complaint of an agent that has ended is waited for.
+/// How long to wait for the last stderr of an agent that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Why an agent has not introduced itself.
+/// Why an agent could not be visited.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
     /// It cannot be started.
@@ -34,30 +34,30 @@ pub enum VisitError {
     /// It does not answer.
     #[error("no session within {}: '{step}' was not answered", duration::format(*limit))]
     Silent {
-        /// What it was asked.
+        /// The open request.
         step: &'static str,
-        /// How long it had for all of its answers.
+        /// The time limit for all of its answers.
         limit: Duration,
     },
     /// It has ended, or closed its stdout.
     #[error("it ended before it answered '{step}'{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Ended {
-        /// What it was asked.
+        /// The open request.
         step: &'static str,
-        /// What it has complained about last.
+        /// The last line of its stderr.
         said: Option<String>,
     },
     /// It has answered with an error.
     #[error("{message}")]
     Refused {
-        /// In its words.
+        /// Its message.
         message: String,
-        /// What kind of error.
+        /// The class of the error.
         class: Class,
     },
 }
 
-/// Starts the agent, has it introduce itself, and ends it. Nothing is left of it when this returns.
+/// Starts the agent, reads its introduction, and ends it. Nothing of it is left when this returns.
 ///
 /// # Errors
 /// When it cannot be started, or does not open a session within `limit`.
@@ -67,21 +67,21 @@ pub fn introduce(launch: &Launch, limit: Duration) -> Result<Introduction, Visit
     let listen = || Listening::start(stdout, stderr);
     let listening = listen().map_err(|source| StartError::thread(launch, source))?;
     let introduced = converse(launch, stdin, &listening, limit);
-    // It has nothing to do that could be lost.
+    // It has no work that could be lost.
     supervised.stop();
     let left = notes.last().map(|note| if let SupervisorNote::Gone(left) = note { left } else { 1 });
     supervised.finish(left);
     introduced
 }
 
-/// What a visited agent prints.
+/// The output of a visited agent.
 struct Listening {
     said: Receiver<Vec<u8>>,
-    /// The end of what it complains about.
+    /// The end of its stderr.
     complaint: Arc<Mutex<Vec<u8>>>,
-    /// Ends with its stderr.
+    /// Closed at the end of its stderr.
     quiet: Receiver<()>,
-    /// Keeps the readers listening.
+    /// Keeps the readers running.
     _open: UnixStream,
 }
 
@@ -107,9 +107,9 @@ impl Listening {
         Ok(Self { said, complaint, quiet, _open: open })
     }
 
-    /// The last line that it has complained with.
+    /// The last line of its stderr.
     fn last_complaint(&self) -> Option<String> {
-        // Its stderr ends with it, unless it has left something behind.
+        // Its stderr ends with it, unless a process that it left holds it.
         let _ = self.quiet.recv_timeout(LAST_WORDS);
         let tail = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&tail);
@@ -136,7 +136,7 @@ fn converse(
     while codec.session.stage() != Stage::Over {
         let step = codec.session.step();
         match listening.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            // One that talks without end has no more time than another.
+            // An agent that never stops talking has no more time than another.
             Ok(_) if Instant::now() >= deadline => return Err(VisitError::Silent { step, limit }),
             Ok(bytes) => {
                 codec.read(&bytes, &mut turn);
@@ -154,7 +154,7 @@ fn converse(
     }
 }
 
-/// The error that it has ended with.
+/// The error with which it has ended.
 fn fault(turn: &mut Turn) -> Option<(String, Class)> {
     turn.take_items().0.into_iter().find_map(|item| match item {
         Item::Note(note) => Some((note.error?, note.class.unwrap_or_default())),

@@ -1,8 +1,8 @@
-//! The way to a file that an agent may have.
+//! Walks to a file that an agent may use.
 //!
-//! It is walked step by step, each from the descriptor of the folder before, and no link is followed by the kernel: what it
-//! says is walked like any other path. Where a step would leave what was granted, or come to what is not for agents, the walk
-//! ends, before anything is opened or made there.
+//! Each step starts from the descriptor of the folder before it, and the kernel follows no link: the target of a link is walked
+//! like any other path. A step out of the granted folders, or to a file that is not for agents, ends the walk before anything is
+//! opened or made there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -14,47 +14,47 @@ use rustix::io::Errno;
 
 use super::error::Refusal;
 
-/// How many links one after the other are followed.
+/// How many links in a row are followed.
 const LINKS: usize = 40;
 
-/// The folders that agents may have, and what is not for them in there.
+/// The folders that agents may use, and the paths in them that they may not.
 pub(super) struct Grant {
     roots: Vec<Root>,
-    /// Paths of ours, with all that is below; one that ends with `*` is the beginning of some.
+    /// Our own paths, with all that is below; one that ends with `*` is a prefix.
     ours: Vec<OsString>,
 }
 
 struct Root {
-    /// As it is called.
+    /// The path as it was given.
     named: PathBuf,
-    /// Where it is.
+    /// The path without links.
     real: PathBuf,
 }
 
-/// What becomes of folders that are not there.
+/// What to do about missing folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     Refused,
     Made,
 }
 
-/// Where a walk has come to.
+/// The end of a walk.
 pub(super) struct Found {
     /// The last folder.
     pub(super) folder: OwnedFd,
-    /// What is in there, no link and no folder, or nothing yet; `None`: it is the folder itself.
+    /// The name in that folder, of a file or of nothing yet; `None`: the folder itself.
     pub(super) name: Option<OsString>,
-    /// All of that, as a path without links.
+    /// The whole path without links.
     pub(super) path: PathBuf,
 }
 
 impl Grant {
-    /// Of these folders, without these paths.
+    /// These folders, without these paths.
     pub(super) fn new(roots: &[PathBuf], ours: &[OsString]) -> Self {
         let roots = roots
             .iter()
             .filter_map(|named| Some(Root { named: named.clone(), real: named.canonicalize().ok()? }));
-        // What is compared with them has no links in it.
+        // They are compared with paths without links.
         let real = |path: &OsString| {
             let path = Path::new(path);
             let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
@@ -94,12 +94,12 @@ impl Grant {
 
 struct Walk<'a> {
     grant: &'a Grant,
-    /// The path that was asked for.
+    /// The requested path.
     asked: &'a Path,
     links: usize,
-    /// The folders on the way, from the root on, and where they are.
+    /// The folders on the way, from the root on, with their paths.
     folders: Vec<(OwnedFd, PathBuf)>,
-    /// The steps that are left, the next one last.
+    /// The remaining steps, the next one last.
     todo: Vec<OsString>,
 }
 
@@ -117,7 +117,7 @@ impl Walk<'_> {
         self.plan(&below)
     }
 
-    /// Puts the steps of a path before those that are left.
+    /// Puts the steps of a path before the remaining ones.
     fn plan(&mut self, path: &Path) -> Result<(), Refusal> {
         for part in path.components().rev() {
             match part {
@@ -130,7 +130,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes back to the folder above. Above a root is none that was granted: what follows may lead into another one.
+    /// Goes back to the folder above. Above a root no folder is granted; the next steps may lead into another root.
     fn back(&mut self) -> Result<(), Refusal> {
         let gone = self.folders.pop();
         if !self.folders.is_empty() {
@@ -148,11 +148,11 @@ impl Walk<'_> {
         self.begin(&path)
     }
 
-    /// Takes one step. `Some`: the walk is at its end, with that in the folder.
+    /// Takes one step. `Some`: the walk has ended, with this name in the folder.
     fn step(&mut self, name: &OsStr, is_last: bool, missing: Missing) -> Result<Option<OsString>, Refusal> {
         let asked = self.asked;
         let failed = |errno| fault(asked, errno);
-        // There is one as long as a walk goes on.
+        // The list is not empty while a walk goes on.
         let (folder, at) = self.folders.last().ok_or_else(|| self.refuse(self.outside()))?;
         let path = at.join(name);
         if self.grant.is_ours(&path) {
@@ -179,7 +179,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// Goes on with what a link says.
+    /// Goes on with the target of a link.
     fn follow(&mut self, link: &OwnedFd) -> Result<(), Refusal> {
         self.links += 1;
         if self.links > LINKS {

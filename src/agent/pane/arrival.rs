@@ -1,4 +1,4 @@
-//! Whether a program has taken a prompt that was pasted, and has begun with it after Enter.
+//! Whether a program has taken a pasted prompt, and has begun with it after Enter.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use super::programs::Program;
 use super::text::{flowed, letters, written};
 use super::{SETTLED, Since};
 
-/// So many letters of a prompt's beginning or end are enough to know it by. Input lines show one of them at least.
+/// How many letters of a prompt's beginning or end identify it. Input lines show at least one of them.
 const ENOUGH: usize = 24;
 
-/// The way of one prompt, from the paste to what follows Enter.
+/// One prompt, from the paste to what follows Enter.
 #[derive(Debug)]
 pub struct Arrival {
     input: Option<Regex>,
@@ -24,7 +24,7 @@ pub struct Arrival {
     enter: Option<Enter>,
 }
 
-/// What is known since Enter was pressed.
+/// The observations since Enter was pressed.
 #[derive(Debug)]
 struct Enter {
     at: Instant,
@@ -32,32 +32,32 @@ struct Enter {
     again: bool,
 }
 
-/// What a look after Enter says.
+/// The result of a look after Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submission {
     /// The program has begun with the prompt.
     Submitted,
-    /// It has not, as far as its screen shows.
+    /// It has not begun, by its screen.
     Waiting,
-    /// It has taken Enter for something else: once more. Said at most once.
+    /// It has taken Enter for something else: press it again. Returned at most once.
     EnterAgain,
 }
 
-/// Where a prompt stands that a ralph was typing when it was killed.
+/// Where a prompt is that was being typed when ralph was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nowhere in what the program has shown.
+    /// It is nowhere on the screen or above it.
     Absent,
-    /// In the input line.
+    /// It is in the input line.
     Typed,
-    /// Above the input line: the program has it.
+    /// It is above the input line: the program has it.
     Submitted,
-    /// Where it stands does not say whether Enter was pressed.
+    /// Its place does not show whether Enter was pressed.
     Unclear,
 }
 
 impl Arrival {
-    /// So long after Enter something shows; a busy machine has taken three seconds.
+    /// How long after Enter something shows; a busy machine has taken three seconds.
     const SHOWS: Duration = Duration::from_secs(6);
 
     /// `before`: the screen that was ready.
@@ -72,8 +72,8 @@ impl Arrival {
         Self { input, placeholder, head, tail, before: before.to_vec(), seen: None, enter: None }
     }
 
-    /// One look after the paste: whether the input line shows the prompt, or what stands for it, and has settled. There is
-    /// nothing to see of an empty prompt.
+    /// A look after the paste: whether the input line shows the prompt, or its placeholder, and has settled. An empty prompt
+    /// shows nothing.
     #[must_use]
     pub fn has_arrived(&mut self, screen: &[String], now: Instant) -> bool {
         if self.head.is_empty() {
@@ -85,13 +85,13 @@ impl Arrival {
         arrived && stands >= SETTLED
     }
 
-    /// Enter is pressed now, on this screen.
+    /// Books that Enter is pressed now, on this screen.
     pub fn enter(&mut self, screen: &[String], now: Instant) {
         let again = self.enter.is_some();
         self.enter = Some(Enter { at: now, screen: screen.to_vec(), again });
     }
 
-    /// One look after Enter.
+    /// A look after Enter.
     #[must_use]
     pub fn submission(&self, screen: &[String], now: Instant) -> Submission {
         let Some(enter) = &self.enter else { return Submission::Waiting };
@@ -102,14 +102,14 @@ impl Arrival {
         }
         match (waited, self.is_plain(&enter.screen), enter.again) {
             (false, ..) | (true, false, true) => Submission::Waiting,
-            // What only echoes what is typed has nothing to show yet.
+            // A program that only echoes shows nothing new yet.
             (true, true, _) => Submission::Submitted,
             (true, false, false) => Submission::EnterAgain,
         }
     }
 
-    /// Where the prompt stands by this look. `whole` is what the program has shown, `screen` the part that is visible. What has
-    /// scrolled by may have been thrown away, so that only a program that has shown little has certainly not seen the prompt.
+    /// Where the prompt is by this look. `whole` is all that the program has shown, `screen` the visible part. Lines that have
+    /// scrolled away may be lost, so that only a program that has shown little has certainly not seen the prompt.
     #[must_use]
     pub fn standing(&self, screen: &[String], whole: &[String]) -> Standing {
         if self.head.is_empty() {
@@ -124,7 +124,7 @@ impl Arrival {
         }
     }
 
-    /// Where a prompt is typed, and what stands below. A program whose input line we do not know: all that is new.
+    /// The input line and what is below it. For a program whose input line is unknown: all that is new.
     fn input<'a>(&self, screen: &'a [String]) -> &'a [String] {
         let Some(input) = &self.input else {
             let same = screen.iter().zip(&self.before).take_while(|(now, before)| now == before).count();
@@ -137,7 +137,7 @@ impl Arrival {
         &screen[first..]
     }
 
-    /// Whether the prompt, or what stands for it, is in these lines.
+    /// Whether the prompt, or its placeholder, is in these lines.
     fn holds(&self, lines: &[String]) -> bool {
         let text = flowed(lines);
         let shown: String = letters(&text).into_iter().collect();
@@ -146,7 +146,7 @@ impl Arrival {
             || self.placeholder.as_ref().is_some_and(|placeholder| placeholder.is_match(&text))
     }
 
-    /// Whether there is a line that was not there before Enter, below one that was: an answer to it.
+    /// Whether there is a new line since Enter below an older one: an answer to the prompt.
     fn has_more(&self, screen: &[String], enter: &Enter) -> bool {
         let is_old = |line: &&String| enter.screen.contains(line) || self.before.contains(line);
         let is_blank = |line: &&String| line.trim().is_empty();
@@ -156,7 +156,7 @@ impl Arrival {
             .any(|line| !is_old(&line) && !self.holds(std::slice::from_ref(line)))
     }
 
-    /// Whether nothing stands below the prompt, as where a terminal echoes what is typed.
+    /// Whether nothing is below the prompt, as when a terminal echoes it.
     fn is_plain(&self, screen: &[String]) -> bool {
         let below = written(screen).last();
         self.input.is_none() || below.is_some_and(|line| self.holds(std::slice::from_ref(line)))
@@ -220,7 +220,7 @@ mod tests {
         assert!(!arrival.has_arrived(&screen(&part), at(start, 1100)));
         assert!(!arrival.has_arrived(&screen(&whole), at(start, 1600)));
         assert!(arrival.has_arrived(&screen(&whole), at(start, 2000)));
-        // What ticks elsewhere does not matter.
+        // Changes elsewhere do not matter.
         assert!(arrival.has_arrived(&screen(&whole.replace("v2", "v3")), at(start, 2100)));
 
         let short = READY.replace("Try \"fix the tests\"", "[Pasted text #1 +1 lines]");

@@ -1,18 +1,18 @@
-//! The words that end a loop, looked for in what came after the prompt.
+//! Finds the words that end a loop in what came after the prompt.
 //!
 //! Programs show the prompt that they were given, and its words are no answer: the one block of the text that shows it is left
-//! out, however it is wrapped and framed. The same words further down count.
+//! out, however it is wrapped and framed. Its words further down count.
 
 use regex::{Regex, RegexBuilder};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::text::{alphanumeric, bare, side, split};
 
-/// A pattern of the user's, in Rust's syntax. `^` and `$` are the ends of lines.
+/// A user's pattern, in Rust's syntax. `^` and `$` are the ends of lines.
 #[derive(Debug, Clone)]
 pub struct DonePattern(Regex);
 
-/// A pattern that is none; the message says what to write.
+/// An invalid pattern; the message says what to write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{pattern}' is no regular expression: {why}")]
 pub struct PatternError {
@@ -20,7 +20,7 @@ pub struct PatternError {
     why: String,
 }
 
-/// What Python's syntax has and Rust's has not, and what to write instead.
+/// Python's syntax that Rust's does not have, and what to write instead.
 const OTHERS: [(&str, &str); 9] = [
     (r"\(\?P=", "references to groups do not exist here; write the text of the group again"),
     (r"\\[1-9]|\\g<", "references to groups do not exist here; write the text of the group again"),
@@ -34,7 +34,7 @@ const OTHERS: [(&str, &str); 9] = [
 ];
 
 impl DonePattern {
-    /// Compiles the pattern, or says why not and, where it is Python's, what to write.
+    /// Compiles the pattern, or says why not and, for Python's syntax, what to write.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         RegexBuilder::new(pattern).multi_line(true).build().map(Self).map_err(|error| {
             let is_other =
@@ -45,14 +45,14 @@ impl DonePattern {
         })
     }
 
-    /// The pattern as its user wrote it.
+    /// The pattern as the user wrote it.
     #[must_use]
     pub fn words(&self) -> &str {
         self.0.as_str()
     }
 
-    /// What the pattern finds in `text`, the lines since this iteration began, besides the block that shows the `prompt`.
-    /// Where the whole prompt is shown, what stands above it came before and does not count.
+    /// The match of the pattern in `text`, the lines since this iteration began, outside the block that shows the `prompt`. If the
+    /// whole prompt is shown, what is above it came before and does not count.
     #[must_use]
     pub fn find<S: AsRef<str>>(&self, text: &[S], prompt: &str) -> Option<String> {
         let text: Vec<&str> = text.iter().map(AsRef::as_ref).collect();
@@ -61,7 +61,7 @@ impl DonePattern {
         parts.iter().find_map(|part| self.find_in(part, width))
     }
 
-    /// As it stands there, without what frames it, and with lines that were wrapped joined again.
+    /// The match without frames, and with wrapped lines joined.
     fn find_in(&self, lines: &[&str], width: usize) -> Option<String> {
         let bare: Vec<&str> = lines.iter().map(|line| bare(line)).collect();
         [lines.join("\n"), bare.join("\n"), unwrapped(&bare, width)]
@@ -70,7 +70,7 @@ impl DonePattern {
     }
 }
 
-/// The parts of a text besides the block that shows the prompt; also where something else stands beside it, on the same lines.
+/// The parts of a text outside the block that shows the prompt; something else may be beside it, on its lines.
 fn without<'a>(text: &[&'a str], prompt: &str) -> Vec<Vec<&'a str>> {
     let shown = Shown::new(text);
     let beside = || {
@@ -90,9 +90,9 @@ fn last_line(error: &regex::Error) -> String {
     error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
 }
 
-/// Lines of a screen of this width, with a blank in the place of each break that is there for want of room.
+/// Lines of a screen of this width, with a blank in the place of each break that only the width requires.
 fn unwrapped(lines: &[&str], width: usize) -> String {
-    /// Margins and borders around what is wrapped, at most.
+    /// The widest margins and borders around wrapped text.
     const AROUND: usize = 8;
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
@@ -104,11 +104,11 @@ fn unwrapped(lines: &[&str], width: usize) -> String {
     text
 }
 
-/// The letters of a text, and where its lines begin among them.
+/// The letters of a text, and where its lines begin in them.
 struct Shown<'t, 'a> {
     lines: &'t [&'a str],
     letters: String,
-    /// For each line, how many bytes of `letters` stand before it.
+    /// For each line, how many bytes of `letters` are before it.
     starts: Vec<usize>,
 }
 
@@ -118,7 +118,7 @@ type Block = std::ops::Range<usize>;
 impl<'t, 'a> Shown<'t, 'a> {
     /// A shorter piece of a prompt may be a word of the answer.
     const PIECE: usize = 12;
-    /// More lines than this are a history: it has the whole prompt, and need not be searched for pieces of one.
+    /// More lines than this are a history, which has the whole prompt and is not searched for pieces of it.
     const SCREEN: usize = 1000;
 
     fn new(lines: &'t [&'a str]) -> Self {
@@ -130,11 +130,11 @@ impl<'t, 'a> Shown<'t, 'a> {
         shown
     }
 
-    /// The text after the block that shows all of the prompt; `None` where no such block is.
+    /// The text after the block that shows the whole prompt; `None` without such a block.
     fn without_whole(&self, prompt: &str) -> Option<Vec<Vec<&'a str>>> {
         let letters = alphanumeric(prompt);
         if letters.is_empty() {
-            // Its characters are no letters: it can only be known as a line.
+            // It has no letters, so it is only found as a line.
             let is_prompt = |line: &&str| !prompt.trim().is_empty() && bare(line).ends_with(prompt.trim());
             let at = self.lines.iter().position(is_prompt)?;
             return Some(vec![self.lines[at + 1..].to_vec()]);
@@ -150,8 +150,8 @@ impl<'t, 'a> Shown<'t, 'a> {
         Some(vec![self.before(block.start), self.after(block.end, prompt)])
     }
 
-    /// The end of the prompt at the top of the text, when what stands above has scrolled away; or a window on its middle that
-    /// is all there is.
+    /// The end of the prompt at the top of the text, when the rest has scrolled away; or a window on its middle that is the
+    /// whole text.
     fn cut_off_above(&self, prompt: &str) -> Option<Block> {
         let ends = self.starts.iter().copied().skip(1).chain([self.letters.len()]);
         let ends: Vec<usize> = ends.filter(|end| (1..=prompt.len()).contains(end)).collect();
@@ -159,8 +159,7 @@ impl<'t, 'a> Shown<'t, 'a> {
         Some(0..end)
     }
 
-    /// A piece of the prompt: its beginning, or some lines of it where only so many are shown. Where what was left out is
-    /// followed by its end, that too.
+    /// A piece of the prompt: its beginning, or some of its lines if only these are shown, with its end after what was left out.
     fn piece(&self, prompt: &str) -> Option<Block> {
         if self.lines.len() > Self::SCREEN {
             return None;
@@ -175,7 +174,7 @@ impl<'t, 'a> Shown<'t, 'a> {
         Some(block.start..tail.unwrap_or(block.end))
     }
 
-    /// The longest end of the prompt that stands here and is whole lines.
+    /// The longest end of the prompt that is here and is whole lines.
     fn tail(&self, start: usize, prompt: &str) -> Option<usize> {
         let ends = self.starts.iter().copied().chain([self.letters.len()]);
         let mut ends: Vec<usize> = ends.filter(|&end| end >= start + Self::PIECE).collect();
@@ -183,7 +182,7 @@ impl<'t, 'a> Shown<'t, 'a> {
         ends.last().copied()
     }
 
-    /// The first lines, two at least, that follow each other in the prompt as they do here.
+    /// The first lines, at least two, that follow each other in the prompt as well.
     fn lines_of(&self, prompt: &str) -> Option<Block> {
         let line =
             |at: usize| self.starts[at]..self.starts.get(at + 1).copied().unwrap_or(self.letters.len());
@@ -197,13 +196,13 @@ impl<'t, 'a> Shown<'t, 'a> {
         })
     }
 
-    /// The lines up to so many bytes of the letters.
+    /// The lines up to this many bytes of the letters.
     fn before(&self, letters: usize) -> Vec<&'a str> {
         let count = self.starts.iter().filter(|&&start| start < letters).count();
         self.lines[..count.min(self.lines.len())].to_vec()
     }
 
-    /// What follows so many bytes of the letters, and those other characters that end the prompt.
+    /// The text after this many bytes of the letters and the other characters that end the prompt.
     fn after(&self, letters: usize, prompt: &str) -> Vec<&'a str> {
         let line = self.starts.iter().rposition(|&start| start < letters).unwrap_or(0);
         let Some((first, rest)) = self.lines.get(line..).and_then(<[_]>::split_first) else {
@@ -228,7 +227,7 @@ impl<'t, 'a> Shown<'t, 'a> {
     }
 }
 
-/// How many bytes two texts have in common from their beginnings.
+/// The length of the common beginning of two texts, in bytes.
 fn common(one: &str, other: &str) -> usize {
     let pairs = one.chars().zip(other.chars());
     pairs.take_while(|(one, other)| one == other).map(|(char, _)| char.len_utf8()).sum()

@@ -1,4 +1,4 @@
-//! What a program that has its prompt stops at: a question that only a person answers, or an error that ended its turn.
+//! Why a program with its prompt stops: a question that only a person can answer, or an error that ended its turn.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use super::text::{alphanumeric, bare, flowed, side, split};
 use crate::presets::fault::Reported;
 use crate::reply::usage::Fault;
 
-/// Why a program does not go on by itself.
+/// Why a program has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Halt {
-    /// It waits for a person: what for, as the end of a sentence ("it asks for permission").
+    /// It waits for a person, for this reason, as the end of a sentence ("it asks for permission").
     Question(&'static str),
-    /// An error ended its turn: in its own words.
+    /// An error ended its turn, in these words of its own.
     Error(String),
 }
 
 impl Screens {
-    /// What this screen of a program at work shows that it stops at. An error counts where no other message follows it, and
-    /// where its words are none of the prompt's, which is given as its letters.
+    /// The reason to stop on this screen of a working program. An error counts if no other message follows it, and if its words
+    /// are not in the prompt, which is given as its letters.
     #[must_use]
     fn halt(&self, screen: &[String], prompt: &str) -> Option<Halt> {
         self.error(screen, prompt).map(Halt::Error).or_else(|| self.question(screen).map(Halt::Question))
@@ -30,7 +30,7 @@ impl Screens {
 
     fn error(&self, screen: &[String], prompt: &str) -> Option<String> {
         let (error, message) = self.messages.as_ref()?;
-        // What stands beside the messages is none of them.
+        // Text beside the messages is no message.
         let lines: Vec<&str> = screen.iter().map(String::as_str).collect();
         let column = side(&lines).unwrap_or(usize::MAX);
         let lines: Vec<&str> = lines.into_iter().map(|line| split(line, column).0.trim_end()).collect();
@@ -42,7 +42,7 @@ impl Screens {
         let start = errors.iter().find(|start| latest.is_none_or(|latest| **start > latest))?;
         let words: Vec<&str> = text[*start..].lines().take_while(|line| !bare(line).is_empty()).collect();
         let words = flowed(&words);
-        // Without the mark before it.
+        // The text without its mark.
         let words = words.trim_start_matches(|char: char| !char.is_alphanumeric() && char != '[');
         let words = words.strip_prefix("[API Error: ").map_or(words, |rest| rest.trim_end_matches(']'));
         let is_of_prompt = prompt.contains(&alphanumeric(words));
@@ -50,7 +50,7 @@ impl Screens {
     }
 }
 
-/// The wait for what a program stops at to be more than a glimpse: while it works it shows and clears much by itself.
+/// Waits until a reason to stop has been visible for long enough: a working program shows and clears much by itself.
 #[derive(Debug)]
 pub struct HaltWatch {
     /// The letters of the prompt.
@@ -60,23 +60,23 @@ pub struct HaltWatch {
 }
 
 impl HaltWatch {
-    /// A question has to be seen for this long: some of them blink. An error as long on a screen that stands still, because
-    /// programs try again by themselves and count the seconds.
+    /// How long a question must be visible: some blink. An error as long on a still screen, because programs retry by
+    /// themselves and count the seconds.
     pub const HOLDS: Duration = Duration::from_secs(3);
 
-    /// Of a program that has this prompt.
+    /// The wait of a program with this prompt.
     #[must_use]
     pub fn new(prompt: &str) -> Self {
         Self { prompt: alphanumeric(prompt), screen: None, halt: None }
     }
 
-    /// What this screen shows, however shortly.
+    /// What this screen shows, however briefly.
     #[must_use]
     pub fn glimpse(&self, screens: &Screens, screen: &[String]) -> Option<Halt> {
         screens.halt(screen, &self.prompt)
     }
 
-    /// One look: what it stops at, and whether that has been seen for long enough.
+    /// A look: the reason to stop, and whether it has been visible for long enough.
     #[must_use]
     pub fn look(&mut self, screens: &Screens, screen: &[String], now: Instant) -> Option<(Halt, bool)> {
         let halt = self.glimpse(screens, screen);
@@ -89,7 +89,7 @@ impl HaltWatch {
     }
 }
 
-/// What an error on a screen means, as if it had come over a pipe.
+/// The class of an error on a screen, as over a pipe.
 #[must_use]
 pub fn fault(words: &str) -> Fault {
     let understood = Reported { status: status(words), name: "", message: words }.understood();

@@ -1,11 +1,11 @@
-//! What we know of interactive programs that are no agents; those that are have a file each in [`crate::presets`].
+//! Interactive programs that are no agents; each agent has a file in [`crate::presets`].
 
 use super::SETTLED;
 use crate::presets::screens::Means::Attention;
 use crate::presets::screens::Sight::Last;
 use crate::presets::screens::{Known, Program, QUESTION, known};
 
-/// What programs of every kind ask.
+/// Questions of any program.
 pub(super) const ANY: &[Known] = &[
     known(Last(r"(?i)(password|passphrase|passcode)[^:]*:$"), Attention("it asks for a password")),
     known(Last(r"(?i)[(\[](yes/no|y/n)\b.*[)\]][?:]?$"), Attention(QUESTION)),
@@ -28,9 +28,9 @@ const INTERPRETER: Program = Program {
     ..Program::BLANK
 };
 
-/// A program with a pattern of the user's for its ready screen.
+/// A program with a user's pattern for its ready screen.
 pub(super) static UNKNOWN: Program =
     Program { placeholder: r"(?i)\[pasted [^\]]*\d+[^\]]*\]", ..Program::BLANK };
 
-/// Those that run what they are told to; they count only where nothing is told to them.
+/// Programs that run a command; they count only without one.
 pub(super) static SHELLS: [Program; 2] = [SHELL, INTERPRETER];

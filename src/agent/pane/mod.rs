@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 pub use crate::presets::screens::SETTLED;
 
-/// What has been seen, and since when it is the same.
+/// An observation, and since when it is unchanged.
 #[derive(Debug, Clone)]
 pub(in crate::agent) struct Since<T> {
     what: T,
@@ -30,7 +30,7 @@ pub(in crate::agent) struct Since<T> {
 }
 
 impl<T: PartialEq> Since<T> {
-    /// How long it has been like this, now that it is `what`.
+    /// How long the observation has been `what`.
     pub(in crate::agent) fn update(seen: &mut Option<Self>, what: T, now: Instant) -> Duration {
         match seen {
             Some(seen) if seen.what == what => now.saturating_duration_since(seen.since),

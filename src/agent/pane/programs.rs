@@ -1,4 +1,4 @@
-//! Interactive programs: how each one is found in a command line, and what is known about its screens ([`presets`] and `known` are the data).
+//! Finds the interactive program of a command line ([`presets`] and `known` have the data about its screens).
 
 use super::known::{SHELLS, UNKNOWN};
 use crate::presets;
@@ -6,15 +6,14 @@ pub use crate::presets::screens::Program;
 
 impl Program {
     /// The program of a command line, also behind `env`, a script, `docker run` or `bash -c`: the last word that names an
-    /// agent by its file name or by an option that only it has, else a shell that is started without a script. `None`: none
-    /// that we know.
+    /// agent by its file name or by an option that only it has, else a shell without a script. `None`: no known one.
     #[must_use]
     pub fn of(command: &[String]) -> Option<&'static Self> {
         let words = words(command);
         words.iter().rev().find_map(|word| agent(word)).or_else(|| shell(&words))
     }
 
-    /// A program of which nothing is known.
+    /// An unknown program.
     #[must_use]
     pub fn unknown() -> &'static Self {
         &UNKNOWN
@@ -30,15 +29,14 @@ impl Program {
         presets::programs().chain(&SHELLS).chain([&UNKNOWN])
     }
 
-    /// The program with this name of ours.
+    /// The program with this name in our data.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         presets::programs().chain(&SHELLS).find(|program| program.name == name)
     }
 }
 
-/// The words of a command line; those of a script after `-c` in its place. What follows an option for a model is the name of
-/// one.
+/// The words of a command line; a script after `-c` is replaced by its words. The word after an option for a model is left out.
 fn words(command: &[String]) -> Vec<String> {
     let mut words = Vec::new();
     let mut before = "";
@@ -47,7 +45,7 @@ fn words(command: &[String]) -> Vec<String> {
         let is_script = is_option
             && program_word(&words).is_some_and(|(_, word)| SHELLS[0].names.contains(&file_name(word)));
         match shlex::split(word).filter(|_| is_script && word.contains(char::is_whitespace)) {
-            // The shell around a script is not what is started.
+            // The shell around a script is not the program.
             Some(script) => words = script,
             None if matches!(before, "-m" | "--model") => {}
             None => words.push(word.clone()),
@@ -57,14 +55,14 @@ fn words(command: &[String]) -> Vec<String> {
     words
 }
 
-/// The part of a word that names a program: `@scope/name@1.2`, `image/name:tag`, `/path/to/name.exe`.
+/// The part of a word that names a program, as in `@scope/name@1.2`, `image/name:tag`, `/path/to/name.exe`.
 fn file_name(word: &str) -> &str {
     let name = word.rsplit('/').next().unwrap_or(word);
     let end = name.find(['@', ':']).unwrap_or(name.len());
     name[..end].trim_end_matches(".exe").trim_end_matches(".cmd")
 }
 
-/// The last word that is no option, and its place.
+/// The last word that is not an option, and its place.
 fn program_word(words: &[String]) -> Option<(usize, &String)> {
     words.iter().enumerate().rfind(|(_, word)| !word.starts_with(['-', '+']))
 }

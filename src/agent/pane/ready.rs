@@ -1,4 +1,4 @@
-//! Whether a program can take a prompt: what one look at its screen says, and what several looks say together.
+//! Whether a program can take a prompt, by one look at its screen and by several.
 //!
 //! Screens that are not ready are looked for first, because dialogs begin with the mark of an input line as well, and Enter
 //! accepts them.
@@ -13,28 +13,28 @@ use super::text::{flowed, written};
 use super::{SETTLED, Since};
 use crate::presets::screens::{Known, Means, Program, Sight};
 
-/// What a look at a screen says.
+/// The result of a look at a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It takes a prompt.
     Ready,
-    /// These keys, as tmux names them, answer what it asks, and `what` that is; the next look is for what comes of them.
+    /// It asks `what`; these keys, as tmux names them, are the answer. The next look sees the result.
     Answer {
-        /// One after the other.
+        /// The keys, one after the other.
         keys: Vec<&'static str>,
-        /// For people.
+        /// The question, for people.
         what: String,
     },
-    /// It waits for a person: `what` for, as the end of a sentence ("it wants a login").
+    /// It waits for a person, for `what`, as the end of a sentence ("it wants a login").
     Attention {
-        /// For people.
+        /// The question, for people.
         what: String,
     },
-    /// None of this, or not for long enough.
+    /// None of these, or not for long enough.
     NotYet,
 }
 
-/// What is known about the screens of one program.
+/// The rules for the screens of one program.
 #[derive(Debug)]
 pub struct Screens {
     program: &'static Program,
@@ -42,11 +42,11 @@ pub struct Screens {
     not_ready: Vec<(Look, Means)>,
     ready: Vec<(Look, Duration)>,
     asks: Vec<(Look, &'static str)>,
-    /// First lines of errors and of other messages; `None`: no error is known.
+    /// The first lines of errors and of other messages; `None`: no error is known.
     pub(super) messages: Option<(Regex, Regex)>,
 }
 
-/// A program whose screens nobody knows, and no pattern for them.
+/// A program with unknown screens, and no pattern for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot tell when '{0}' is ready for a prompt, as for {known}: say what its screen shows then with --ready-pattern RE",
@@ -62,8 +62,8 @@ enum Look {
 }
 
 impl Screens {
-    /// The screens of what this command line starts. With a `pattern`, that alone says what is ready; screens of the program
-    /// that are not ready still win.
+    /// The screens of the program of this command line. A `pattern` alone decides what is ready; known screens that are not ready
+    /// come first.
     pub fn of<'a>(command: &'a [String], pattern: Option<&Regex>) -> Result<Self, UnknownProgram<'a>> {
         let program = Program::of(command);
         if program.is_none() && pattern.is_none() {
@@ -74,7 +74,7 @@ impl Screens {
         let not_ready = not_ready.filter_map(|Known { sight, means }| Some((look(*sight)?, *means)));
         let known = program.ready.iter().filter_map(|(sight, time)| Some((look(*sight)?, *time)));
         let ready = match pattern {
-            // As on a screen: what has no line break in it is looked for line by line and across them.
+            // As on a screen: a phrase without a line break is searched in each line and across lines.
             Some(pattern) => {
                 vec![(Look::Line(pattern.clone()), SETTLED), (Look::Text(pattern.clone()), SETTLED)]
             }
@@ -94,19 +94,19 @@ impl Screens {
         Ok(Self { program, past, not_ready, ready, asks, messages })
     }
 
-    /// The program, as far as it is known.
+    /// The program, if it is known.
     #[must_use]
     pub fn program(&self) -> &'static Program {
         self.program
     }
 
-    /// What this screen of a program at work asks of a person.
+    /// What this screen of a working program asks of a person.
     pub(super) fn question(&self, screen: &[String]) -> Option<&'static str> {
         let text = flowed(screen);
         self.asks.iter().find(|(look, _)| look.finds(screen, &text)).map(|(_, what)| *what)
     }
 
-    /// What this screen says by itself, and how long it has to say it before it counts.
+    /// The verdict on this screen alone, and how long it must last before it counts.
     #[must_use]
     pub fn judge(&self, screen: &[String], trust: bool) -> (Verdict, Duration) {
         let past = self.past.as_ref().and_then(|past| screen.iter().rposition(|line| past.is_match(line)));
@@ -161,8 +161,8 @@ impl Look {
     }
 }
 
-/// The wait for a program to be ready. What counts has been seen for a while, on a screen that stands or, where something
-/// ticks on it, for longer.
+/// Waits until a program is ready. A verdict counts when it has lasted for a while on a still screen, or longer on one that
+/// changes.
 #[derive(Debug)]
 pub struct ReadyWait {
     trust: bool,
@@ -171,7 +171,7 @@ pub struct ReadyWait {
     answered: Option<Answered>,
 }
 
-/// An answer that was given.
+/// A given answer.
 #[derive(Debug)]
 struct Answered {
     screen: Vec<String>,
@@ -181,20 +181,20 @@ struct Answered {
 }
 
 impl ReadyWait {
-    /// What counts on a screen that never stands still has to be seen for this long.
+    /// How long a verdict must last on a screen that never stands still.
     const TICKING: Duration = Duration::from_secs(3);
-    /// A program may have thrown a key away that came too early, or may not have come to it, whatever it paints around its
-    /// question meanwhile: it is answered again after this time, on the same screen so often.
+    /// A program may have dropped a key that came too early, or not read it yet, whatever it paints around its question: the
+    /// answer is repeated after this time, this often on the same screen.
     const AGAIN: Duration = Duration::from_secs(3);
     const OFTEN: u32 = 3;
 
-    /// `trust`: whether the user said that the folder may be trusted.
+    /// `trust`: whether the user has allowed to trust the folder.
     #[must_use]
     pub fn new(trust: bool) -> Self {
         Self { trust, screen: None, verdict: None, answered: None }
     }
 
-    /// One look. An answer is told once for each screen that asks for it: it is to be given at once.
+    /// A look. An answer is returned once for each screen that asks for it, and must be given at once.
     #[must_use]
     pub fn look(&mut self, screens: &Screens, screen: &[String], now: Instant) -> Verdict {
         let (verdict, needed) = screens.judge(screen, self.trust);

@@ -1,38 +1,37 @@
-//! A screen that stands still: the rule by which an interactive agent is inactive.
+//! A still screen: the rule by which an interactive agent is inactive.
 //!
-//! What counts is the end of the screen, its last lines with something on them. Whatever moves there, a spinner or a clock, is
-//! a change.
+//! Only the end of the screen counts, its last lines that are not empty. Any change there, as of a spinner or a clock, counts.
 
 use std::time::{Duration, Instant};
 
 use super::text::written;
 
-/// So many lines are looked at.
+/// How many lines are compared.
 const LINES: usize = 20;
 
 /// How long a screen has stood still, and how long it may.
 #[derive(Debug)]
 pub struct Still {
-    /// `None`: for ever.
+    /// `None`: without a limit.
     limit: Option<Duration>,
     seen: Vec<String>,
-    /// Since when nothing has changed, and no other sign of life was seen.
+    /// Since when there was neither a change nor another sign of life.
     since: Instant,
-    /// Since when the clock stands.
+    /// Since when the clock is stopped.
     held: Option<Instant>,
-    /// What other sign of life was seen last.
+    /// The last other sign of life.
     sign: Option<String>,
 }
 
 impl Still {
-    /// A watch that begins now. A limit of zero: the screen may stand still for ever.
+    /// A watch that begins now. A limit of zero means no limit.
     #[must_use]
     pub fn new(limit: Duration, now: Instant) -> Self {
         let limit = Some(limit).filter(|limit| !limit.is_zero());
         Self { limit, seen: Vec::new(), since: now, held: None, sign: None }
     }
 
-    /// One look at the screen.
+    /// A look at the screen.
     pub fn see(&mut self, screen: &[String], now: Instant) {
         let written = written(screen);
         let end = &written[written.len().saturating_sub(LINES)..];
@@ -43,7 +42,7 @@ impl Still {
         }
     }
 
-    /// Something else showed at `at` that the program is at work: `what`, as in "the tools used the CPU".
+    /// Another sign of life at `at`: `what`, as in "the tools used the CPU".
     pub fn alive(&mut self, what: &str, at: Instant) {
         if at > self.since {
             self.sign = Some(what.to_owned());
@@ -56,25 +55,25 @@ impl Still {
         self.held = self.held.map(|held| held.max(at));
     }
 
-    /// The clock stands, until it is released: back-off, pause, the wait for a screen that is ready.
+    /// Stops the clock until it is released: for a back-off, a pause, the wait for a ready screen.
     pub fn hold(&mut self, now: Instant) {
         self.held.get_or_insert(now);
     }
 
-    /// The clock goes on where it stood.
+    /// Releases the clock.
     pub fn release(&mut self, now: Instant) {
         if let Some(held) = self.held.take() {
             self.since += now.saturating_duration_since(held);
         }
     }
 
-    /// Moves everything by a gap in which no time passed for us: the whole process was stopped.
+    /// Moves everything by a gap in which the whole process was stopped.
     pub fn shift(&mut self, gap: Duration) {
         self.since += gap;
         self.held = self.held.map(|held| held + gap);
     }
 
-    /// When it will be inactive, if nothing happens. `None`: not while it is like this.
+    /// When it will be inactive, if nothing happens. `None`: never while the clock is stopped or without a limit.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.held.is_some() {
@@ -83,19 +82,19 @@ impl Still {
         self.limit.map(|limit| self.since + limit)
     }
 
-    /// Whether it is inactive.
+    /// Whether the program is inactive.
     #[must_use]
     pub fn is_inactive(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|deadline| now >= deadline)
     }
 
-    /// How long nothing has moved.
+    /// How long nothing has changed.
     #[must_use]
     pub fn duration(&self, now: Instant) -> Duration {
         self.held.unwrap_or(now).saturating_duration_since(self.since)
     }
 
-    /// What was looked at, for people: with the other `evidence` that was.
+    /// What was checked, for people, with the other `evidence`.
     #[must_use]
     pub fn looked_at(&self, evidence: &[&str]) -> String {
         let screen = format!("the screen's last {} lines", self.seen.len().max(1));

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// What boxes, bars and quotation marks at the edges of lines are drawn with.
+/// The characters of boxes, bars and quotation marks at the edges of lines.
 fn is_border(char: char) -> bool {
     matches!(char, '|' | '\u{2500}'..='\u{259f}')
 }
@@ -12,33 +12,33 @@ pub(in crate::agent) fn bare(line: &str) -> &str {
     line.trim_matches(|char: char| is_border(char) || char.is_whitespace())
 }
 
-/// The lines as one, with a single blank in the place of all borders and white space between words: a phrase is found however
-/// it was wrapped.
+/// The lines as one, with a single blank in the place of borders and white space between words, so that a phrase is found
+/// however it was wrapped.
 pub(super) fn flowed<S: AsRef<str>>(lines: &[S]) -> String {
     let words = lines.iter().flat_map(|line| bare(line.as_ref()).split_whitespace());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The lines up to the last with something on it.
+/// The lines up to the last one that is not empty.
 pub(super) fn written<S: AsRef<str>>(lines: &[S]) -> &[S] {
     let end = lines.iter().rposition(|line| !line.as_ref().trim().is_empty()).map_or(0, |last| last + 1);
     &lines[..end]
 }
 
-/// The letters and digits of a text, which is what every way to show it keeps. A text that has none: all but its white space.
+/// The letters and digits of a text, which every display keeps. For a text without any: all but its white space.
 pub(super) fn letters(text: &str) -> Vec<char> {
     let letters: Vec<char> = text.chars().filter(|char| char.is_alphanumeric()).collect();
     if letters.is_empty() { text.chars().filter(|char| !char.is_whitespace()).collect() } else { letters }
 }
 
-/// What every way to show a text keeps of it.
+/// Whether every display of a text keeps this character.
 pub(super) fn alphanumeric(text: &str) -> String {
     text.chars().filter(|char| char.is_alphanumeric()).collect()
 }
 
-/// Where a column beside the text begins, if there is one: where three lines at least go on after a wide gap.
+/// Where a column beside the text begins, if there is one: where at least three lines go on after a wide gap.
 pub(super) fn side(lines: &[&str]) -> Option<usize> {
-    /// A narrower gap stands between words.
+    /// A narrower gap is between words.
     const GAP: &str = "    ";
     let mut columns: Vec<usize> = Vec::new();
     for line in lines {
@@ -54,7 +54,7 @@ pub(super) fn side(lines: &[&str]) -> Option<usize> {
     runs.max_by_key(|run| run.len()).map(|run| run[0])
 }
 
-/// A line in two at a column, where there is a gap before it; else nothing is beside.
+/// A line split at a column, if there is a gap before it; else there is no second part.
 pub(super) fn split(line: &str, column: usize) -> (&str, &str) {
     let mut width = 0;
     for (at, char) in line.char_indices() {

@@ -1,4 +1,4 @@
-//! The clocks of an attempt: what is waited for, until when, and what happens then.
+//! The clocks of an attempt: what it waits for, until when, and what happens then.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use crate::text::duration;
 
 /// How long the pipes of an agent that is gone may stay silent before we stop listening.
 const DRAIN: Duration = Duration::from_secs(1);
-/// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
+/// How long our readers may work on output that came before they stopped listening; a user's filter has 10 s for
 /// every line.
 const DECODING: Duration = Duration::from_secs(15);
 
 impl Watch {
-    /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
-    /// not, because a stranger may hold them open.
+    /// Whether there is nothing more to wait for. Output that our readers still hold is waited for; the end of the pipes
+    /// is not, because another process may hold them open.
     pub(super) fn is_over(&mut self, now: Instant) -> bool {
         match self.program {
             Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
             _ if self.served.open == 0 && !self.served.displaying => true,
             Program::Gone { .. } | Program::OutOfSight => {
-                // What a supervisor has left behind when it was killed may print for ever.
+                // Processes that a killed supervisor has left may print for ever.
                 let is_silent = self.program == Program::OutOfSight || now >= self.last_message + DRAIN;
                 if self.served.hold.is_some() && is_silent {
                     self.served.hold = None;
@@ -34,7 +34,7 @@ impl Watch {
         }
     }
 
-    /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
+    /// How long the readers of an ended agent may be silent. Its display is cosmetic.
     fn patience(&self) -> Duration {
         if self.served.patience.is_some() && self.served.hold.is_none() && self.served.open > 0 {
             DECODING
@@ -58,7 +58,7 @@ impl Watch {
         self.at_most(self.handshake.until().map_or(next, |until| next.min(until)))
     }
 
-    /// A moment, or the one before it when the attempt or the loop is over.
+    /// This time, or the end of the attempt or of the loop if that is earlier.
     fn at_most(&self, moment: Instant) -> Instant {
         let moment = moment.min(self.too_long);
         self.loop_over.map_or(moment, |deadline| moment.min(deadline))
@@ -73,7 +73,7 @@ impl Watch {
             return;
         }
         if let Word::Last { until } = self.word {
-            // It has said its last word, well or not; nothing else is expected of it but to leave.
+            // Its final event has come, good or bad; now it only has to exit.
             if now >= self.at_most(until) {
                 self.end(Ending::AfterFinal);
             }
@@ -92,8 +92,8 @@ impl Watch {
         }
     }
 
-    /// Ends what the agent has left in the background when it takes too long, or is a server that nobody waits for: in the
-    /// stream, that one looks like a test run.
+    /// Ends the agent's background work when it takes too long, or is a server that was left behind, which looks like a test
+    /// run in the stream.
     fn look_at_the_background(&mut self, until: Instant, now: Instant) {
         let tasks = self.traces.announced().unwrap_or_default();
         if now >= self.at_most(until) {
@@ -114,7 +114,7 @@ impl Watch {
             return;
         }
         self.next_server_look = now + SERVER_LOOK;
-        // Without tasks it waits for a time of day: no server is among that.
+        // Without tasks it waits for a time of day, and there is no server.
         let Some(count) = self.traces.background_tasks() else { return };
         if let Some(ports) = self.tools.idle_servers(count, now) {
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
@@ -126,7 +126,7 @@ impl Watch {
         }
     }
 
-    /// We were stopped for a while; no deadline may fire for that.
+    /// We were stopped for a while: moves all deadlines.
     pub(super) fn shift(&mut self, gap: Duration) {
         self.too_long += gap;
         self.last_message += gap;

@@ -1,4 +1,4 @@
-//! What has to be known of a worker's pane after a ralph was killed: where it is, and whether it has its prompt.
+//! What must be known of a worker's pane after ralph was killed: where it is, and whether it has its prompt.
 
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 use crate::tmux::window::Window;
 
-/// A larger file is none of ours, in bytes.
+/// A larger file is not ours, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// A pane that a worker has.
+/// A worker's pane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Where it is.
     pub window: Window,
-    /// Which iteration runs in it, or ran last.
+    /// The iteration that runs in it, or ran last.
     pub iteration: u64,
-    /// What its processes carry, and nothing else does.
+    /// The mark that only its processes carry.
     pub mark: String,
     /// Whether it has its prompt.
     pub given: Given,
-    /// When it was given its prompt, in clock ticks since the boot: what it has started by then is its own.
+    /// When it got its prompt, in clock ticks since the boot: what it has started by then is its own.
     pub given_at: Option<u64>,
     /// When the program was started.
     pub started: DateTime<Utc>,
@@ -34,9 +34,9 @@ pub struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Given {
-    /// It is not ready for it yet.
+    /// It has not been given its prompt.
     No,
-    /// It is being typed, or Enter is about to be pressed: only its screen can tell what of that was done.
+    /// Its prompt is being typed, or Enter is about to be pressed: only its screen shows how far that went.
     Typing,
     /// Enter was pressed.
     Yes,
@@ -47,7 +47,7 @@ impl Held {
         folder.join("pane.json")
     }
 
-    /// Reads what a worker's folder holds; `None`: it has no pane, or a power cut has damaged the file, which is not synchronised
+    /// Reads the file of a worker's folder; `None`: it has no pane, or a power cut has damaged the file, which is not synchronised
     /// because no pane survives that.
     ///
     /// # Errors
@@ -61,17 +61,17 @@ impl Held {
         }
     }
 
-    /// Writes it down.
+    /// Writes the file.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// When it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), FileError> {
         let path = Self::path(folder);
         let text = serde_json::to_vec(self).map_err(|error| FileError::at(&path)(error.into()))?;
         atomic::write_own(&path, &text, Durability::Atomic).map(drop)
     }
 
-    /// The pane is gone.
+    /// Removes the file: the pane is closed.
     ///
     /// # Errors
     /// When the file cannot be removed.

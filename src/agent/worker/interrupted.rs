@@ -1,4 +1,4 @@
-//! What an agent leaves at work when a person interrupts it: some keep the tool that they were waiting for.
+//! The tools that an agent leaves running when a person interrupts it: some keep the one that they were waiting for.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::process::tree;
 /// How long the agent has to end its tools by itself.
 const BY_ITSELF: Duration = Duration::from_secs(3);
 
-/// The processes that an agent has started since it was given its prompt, in process groups of their own, as agents start their
-/// tools. What is in the group of the agent is not among them: the terminal has sent Ctrl+C to it as well, and servers that the
-/// agent keeps (MCP, LSP) are there.
+/// The processes that an agent has started since it got its prompt, in process groups of their own, as agents start their tools.
+/// Without the agent's own group: the terminal has sent Ctrl+C to it as well, and servers that the agent keeps (MCP, LSP) are
+/// in it.
 #[derive(Debug)]
 pub struct ToolsAtWork(Vec<ProcessHandle>);
 
 impl ToolsAtWork {
-    /// Those of the worker with this folder and pane. What was there before the prompt is the agent's own, and so is what has
-    /// been started since in the group of such a process.
+    /// The processes of the worker with this folder and pane. What was started before the prompt is the agent's own, and so is
+    /// what was started since in the group of such a process.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -34,12 +34,12 @@ impl ToolsAtWork {
             tree::descendants(pane.wrapper_pid()).into_iter().partition(|stat| stat.start_ticks > given_at);
         let is_own = |group| own.iter().any(|stat| stat.group == group);
         let tools = tools.into_iter().filter(|stat| !is_own(stat.group));
-        // What cannot be held any more has ended.
+        // A process that cannot be opened has ended.
         let handle = |pid| ProcessHandle::of(&ProcessIdentity::of(pid).ok()?).ok()?;
         Ok(Self(tools.filter_map(|stat| handle(stat.pid)).collect()))
     }
 
-    /// Ends those that the agent does not end by itself; how many these are.
+    /// Ends the processes that the agent does not end by itself, and returns their number.
     #[must_use]
     pub fn end(mut self) -> usize {
         self.await_end(BY_ITSELF);
@@ -53,7 +53,7 @@ impl ToolsAtWork {
 
     fn await_end(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
-        // One that cannot be looked at is left alone.
+        // A process that cannot be inspected is left alone.
         self.0.retain(|tool| !tool.ends_by(deadline).unwrap_or(true));
     }
 }

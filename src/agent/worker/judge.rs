@@ -1,4 +1,4 @@
-//! What an attempt of a worker has left, and what that means.
+//! Judges an attempt of a worker.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind, reported};
 use crate::text::duration;
 
-/// So many of the last lines of a screen are told.
+/// How many of the last lines of a screen are reported.
 const SHOWN: usize = 5;
-/// In so many of them a reason is looked for.
+/// In how many of them a reason is searched.
 const SEARCHED: usize = 20;
-/// What a line says that is a reason. Below it may stand hints at keys, or how to go on with a session.
+/// Words of a line that is a reason. Below it may be hints about keys, or how to continue a session.
 const REASONS: [&str; 12] = [
     "error",
     "fail",
@@ -31,34 +31,34 @@ const REASONS: [&str; 12] = [
     "refused",
     "limit",
 ];
-/// What programs say that have been given no terminal.
+/// Messages of programs without a terminal.
 const NO_TERMINAL: [&str; 4] =
     ["through stdin or as a prompt argument", "not a TTY", "not a terminal", "stdin is not a tty"];
 
 /// Why we have ended an agent that has not ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum How {
-    /// Its screen stood still: that is how its turn ends.
+    /// Its screen stood still, which ends its turn.
     Still,
-    /// The words that end the loop stand on its screen.
+    /// The words that end the loop are on its screen.
     Done,
     /// An error ended its turn, in these words.
     Reported(String),
-    /// It took longer than this to be ready.
+    /// It was not ready within this time.
     NotReady(Duration),
     /// Its prompt never showed.
     NoArrival,
-    /// A ralph was killed while it typed the prompt, and the screen does not tell whether the agent has it.
+    /// ralph was killed while it typed the prompt, and the screen does not show whether the agent has it.
     Unclear,
     /// The attempt took too long.
     TimedOut,
-    /// The loop is to end.
+    /// The loop must end.
     Interrupted,
     /// Its pane, or all of tmux, is gone.
     Lost,
 }
 
-/// What an attempt has left.
+/// The evidence of an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     pub(super) how: Option<How>,
@@ -68,16 +68,16 @@ pub(super) struct Left {
     pub(super) lost: Option<String>,
     /// Why it never ran.
     pub(super) refused: Option<String>,
-    /// What was looked at before it was taken to stand still.
+    /// What was checked before it counted as still.
     pub(super) evidence: String,
-    /// The words that end the loop were seen.
+    /// Whether the words that end the loop were seen.
     pub(super) is_done: bool,
-    /// All that the pane has shown in this iteration.
+    /// The output of the pane in this iteration.
     pub(super) transcript: Vec<String>,
 }
 
 impl Left {
-    /// The last line that tells of a reason, or else the last one that says something.
+    /// The last line with a reason, or else the last one that is not empty.
     fn last_words(&self) -> String {
         let mut lines = self.transcript.iter().rev().filter(|line| line.chars().any(char::is_alphanumeric));
         let tells = |line: &&String| {
@@ -88,12 +88,12 @@ impl Left {
         line.map(|line| format!(": {}", line.trim())).unwrap_or_default()
     }
 
-    /// Whether its program has ended, and nobody has ended it.
+    /// Whether its program has ended by itself.
     pub(super) fn has_ended_by_itself(&self) -> bool {
         self.how.is_none() && self.lost.is_none()
     }
 
-    /// Why a program is gone before it was ready: what it has left on the screen, and what is likely.
+    /// Why a program has ended before it was ready: what is on its screen, and a likely cause.
     pub(super) fn why_it_never_began(&self, name: &str, launch: &Launch) -> String {
         if let Some(why) = &self.refused {
             return format!("{name} was not started: {why}");
@@ -123,7 +123,7 @@ impl Left {
         format!("{name} ended {how} before it could take its prompt; {shown}{likely}")
     }
 
-    /// Why it failed; `None`: it did not. `preset`: what is known about agents of its kind.
+    /// Why it failed; `None` if it did not. `preset`: that of its agent.
     fn failure(&self, name: &str, timeouts: Timeouts, preset: &Preset) -> Option<Failure> {
         let ends_with = self.last_words();
         let limit = duration::format;

@@ -1,8 +1,8 @@
-//! A worker: an interactive agent in a pane of tmux. It is given its prompt as a person would give it, and is through with its
-//! turn when it exits or its screen stands still.
+//! A worker: an interactive agent in a pane of tmux. It gets its prompt as from a person, and its turn ends when it exits or its
+//! screen stands still.
 //!
-//! What ralph must not forget of it when it is killed itself lies in a file of its own ([`held`]): the agent works on then, and
-//! the next ralph takes it up where it stands.
+//! What ralph must know after it was killed is in a file ([`held`]): the agent goes on then, and the next ralph continues with
+//! it.
 
 pub mod held;
 pub mod interrupted;
@@ -48,55 +48,55 @@ use crate::tmux::control::{Control, Event as Painting};
 use crate::tmux::server::Server;
 use crate::tmux::window::{self, Opening, Window};
 
-/// How often in an iteration a pane is attached to again whose connection was closed.
+/// How often in an iteration a closed connection to its pane is opened again.
 const ATTACHED_AGAIN: u32 = 100;
-/// How long the wrapper may take to come.
+/// How long the wrapper may take to listen.
 const COMES: Duration = Duration::from_secs(30);
 
 /// A worker, with everything about it resolved.
 #[derive(Debug)]
 pub struct WorkerAgent {
-    /// What to call it.
+    /// Its name.
     pub name: String,
     /// The tmux server.
     pub server: Server,
     /// The name of its session.
     pub session: String,
-    /// The worker's folder, ours alone.
+    /// The worker's folder, which is ours alone.
     pub folder: PathBuf,
-    /// How its program is started; the environment is all that it gets.
+    /// How its program is started, with its whole environment.
     pub launch: Launch,
-    /// What its screens mean.
+    /// The rules for its screens.
     pub screens: Screens,
     /// How long it may take to be ready.
     pub ready_timeout: Duration,
-    /// It may be told that its folder can be trusted.
+    /// Whether ralph may answer that the folder can be trusted.
     pub trust: bool,
-    /// What ends the loop when it stands on the screen.
+    /// The pattern that ends the loop when it is on the screen.
     pub done: Option<DonePattern>,
-    /// That is looked for while it works, too.
+    /// Whether that pattern is also searched while it works.
     pub continuous: bool,
     /// How often it is nudged, and with what.
     pub heartbeat: Option<(Duration, String)>,
-    /// How long an attempt may go on, and how long the screen may stand still; zero: for ever.
+    /// How long an attempt may take, and how long the screen may stand still; zero: without a limit.
     pub timeouts: Timeouts,
-    /// It is left alone once it has its prompt.
+    /// Whether it is left alone once it has its prompt.
     pub detaches: bool,
-    /// Nobody has seen it work yet: where its program ends before it is ready, there is no second try, and this is set to true.
+    /// Whether it has never worked: if its program ends before it is ready, there is no second try, and this is set to true.
     pub untried: Option<Rc<Cell<bool>>>,
-    /// The pane that it had last, also where somebody has removed the worker's folder.
+    /// The pane that it had last, also if the worker's folder was removed.
     pub pane: Rc<RefCell<Option<Held>>>,
 }
 
-/// A pane with a program that was started or taken up.
+/// A pane with a program, new or from an earlier ralph.
 struct Taken {
     window: Window,
-    /// `None`: its wrapper is gone.
+    /// `None`: its wrapper has ended.
     pane: Option<Pane>,
     control: Option<Control>,
     mailbox: Mailbox<Message>,
     port: Port<Message>,
-    /// How often it may still be attached to again.
+    /// How often the connection may still be opened again.
     again: u32,
 }
 
@@ -132,7 +132,7 @@ impl Agent for WorkerAgent {
         let took = (Utc::now() - held.started).to_std().unwrap_or_else(|_| began.elapsed());
         let report = self.report(&left, attempt, context, took)?;
         if report.is_waited_for() {
-            // The next attempt at this iteration begins it anew.
+            // The next attempt at this iteration starts it again.
             held.given = Given::No;
             held.write(&self.folder)?;
             self.pane.replace(Some(held));
@@ -143,7 +143,7 @@ impl Agent for WorkerAgent {
     fn change(&mut self, change: &Change) -> bool {
         tell_total(&mut self.launch, change);
         let Some(watching) = &change.watching else { return false };
-        // Whoever has asked for it has seen to it that it is one.
+        // The caller has checked that it is one.
         let done = watching.done_pattern.as_deref().and_then(|done| DonePattern::new(done).ok());
         let words = |done: &Option<DonePattern>| done.as_ref().map(|done| done.words().to_owned());
         let before = (self.timeouts.inactivity, self.continuous, words(&self.done));
@@ -155,8 +155,8 @@ impl Agent for WorkerAgent {
 }
 
 impl WorkerAgent {
-    /// Sees to it that the agent has its prompt, and that it gets it once; answers whether it was ready for it. Before and after
-    /// it is typed that is written down, so that a ralph that takes up the worker knows what the screen has to tell it.
+    /// Gives the agent its prompt, exactly once; returns whether the agent was ready. The state is written before and after it is
+    /// typed, so that a later ralph knows what to look for on the screen.
     fn give(&self, held: &mut Held, watch: &mut Watch<'_>, context: &mut Context<'_>) -> Result<bool, End> {
         let standing = match held.given {
             Given::Yes => return Ok(true),
@@ -185,7 +185,7 @@ impl WorkerAgent {
         Ok(true)
     }
 
-    /// What is known about agents of its kind.
+    /// The preset of its agent.
     fn preset(&self) -> &'static Preset {
         presets::preset(self.screens.program().name).unwrap_or(presets::unknown())
     }
@@ -205,7 +205,7 @@ impl WorkerAgent {
             Some(before) => end_pane(&self.folder, &before.mark),
             None => end_unknown(&self.folder),
         }
-        // An earlier ralph may have been killed before it wrote down that it had one.
+        // An earlier ralph may have been killed before it recorded its pane.
         let known = before.map(|before| &before.window);
         self.server.close_strays(&pane::wrapper_mark(&self.folder), known).map_err(cannot_start)?;
         let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
@@ -214,7 +214,7 @@ impl WorkerAgent {
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
         pane::prepare(&self.folder, &launch).map_err(cannot_start)?;
         let window = self.show(before).map_err(|error| {
-            // It may hold secrets.
+            // It may contain secrets.
             let _ = pane::discard(&self.folder);
             cannot_start(error)
         })?;
@@ -229,7 +229,7 @@ impl WorkerAgent {
                     Pane::await_start(&self.folder, Some(wrapper), COMES).map_err(cannot_start)?;
                 (pane, Some(notes))
             }
-            // It took the wrapper along before that could begin.
+            // It ended the wrapper before that could begin.
             Err(error) if error.is_gone() => {
                 port.post(0, Message::NotesEnded);
                 (None, None)
@@ -240,7 +240,7 @@ impl WorkerAgent {
         Ok((held, taken))
     }
 
-    /// The window in which the wrapper begins.
+    /// Opens the window in which the wrapper starts.
     fn show(&self, before: Option<&Held>) -> Result<Window, TmuxError> {
         let mut argv: Vec<OsString> = vec![own_executable_for_others().into()];
         argv.extend(pane::wrapper_args(&self.folder));
@@ -255,7 +255,7 @@ impl WorkerAgent {
         self.server.open(&opening)
     }
 
-    /// Takes up a program that an earlier ralph has given its prompt.
+    /// Continues with a program to which an earlier ralph has given its prompt.
     fn take_up(&self, held: &Held, mailbox: Mailbox<Message>, port: &Port<Message>) -> Result<Taken, End> {
         let connected = Pane::connect(&self.folder).map_err(cannot_start)?;
         let (pane, notes) = match connected {
@@ -271,7 +271,7 @@ impl WorkerAgent {
         self.serve(held.window.clone(), pane, notes, mailbox, port)
     }
 
-    /// Has small threads bring what the wrapper and tmux say.
+    /// Starts the threads that bring messages of the wrapper and of tmux.
     fn serve(
         &self,
         window: Window,
@@ -291,7 +291,7 @@ impl WorkerAgent {
         let control = match self.attach(&window, port) {
             Ok(control) => Some(control),
             Err(error) if pane.is_none() || error.is_gone() => {
-                // Nothing is left to be watched, or all of tmux was lost just now, which is a failure as in mid-iteration.
+                // Nothing is left to watch, or tmux was lost just now, which is a failure as in mid-iteration.
                 port.post(0, Message::Closed(error.to_string()));
                 None
             }
@@ -314,7 +314,7 @@ impl WorkerAgent {
         })
     }
 
-    /// Connects to a pane that is still there, wherever it is by now; answers whether it is.
+    /// Connects to the pane, wherever it is by now; returns whether it still exists.
     fn attach_again(&self, taken: &mut Taken) -> bool {
         let Some(left) = taken.again.checked_sub(1) else { return false };
         let attached = taken.window.where_it_is().and_then(|window| {
@@ -348,27 +348,27 @@ impl WorkerAgent {
     }
 }
 
-/// Ends the program of a worker of which nobody knows the pane. That stays, with what it has shown last.
+/// Ends the program of a worker whose pane is unknown. The pane stays, with its last output.
 fn end_unknown(folder: &Path) {
     if let Ok(Some((mut pane, notes))) = Pane::connect(folder) {
         pane.stop();
         if last_note(notes, Ladder::default().limit()).is_none() {
             pane.kill();
         }
-        // What carries a mark that nobody knows cannot be swept.
+        // Processes with an unknown mark cannot be swept.
         pane.finish(true, "");
     }
-    // It may hold secrets.
+    // It may contain secrets.
     let _ = pane::discard(folder);
 }
 
-/// The last note of a wrapper that was told to end its program; `None` where the notes do not come to an end within `limit`.
+/// The last note of a wrapper that was ordered to end its program; `None` if the notes do not end within `limit`.
 fn last_note(
     notes: impl Iterator<Item = SupervisorNote> + Send + 'static,
     limit: Duration,
 ) -> Option<SupervisorNote> {
     let (tell, told) = mpsc::channel();
-    // The thread ends with the wrapper, which is killed when it does not leave.
+    // The thread ends with the wrapper, which is killed if it does not exit.
     threads::start(move || tell.send(notes.last())).ok()?;
     told.recv_timeout(limit).ok()?
 }
@@ -376,7 +376,7 @@ fn last_note(
 /// Why a pane cannot be closed.
 #[derive(Debug, thiserror::Error)]
 pub enum CloseError {
-    /// Which one it is cannot be told.
+    /// It is unknown which one it is.
     #[error(transparent)]
     File(#[from] FileError),
     /// tmux refuses.
@@ -384,7 +384,7 @@ pub enum CloseError {
     Tmux(#[from] TmuxError),
 }
 
-/// Ends what an iteration has left in the pane of this folder, and what carries its mark.
+/// Ends what an iteration has left in the pane of this folder, and all processes with its mark.
 pub fn end_pane(folder: &Path, mark: &str) {
     match Pane::connect(folder) {
         Ok(Some((mut pane, notes))) => {
@@ -410,7 +410,7 @@ pub fn close(server: Option<&Server>, folder: &Path, last: Option<Held>) -> Resu
             end_pane(folder, &held.mark);
             window::close(&held.window)?;
         }
-        // Who has lost the file has not lost the program.
+        // The program may run although the file is lost.
         None => end_unknown(folder),
     }
     if let Some(server) = server {

@@ -1,4 +1,4 @@
-//! A worker while it runs: whether it is ready, has its prompt, works, stands still, has ended.
+//! Watches a worker while it runs: whether it is ready, has its prompt, works, stands still, has ended.
 
 use std::time::{Duration, Instant};
 
@@ -28,31 +28,31 @@ use crate::tmux::TmuxError;
 use crate::tmux::paste::{self, Key};
 use crate::tmux::screen::{self, Extent, Screen};
 
-/// How often a screen is looked at that is about to be ready or to take a prompt.
+/// How often a screen is read while it should become ready or take a prompt.
 const LOOK: Duration = Duration::from_millis(150);
-/// How soon a screen is looked at that was painted while the agent works.
+/// How soon a changed screen is read while the agent works.
 const SOON: Duration = Duration::from_secs(1);
-/// How often one is looked at that waits for a person.
+/// How often a screen is read that waits for a person.
 const PATIENT: Duration = Duration::from_secs(2);
 /// How long a prompt may take to show in the input line, and after Enter to leave it.
 const ARRIVES: Duration = Duration::from_secs(30);
-/// How long a screen may take to tell whether it has a prompt that was being typed.
+/// How long a screen may take to show whether it has a prompt that was being typed.
 const TELLS: Duration = Duration::from_secs(10);
-/// So many lines of a screen are told with what it wants of a person.
+/// How many lines of a screen are reported when it waits for a person.
 const TOLD: usize = 20;
 
-/// What small threads bring.
+/// Messages of small threads.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// The wrapper says.
+    /// A note of the wrapper.
     Note(SupervisorNote),
-    /// It says no more.
+    /// The wrapper's notes have ended.
     NotesEnded,
-    /// Something was written to the pane.
+    /// There was output in the pane.
     Painted,
     /// Its window was closed, or the pane was moved to another one.
     WindowClosed,
-    /// tmux says no more, with the reason.
+    /// The connection to tmux has ended, with the reason.
     Closed(String),
 }
 
@@ -65,22 +65,22 @@ pub(super) struct Watch<'a> {
     loop_over: Option<Instant>,
     still: Still,
     halts: HaltWatch,
-    /// Since when it waits for a person, who is called, and what for. The clocks stand meanwhile.
+    /// Since when it waits for a person, and what for. The clocks are stopped meanwhile.
     asks: Option<(Instant, &'static str)>,
-    /// `None`: it may stand still for ever.
+    /// `None`: it may stand still without a limit.
     vital_signs: Option<VitalSigns>,
     tools: Tools,
     program: u32,
-    /// When the screen is to be looked at.
+    /// When the screen is read next.
     look_at: Option<Instant>,
     /// When it is nudged.
     nudge_at: Option<Instant>,
     /// When the wrapper must have ended everything.
     closing: Option<Instant>,
     left: Left,
-    /// The last note of the wrapper has come.
+    /// Whether the last note of the wrapper has come.
     is_gone: bool,
-    /// No note comes any more.
+    /// Whether no note can come any more.
     notes_are_over: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits until the program takes a prompt; its screen then. `None`: it has ended, or is being ended.
+    /// Waits until the program takes a prompt, and returns its screen. `None`: it has ended, or is being ended.
     pub(super) fn wait_until_ready(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<String>>, End> {
         let mut wait = ReadyWait::new(self.agent.trust);
         let mut until = Instant::now() + self.agent.ready_timeout;
@@ -150,13 +150,13 @@ impl<'a> Watch<'a> {
     }
 
     fn wish(&self, what: &str, lines: &[String]) -> String {
-        // Rules and frames say nothing.
+        // Rules and frames are no text.
         let shown = lines.iter().filter(|line| !bare(line).is_empty()).cloned().collect::<Vec<_>>();
         let shown = shown[shown.len().saturating_sub(TOLD)..].join("\n");
         format!("{what}; answer it with 'ralph attach {}':\n{shown}", self.agent.name)
     }
 
-    /// Looks for a prompt that a ralph was typing when it was killed, until the screen has told long enough where it stands.
+    /// Searches for a prompt that was being typed when ralph was killed, until the screen has shown its place for long enough.
     /// `None`: the program has ended, or is being ended.
     pub(super) fn find_prompt(&mut self, context: &mut Context<'_>) -> Result<Option<Standing>, End> {
         let arrival = Arrival::new(self.agent.screens.program(), self.prompt, &[]);
@@ -170,7 +170,7 @@ impl<'a> Watch<'a> {
             let standing = arrival.standing(&screen.lines, &whole);
             let is_certain = match standing {
                 Standing::Typed | Standing::Submitted => true,
-                // What an alternate screen has shown before is gone.
+                // The earlier output of an alternate screen is lost.
                 Standing::Absent => is_ready && !screen.is_alternate,
                 Standing::Unclear => false,
             };
@@ -187,18 +187,18 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The prompt is not given, and the attempt fails.
+    /// Ends the attempt, which fails: the prompt is not given.
     pub(super) fn give_up(&mut self) {
         self.end(How::Unclear);
     }
 
-    /// Gives the program its prompt, `before` being its screen, and presses Enter. `false`: it has ended, or is being ended.
+    /// Pastes the prompt, `before` being the program's screen, and presses Enter. `false`: it has ended, or is being ended.
     pub(super) fn give_prompt(&mut self, context: &mut Context<'_>, before: &[String]) -> Result<bool, End> {
         let mut arrival = Arrival::new(self.agent.screens.program(), self.prompt, before);
         Ok(self.type_prompt(context, &mut arrival)? && self.press_enter(context, arrival)?)
     }
 
-    /// Presses Enter behind a prompt that stands in the input line. `false`: as above.
+    /// Presses Enter after a prompt that is in the input line. `false`: it has ended, or is being ended.
     pub(super) fn submit_prompt(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let arrival = Arrival::new(self.agent.screens.program(), self.prompt, &[]);
         self.press_enter(context, arrival)
@@ -213,13 +213,13 @@ impl<'a> Watch<'a> {
         }
         self.lose_on_error(|window| paste::paste(window, prompt).map(drop));
         if !self.wait_for(context, |screen, now| arrival.has_arrived(screen, now))? {
-            // One that has ended says how.
+            // If it has ended, its note says how.
             if !self.is_over(Instant::now()) {
                 self.end(How::NoArrival);
             }
             return Ok(false);
         }
-        // Some take Enter for part of the text when it comes at once.
+        // Some programs take an immediate Enter for part of the text.
         let enter_at = Instant::now() + self.agent.screens.program().pause;
         while Instant::now() < enter_at {
             self.step(context, enter_at)?;
@@ -261,7 +261,7 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
-    /// Looks at the screen until it is as wanted; `false` where that never comes.
+    /// Reads the screen until it is as wanted; `false` if that never happens.
     fn wait_for(
         &mut self,
         context: &mut Context<'_>,
@@ -282,10 +282,10 @@ impl<'a> Watch<'a> {
         Ok(false)
     }
 
-    /// Listens until nothing of the agent is left.
+    /// Watches until nothing of the agent is left.
     ///
     /// # Errors
-    /// When a record cannot be written, or the agent is to be left alone; it works on then.
+    /// When a record cannot be written, or the agent must be left alone; it goes on then.
     pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let now = Instant::now();
         let timeouts = self.agent.timeouts;
@@ -346,19 +346,19 @@ impl<'a> Watch<'a> {
             Message::WindowClosed => self.look_at = Some(Instant::now()),
             Message::Closed(why) => {
                 self.taken.control = None;
-                // A user may have detached all that was attached, or moved the pane to another session.
+                // A user may have detached all clients, or moved the pane to another session.
                 if self.closing.is_none() && self.agent.attach_again(&mut self.taken) {
                     self.look_at = Some(Instant::now());
                     return;
                 }
-                // The wrapper hears of it as well, and ends what it has.
+                // The wrapper notices that as well, and ends its program.
                 self.left.lost.get_or_insert(format!("tmux is gone: {why}"));
                 self.end(How::Lost);
             }
         }
     }
 
-    /// What stands on the screen; `None`: nobody can tell any more.
+    /// The screen; `None`: it cannot be read any more.
     fn look(&mut self, now: Instant) -> Option<Screen> {
         if self.is_over(now) {
             return None;
@@ -401,7 +401,7 @@ impl<'a> Watch<'a> {
         let of_work =
             if self.asks.is_some() { [None; 3] } else { [self.nudge_at, signs, Some(self.too_long)] };
         let all = [self.look_at, self.loop_over].into_iter().chain(of_work).flatten();
-        // While it waits for a person it is looked at again and again.
+        // While it waits for a person it is read repeatedly.
         all.min().unwrap_or_else(|| Instant::now() + PATIENT)
     }
 
@@ -427,7 +427,7 @@ impl<'a> Watch<'a> {
         } else if let Some(signs) = &mut self.vital_signs
             && let Some(evidence) = signs.look(now, &self.tools, &Traces::default())
         {
-            // What it stops at is asked first, however short the time is.
+            // A reason to stop is checked first, however short the time is.
             let Some(screen) = self.look(now) else { return Ok(()) };
             if self.halts.glimpse(&self.agent.screens, &screen.lines).is_some() {
                 return self.look_at_the_screen(context, now);
@@ -446,7 +446,7 @@ impl<'a> Watch<'a> {
         {
             signs.output();
         }
-        // What stands on an alternate screen does not scroll away, and is gone with it.
+        // Text on an alternate screen does not scroll away, and is lost with it.
         if let Some(done) = &self.agent.done
             && (self.agent.continuous || screen.is_alternate)
             && done.find(&screen.lines, self.prompt).is_some()
@@ -477,7 +477,7 @@ impl<'a> Watch<'a> {
                 context.tell(Fact::NeedsAttention { screen: self.wish(what, lines).into() })?;
                 self.asks.get_or_insert((now, what)).1 = what;
             }
-            // It has just been painted anew.
+            // It was just repainted.
             (Some(_), None) if halt.is_some() => {}
             (Some((since, _)), None) => {
                 self.asks = None;
@@ -500,7 +500,7 @@ impl<'a> Watch<'a> {
     fn nudge(&mut self, now: Instant) {
         let Some((every, message)) = &self.agent.heartbeat else { return };
         self.nudge_at = Some(now + *every);
-        // Enter would answer what it asks.
+        // Enter would answer its question.
         let Some(screen) = self.look(now) else { return };
         if self.halts.glimpse(&self.agent.screens, &screen.lines).is_some() {
             return;
@@ -522,13 +522,13 @@ impl<'a> Watch<'a> {
         self.asks = self.asks.map(|(since, what)| (since + gap, what));
     }
 
-    /// Starts the ladder. What stands in the pane is kept first: an alternate screen goes with its program.
+    /// Starts the ladder. The pane's output is kept first: an alternate screen is lost with its program.
     fn end(&mut self, how: How) {
         if self.closing.is_some() {
             return;
         }
         self.left.how = Some(how);
-        // What is gone cannot be kept.
+        // A lost screen cannot be kept.
         let _ = self.keep_transcript();
         self.closing = Some(Instant::now() + Ladder::default().limit());
         match &mut self.taken.pane {
@@ -544,18 +544,18 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends what is left, and tells what there was.
+    /// Ends what is left, and returns the evidence.
     pub(super) fn finish(mut self, mark: &str) -> Left {
         if let Err(error @ (TmuxError::Gone(_) | TmuxError::Closed(_))) = self.keep_transcript()
             && self.left.has_ended_by_itself()
             && self.taken.pane.is_some()
         {
-            // It has ended of that, before we have heard of it; whatever its exit code, that is a loss.
+            // It has ended because of that, before we knew of it; with any exit code, that is a loss.
             self.left.how = Some(How::Lost);
             self.left.lost = Some(error.to_string());
         }
         drop(self.taken.control.take());
-        // So that no thread waits for room in it.
+        // Closed, so that no thread waits for room in it.
         drop(self.taken.mailbox);
         match self.taken.pane.take() {
             Some(pane) => pane.finish(self.is_gone, mark),
