@@ -1,4 +1,4 @@
-//! aider, which ralph knows only as an interactive program.
+//! aider, which ralph only runs as an interactive program.
 
 use super::Facts;
 use super::screens::Means::{Attention, Press};

@@ -1,4 +1,4 @@
-//! Amp. Its formats were read in its program, not recorded: it does not start without its own server.
+//! Amp. Its formats come from reading its program, not from recordings: it does not start without its own server.
 
 use super::screens::Means::Attention;
 use super::screens::Sight::{Line, Text};

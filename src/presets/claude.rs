@@ -53,7 +53,7 @@ const LINES: Preset = Preset {
     model: Some(CliOption::with_value(&["--model"])),
     effort: Some(CliOption::with_value(&["--effort"])),
     ladder: LADDER,
-    // What is not among its tools it cannot use.
+    // It can only use tools that are listed.
     read_only: Some(ReadOnly {
         without: &[CliOption::with_value(&["--tools"])],
         args: &["--tools", "Bash,Read,Grep,Glob"],
@@ -76,8 +76,8 @@ const OVER_ACP: Preset = Preset {
 
 pub(super) const TOOL_RESULTS: Option<(&str, &str)> = Some(("user", r#""tool_use_id"\s*:\s*"([^"\\]+)""#));
 
-/// Puts a definition before a program of claude's: `words`, what a `result` says about its error. Diagnostics of claude's own
-/// are for its makers.
+/// Puts a definition before a jq program for claude: `words`, the error message in a `result`, without diagnostics for claude's
+/// developers.
 macro_rules! with_words {
     ($program:literal) => {
         concat!(
@@ -234,8 +234,8 @@ pub(super) const SCREENS: Program = Program {
             QUESTION,
         ),
     ],
-    // What tools print stands behind the same marks, and so does what the model says, also of errors that it has fixed. What
-    // follows "API Error" is a status, JSON, or one of claude's own sentences.
+    // Output of tools has the same marks, and so has the model's text, also about errors that it has fixed. After "API Error"
+    // comes a status, JSON, or one of claude's own sentences.
     error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|Please run /login)|^(?:[^\S\n]+⎿[^\S\n]+|● )(?:API Error:? \(?(?:[45]\d\d(?:[^\d\w]|$)|\{|Request (?:rejected \(\d|timed out|was aborted)|Connection (?:error|closed)|Unable to connect|Claude.s response exceeded|Claude Code is unable|[^\n]{0,40}safeguards flagged))|^● (Please run /login ·|Usage limit reached ·)",
     message: r"^● |^\S \S+ for \d",
     input: r"^[│┃\s]*[❯>](\s|$)",
@@ -243,7 +243,7 @@ pub(super) const SCREENS: Program = Program {
     ..Program::BLANK
 };
 
-/// What a turn of claude's has read. Anything else than whole numbers is for the filter.
+/// The tokens that a turn has read. Anything else than whole numbers is left to the filter.
 #[derive(Deserialize)]
 struct ClaudeTokens {
     #[serde(rename = "input_tokens")]
@@ -260,7 +260,7 @@ impl ClaudeTokens {
     }
 }
 
-/// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
+/// An `assistant` line of claude with one block of the main agent's text, or one tool call.
 fn shortcut(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line {

@@ -70,8 +70,8 @@ else empty end
 "#
 );
 
-// "Reconnecting... 1/5" is not the end; what is comes in an `error` of its own and again in `turn.failed`.
-// Some calls are told only when they are over. The list of things to do is completed when the turn is.
+// "Reconnecting... 1/5" is not the end; a final error comes in an `error` of its own and again in `turn.failed`.
+// Some calls are reported only when they are over. The list of things to do is completed with the turn.
 const RESULT: &str = with_class!(
     r#"
 def is_call: .type as $type | ["agent_message", "reasoning", "error", "todo_list"] | index($type) | not;
@@ -121,8 +121,8 @@ const SCREENS: Program = Program {
         known(Text("Waiting for startup"), Starting),
     ],
     ready: &[
-        // The line below the input that names the model comes when it has started; a folder that is not trusted and a login
-        // that is missing show before that.
+        // The line below the input that names the model comes when it has started; questions about an untrusted folder and a
+        // missing login come before that.
         (Line(r"^\s+\S.* · (~|/)\S*|context left|⏎ send"), SETTLED),
         (Line(r"^\s*›(\s|$)"), LONGEST),
     ],
@@ -130,7 +130,7 @@ const SCREENS: Program = Program {
         (Text("Would you like to .* Press enter to confirm or esc to cancel$"), PERMISSION),
         (Text("(?i)press enter to (confirm|submit|select)[^.]*$"), QUESTION),
     ],
-    // But for "Conversation interrupted", which a person has done.
+    // Except "Conversation interrupted", which a person has done.
     error: r"^■ (?:[^C]|C(?:[^o]|o(?:[^n]|n[^v])))",
     message: "^[•■] ",
     input: r"^\s*[›▌](\s|$)",

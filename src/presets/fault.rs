@@ -1,4 +1,4 @@
-//! The kind of an error that does not come in a line of a stream: it comes over a protocol, or stands on a screen.
+//! Classifies an error that does not come in a line of a stream, but over a protocol or on a screen.
 
 use std::sync::LazyLock;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::reply::filter::{Input, JqProgram, Output};
 use crate::reply::usage::Class;
 
-/// An error that comes in no line of a stream: `{status, name, message}` becomes `{class, message}`. What the words say about money
-/// and context counts most, then what has been given a name or a number.
+/// An error outside a stream: `{status, name, message}` becomes `{class, message}`. Words about money and context count most, then
+/// the name and the status.
 const FAULT: &str = concat!(
     by_code!(),
     with_class!(
@@ -24,28 +24,28 @@ const FAULT: &str = concat!(
 /// An error as an agent reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Reported<'a> {
-    /// The HTTP status of its provider, where the agent gives one.
+    /// The HTTP status of its provider, if the agent reports one.
     pub status: Option<i64>,
     /// The name that the agent or its provider gives the error; may be empty.
     pub name: &'a str,
-    /// Its words, which may be the JSON of the provider.
+    /// Its message, which may be the provider's JSON.
     pub message: &'a str,
 }
 
-/// An error whose kind is known.
+/// A classified error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Understood {
-    /// Its kind.
+    /// Its class.
     pub class: Class,
-    /// Its words, for people.
+    /// Its message, for people.
     pub message: String,
 }
 
 impl Reported<'_> {
-    /// The kind of the error and its words for people, by the definitions that the presets' filters have.
+    /// The class of the error and its message for people, by the definitions of the presets' filters.
     #[must_use]
     pub fn understood(self) -> Understood {
-        // A program of ours that does not compile is a test failure; here it would only lose the kind.
+        // If our program does not compile, a test fails; here only the class would be lost.
         static PROGRAM: LazyLock<Option<JqProgram>> = LazyLock::new(|| JqProgram::compile(FAULT).ok());
         let mut understood = None;
         let input = serde_json::to_vec(&self).ok().and_then(|json| Input::parse(&json));
@@ -89,7 +89,7 @@ mod tests {
             ("Incomplete response returned, reason: max_output_tokens", Class::Other),
             ("Output blocked by content filtering policy", Class::Other),
             ("status: 400 content management policy", Class::Other),
-            // A status says more.
+            // The status says more.
             ("unexpected status 429 Too Many Requests: the content filter is busy", Class::Limit),
             ("unexpected status 503 Service Unavailable: content filter unavailable", Class::Overload),
             (

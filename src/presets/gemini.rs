@@ -27,7 +27,7 @@ const LINES: Preset = Preset {
     // Only a person can trust the folder.
     args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
     needs: "a login method chosen once in `gemini`, or `GEMINI_API_KEY` with that method in its settings",
-    // What is longer it cuts off.
+    // It cuts off what is longer.
     longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
     response: RESPONSE,
     display: DISPLAY,
@@ -79,7 +79,7 @@ const SETUP: Setup = Setup {
 };
 
 const ASIDES: Asides = Asides {
-    // No login method is chosen; the folder is not trusted. An error of its provider: what fits of its HTTP status.
+    // No login method is chosen; the folder is not trusted. An error of its provider: the low bits of its HTTP status.
     exits: &[
         (41, Class::Auth),
         (55, Class::Permission),
@@ -103,7 +103,7 @@ const ASIDES: Asides = Asides {
     ..Asides::NONE
 };
 
-// The prompt is echoed with role "user". "auto" is no model; which were used is told at the end.
+// The prompt is echoed with role "user". "auto" is no model; the end reports which models were used.
 const RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .content"#;
 
 const DISPLAY: &str = with_plain!(
@@ -155,7 +155,7 @@ const SCREENS: Program = Program {
         known(Text("Select Theme"), Press(&["Escape"], "the choice of a theme, left as it is")),
         known(Text("\\(Use Enter to select|Press Enter to (continue|confirm)"), Attention(QUESTION)),
     ],
-    // It is painted for a moment before it asks whether to trust the folder.
+    // The input line is painted for a moment before it asks whether to trust the folder.
     ready: &[(Text("Type your message"), LONG)],
     asks: &[
         (Text(r"1\. Allow once .* No, suggest changes \(esc\)$"), PERMISSION),
@@ -165,12 +165,12 @@ const SCREENS: Program = Program {
     message: "^✦ |^╭",
     input: r"^[│┃\s]*[>*!](\s|$)",
     placeholder: r"\[Pasted Text: \d+ (lines|chars)[^\]]*\]",
-    // Enter right after a paste is taken for a part of it.
+    // Enter right after a paste counts as a part of it.
     pause: Duration::from_millis(500),
     ..Program::BLANK
 };
 
-/// A `message` line of gemini's with a delta of the assistant's text.
+/// A `message` line of gemini with a delta of the assistant's text.
 fn shortcut(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line<'a> {

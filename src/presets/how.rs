@@ -1,8 +1,6 @@
-//! How presets express what is wanted of an agent: that it takes its prompt, a model and how hard it thinks, and that nothing
-//! is changed.
+//! How presets express wishes: that an agent takes its prompt, uses a model, thinks this hard, or changes nothing.
 //!
-//! What keeps an agent from writing was measured: each of these was asked to change files by its own tool and in seven ways by
-//! the shell.
+//! The read-only options were measured: each agent was asked to change files with its own tool, and in seven ways with the shell.
 
 use std::ffi::{OsStr, OsString};
 
@@ -11,53 +9,53 @@ use super::{Preset, Prompt, Protocol};
 /// An option of an agent's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CliOption {
-    /// All its spellings, the one to write first.
+    /// All its spellings; the first one is written.
     pub names: &'static [&'static str],
-    /// The next word is its value, unless it comes behind a `=`.
+    /// The next word is its value, unless there is one after a `=`.
     pub has_value: bool,
-    /// What its value begins with; with another beginning it is about something else.
+    /// The beginning of its value; with another beginning the option is about something else.
     pub key: &'static str,
 }
 
-/// What a user wants of an agent, whichever it is.
+/// A user's wishes for any agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wishes {
-    /// The model, by a name that the agent knows.
+    /// The model, by the agent's name for it.
     pub model: Option<String>,
-    /// How hard it thinks, by a word that the agent knows.
+    /// How hard it thinks, by the agent's word for it.
     pub effort: Option<String>,
 }
 
-/// What an agent has no way for, in words that follow "cannot be".
+/// A wish for which an agent has no option, in words that follow "cannot be".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unable(pub &'static str);
 
 impl Unable {
-    /// No way to choose the model.
+    /// It has no option for the model.
     pub const MODEL: Self = Self("told which model to use");
-    /// No way to say how hard it thinks.
+    /// It has no option for how hard it thinks.
     pub const EFFORT: Self = Self("told how hard to think");
-    /// No way to keep it from writing.
+    /// It has no read-only option.
     pub const READ_ONLY: Self = Self("kept from changing files");
 }
 
-/// How an agent is kept from changing anything.
+/// How an agent is made read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOnly {
-    /// Options that have to go, because they allow something.
+    /// Options that are removed, because they allow something.
     pub without: &'static [CliOption],
-    /// Arguments that have to be there.
+    /// Arguments that are added.
     pub args: &'static [&'static str],
-    /// Variables that have to be there.
+    /// Variables that are added.
     pub env: &'static [(&'static str, &'static str)],
 }
 
-// Who verifies runs the project's tests, which write what is built. What forbids that as well is of no use here: codex's sandbox
-// (`-s read-only`), gemini's plan mode, which has no shell, and cline's `--auto-approve false`.
+// A verifying agent runs the project's tests, which write build products. An option that forbids that as well is of no use:
+// codex's sandbox (`-s read-only`), gemini's plan mode, which has no shell, and cline's `--auto-approve false`.
 
 impl ReadOnly {
-    /// Over the protocol an agent asks for leave, and its mode is chosen.
+    /// Over the protocol an agent asks for permission, and its mode is chosen.
     pub(super) const ASKED_FOR: Self = Self { without: &[], args: &[], env: &[] };
 }
 
@@ -71,7 +69,7 @@ impl Prompt {
         }
     }
 
-    /// The argument that goes with the prompt, where `args` have none of their own.
+    /// The argument that goes with the prompt, if `args` have none of their own.
     #[must_use]
     pub fn missing_argument(self, args: &[String]) -> Option<&'static str> {
         let Self::StdinAndArgument { argument, valued } = self else { return None };
@@ -128,7 +126,7 @@ impl Preset {
         for (wish, option, unable) in
             [(&wishes.model, self.model, Unable::MODEL), (&wishes.effort, self.effort, Unable::EFFORT)]
         {
-            // The model of a session is chosen in it.
+            // The model is chosen in the session.
             let is_of_session = self.protocol == Protocol::Acp && unable == Unable::MODEL;
             if let Some(wish) = wish.as_ref().filter(|_| !is_of_session) {
                 let option = option.ok_or(unable)?;

@@ -1,7 +1,7 @@
-//! Definitions that the jq programs of several agents have in common. What such programs emit is defined in [`crate::reply::show`]
-//! and [`crate::reply::usage`].
+//! Definitions that the jq programs of several agents share. The output of these programs is defined in [`crate::reply::show`] and
+//! [`crate::reply::usage`].
 
-/// A definition: whether the words of an error ask for a payment. An error that passes by itself does not.
+/// A definition: whether an error message asks for a payment. An error that passes by itself does not.
 macro_rules! billing {
     () => {
         r#"def billing: (. // "" | tostring)
@@ -27,7 +27,7 @@ macro_rules! with_plain {
     };
 }
 
-/// Definitions: the kind of an error by the HTTP status of its provider, and by the name that agents and providers give it.
+/// Definitions: the class of an error by the HTTP status of its provider, and by its name among agents and providers.
 macro_rules! by_code {
     () => {
         r#"def by_status:
@@ -48,8 +48,8 @@ def by_name:
     };
 }
 
-/// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
-/// an error, is all there is.
+/// Puts a definition before a program: `class`, the class of an error by its message alone, from an event that is an
+/// error.
 macro_rules! with_class {
     ($program:literal) => {
         concat!(

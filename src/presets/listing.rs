@@ -1,20 +1,20 @@
-//! Lists of agents in texts that are there when ralph is compiled: the rows of settings are constants.
+//! Lists of agents in constant texts: the rows of settings are constants.
 
 use super::AGENTS;
 
-/// A text that is put together when ralph is compiled.
+/// A text that is built at compile time.
 pub(crate) struct Listing {
     bytes: [u8; 512],
     length: usize,
 }
 
 impl Listing {
-    /// A text that begins like this.
+    /// A text with this beginning.
     pub(crate) const fn new(start: &str) -> Self {
         Self { bytes: [0; 512], length: 0 }.then(start)
     }
 
-    /// The text with this behind it.
+    /// The text, followed by this.
     pub(crate) const fn then(mut self, text: &str) -> Self {
         let mut at = 0;
         while at < text.len() {
@@ -25,12 +25,12 @@ impl Listing {
         self
     }
 
-    /// The names of all agents with a program of their own behind it.
+    /// The text, followed by the names of all agents with a program of their own.
     pub(crate) const fn agents(self) -> Self {
         self.names(false)
     }
 
-    /// The names of those behind it that also speak the Agent Client Protocol.
+    /// The text, followed by the names of those that also speak the Agent Client Protocol.
     pub(crate) const fn agents_with_acp(self) -> Self {
         self.names(true)
     }
@@ -57,7 +57,7 @@ impl Listing {
     }
 }
 
-/// The first name behind this one.
+/// The first name after this one.
 const fn next(before: &str, with_acp: bool) -> Option<&'static str> {
     let (mut first, mut at): (Option<&str>, usize) = (None, 0);
     while at < AGENTS.len() {

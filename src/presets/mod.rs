@@ -50,11 +50,11 @@ static AGENTS: &[Facts] = &[
     Facts { presets: &[Preset::ACP], screens: None },
 ];
 
-/// What is known about one agent.
+/// The data about one agent.
 struct Facts {
-    /// How it is run: over its stdin and stdout first, then over the Agent Client Protocol.
+    /// Its presets: over its stdin and stdout first, then over the Agent Client Protocol.
     presets: &'static [Preset],
-    /// What it looks like in a terminal.
+    /// Its screens in a terminal.
     screens: Option<Program>,
 }
 
@@ -63,63 +63,63 @@ struct Facts {
 pub struct Preset {
     /// The name in `AGENT_TYPE`.
     pub name: &'static str,
-    /// What people call it, for the README. Empty: it has no program of its own that reads its prompt on stdin.
+    /// Its product name, for the README. Empty: it has no program of its own that reads its prompt on stdin.
     pub title: &'static str,
     /// The program, looked up on PATH. Empty: for `script` our own executable, for `custom` unknown.
     pub cli: &'static str,
     /// Its arguments, before [`Prompt::StdinAndArgument`]'s.
     pub args: &'static [&'static str],
-    /// What it needs to run without a person, for the guide.
+    /// Options to run without a person, for the guide.
     pub needs: &'static str,
-    /// How it is talked to.
+    /// Its protocol.
     pub protocol: Protocol,
     /// How the prompt reaches it.
     pub prompt: Prompt,
-    /// The longest prompt that it takes whole; `None` where none was found.
+    /// The longest prompt that it takes whole; `None`: no limit was found.
     pub longest_prompt: Option<PromptLimit>,
-    /// jq: the assistant's own text, in pieces that follow each other without anything between them. Empty: none.
+    /// jq: the assistant's own text, in pieces that are joined without anything between them. Empty: none.
     pub response: &'static str,
     /// jq: objects for the live display, see the contract in [`crate::reply::show`]. Empty: none.
     pub display: &'static str,
     /// jq: notes, see the contract in [`crate::reply::usage`]. Empty: none.
     pub result: &'static str,
-    /// The values of the top-level `type` that these filters look at.
+    /// The values of the top-level `type` that these filters use.
     pub types: &'static [&'static str],
-    /// What reads the most frequent lines, those of this `type`, faster than the filters.
+    /// A faster reader than the filters for the most frequent lines, those of this `type`.
     pub shortcut: Option<(&'static str, Shortcut)>,
-    /// Lines with this `type` tell that a tool call ended; the pattern finds its id in the raw line. For agents
-    /// whose tool output comes in lines of its own: these are too many and too long to be parsed for an id.
+    /// Lines of this `type` report the end of a tool call; the pattern finds its id in the raw line. For agents whose tool
+    /// output comes in lines of its own: these are too many and too long to be parsed for an id.
     pub tool_results: Option<(&'static str, &'static str)>,
-    /// How the stream tells of tool calls.
+    /// How the stream reports tool calls.
     pub tool_calls: ToolCalls,
-    /// The agent ends a run with an event of its own; without it the attempt has failed.
+    /// Whether the agent ends a run with a final event, without which the attempt has failed.
     pub has_final: bool,
-    /// What it tells beside its stream.
+    /// The meaning of its exit codes and its stderr.
     pub asides: Asides,
-    /// The agent reports what the run cost.
+    /// Whether the agent reports the cost of a run.
     pub reports_cost: bool,
     /// Shell command that prints the account's balance. Empty: none.
     pub usage_cmd: &'static str,
-    /// Shell pipeline that finds the number of dollars in what `usage_cmd` prints. Empty: none.
+    /// Shell pipeline that finds the number of dollars in the output of `usage_cmd`. Empty: none.
     pub usage_parser: &'static str,
-    /// How a command line of the user's is made to print what these filters read.
+    /// How a user's command line is made to print the format of these filters.
     pub structured: Structured,
-    /// The option that chooses the model; `None` when there is none.
+    /// The option for the model; `None`: there is none.
     pub model: Option<CliOption>,
-    /// The option that says how hard the model thinks; `None` when there is none.
+    /// The option for how hard the model thinks; `None`: there is none.
     pub effort: Option<CliOption>,
-    /// Models to choose from for tasks, the smallest first; none where nobody can know.
+    /// Models to choose from for tasks, the smallest first; empty if that depends on the user.
     pub ladder: &'static [&'static str],
-    /// How it is kept from editing files while it runs commands; `None` when it cannot be.
+    /// How it is kept from editing files while it runs commands; `None`: that is not possible.
     pub read_only: Option<ReadOnly>,
-    /// Over the Agent Client Protocol it is not offered to read files through us: it takes every error about a file that is
-    /// not there for a fault, and could create none.
+    /// Whether we do not offer to read files for it over the Agent Client Protocol: it takes every error about a missing file
+    /// for a failure, and could not create files.
     pub reads_itself: bool,
-    /// What it gets in its environment where that has no such variable.
+    /// Variables that it gets unless its environment has them.
     pub env: &'static [(&'static str, &'static str)],
     /// Whether its tools see git's configuration.
     pub git_config: GitConfig,
-    /// What has to be in order before it can work.
+    /// What it needs before it can work.
     pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
@@ -127,39 +127,39 @@ pub struct Preset {
     pub install: &'static str,
 }
 
-/// How an agent is talked to.
+/// The protocol of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The prompt goes to its stdin, and lines come back.
+    /// The prompt goes to its stdin, and it prints lines.
     Lines,
-    /// The Agent Client Protocol: a session, one prompt, and answers to what it asks.
+    /// The Agent Client Protocol: a session, one prompt, and answers to its requests.
     Acp,
 }
 
-/// How the stream of an agent tells of its tool calls.
+/// How the stream of an agent reports tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolCalls {
-    /// When they begin and when they end.
+    /// It reports their beginning and their end.
     Told,
-    /// When they are over.
+    /// It reports their end only.
     ToldWhenOver,
 }
 
-/// What an agent's tools see of git's configuration.
+/// The part of git's configuration that an agent's tools see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitConfig {
-    /// What everybody sees.
+    /// All of it.
     Seen,
-    /// Not the user's, so that they would commit as nobody.
+    /// All but the user's, so that commits would have no author.
     Hidden,
 }
 
 /// How long a prompt may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptLimit {
-    /// So many characters.
+    /// This many characters.
     Characters(usize),
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
 }
 
@@ -172,21 +172,21 @@ pub enum Prompt {
     StdinAndArgument {
         /// The argument.
         argument: &'static str,
-        /// Options whose value is the next word, which is no such argument then.
+        /// Options whose value is the next word, which is then not that argument.
         valued: &'static [&'static str],
     },
 }
 
-/// How a command line of the user's is made to print an agent's structured format.
+/// How a user's command line is made to print an agent's structured format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structured {
-    /// The subcommand that can; without it the program does something else. Empty: none is needed.
+    /// The subcommand that prints it; without it the program does something else. Empty: none is needed.
     pub subcommand: &'static str,
     /// The option that chooses the format, in all its spellings.
     pub option: &'static [&'static str],
     /// The option's value. Empty: it is a switch.
     pub value: &'static str,
-    /// Switches that have to be there as well.
+    /// Switches that are needed as well.
     pub also: &'static [&'static str],
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
     AGENTS.iter().filter_map(|agent| agent.screens.as_ref())
 }
 
-/// The agents with a program of their own that reads its prompt on stdin, the one that `ralph init` prefers first.
+/// The agents with a program of their own that reads its prompt on stdin, in the order of preference of `ralph init`.
 pub(crate) fn headless() -> impl Iterator<Item = &'static Preset> {
     all().filter(|preset| preset.is_headless())
 }
@@ -235,7 +235,7 @@ pub(crate) fn sorted(presets: impl Iterator<Item = &'static Preset>) -> Vec<&'st
     names
 }
 
-/// The preset that knows the output format of this program, given by its file name.
+/// The preset that reads the output of this program, given by its file name.
 #[must_use]
 pub fn for_command(program: &str) -> Option<&'static Preset> {
     all().find(|preset| !preset.cli.is_empty() && preset.cli == program)
@@ -248,7 +248,7 @@ pub fn speaking_acp(program: &str) -> &'static Preset {
     all().find(|preset| preset.protocol == Protocol::Acp && preset.cli == program).unwrap_or(&ANY)
 }
 
-/// The preset of a program whose output nobody can read.
+/// The preset of a program whose output cannot be read.
 #[must_use]
 pub fn unknown() -> &'static Preset {
     static UNKNOWN: Preset = Preset::BLANK;
@@ -265,11 +265,11 @@ impl fmt::Display for PromptLimit {
 }
 
 impl PromptLimit {
-    /// What is wrong with a prompt that is too long, in words that follow the agent's name.
+    /// The message for a prompt that is too long, in words that follow the agent's name.
     #[must_use]
     pub fn refuses(self, prompt: &str) -> Option<String> {
         let (length, limit) = match self {
-            // What fits as bytes need not be counted.
+            // A prompt that fits by its bytes need not be counted.
             Self::Characters(limit) if prompt.len() <= limit => return None,
             Self::Characters(limit) => (prompt.chars().count(), limit),
             Self::Bytes(limit) => (prompt.len(), limit),
@@ -289,19 +289,19 @@ impl Preset {
         matches!(self.protocol, Protocol::Lines) && !self.cli.is_empty()
     }
 
-    /// Whether what it says can be understood.
+    /// Whether the assistant's text can be read.
     #[must_use]
     pub fn is_read(&self) -> bool {
         !self.response.is_empty() || self.protocol == Protocol::Acp
     }
 
-    /// Whether what it does can be shown.
+    /// Whether tool calls can be shown.
     #[must_use]
     pub fn is_displayed(&self) -> bool {
         !self.display.is_empty() || self.protocol == Protocol::Acp
     }
 
-    /// Whether it can be told which model to use.
+    /// Whether it has an option for the model.
     #[must_use]
     pub fn takes_model(&self) -> bool {
         self.model.is_some() || self.protocol == Protocol::Acp
@@ -317,7 +317,7 @@ impl Preset {
             result: program(self.result)?,
             types: self.types,
             shortcut: self.shortcut,
-            // A pattern of ours that does not compile is a test failure; here it would only lose a sign of life.
+            // If our pattern does not compile, a test fails; here only a sign of life would be lost.
             tool_results: self
                 .tool_results
                 .and_then(|(kind, id)| Some(ToolResults { kind, id: Regex::new(id).ok()? })),
@@ -326,7 +326,7 @@ impl Preset {
 }
 
 impl Compiled {
-    /// The filters for one attempt. A slot may then be replaced by the user's filter.
+    /// The filters for one attempt. Each one can be replaced by the user's filter.
     #[must_use]
     pub fn filters(&self) -> Filters {
         let slot = |program: &Option<Arc<JqProgram>>| program.clone().map_or(Slot::Off, Slot::Here);
@@ -346,7 +346,7 @@ impl Structured {
 }
 
 impl Preset {
-    /// What the presets have in common; also `custom`, which knows nothing.
+    /// The defaults of presets; also `custom`, about which nothing is known.
     const BLANK: Self = Self {
         name: "custom",
         title: "",
@@ -381,7 +381,7 @@ impl Preset {
         install: "",
     };
 
-    /// What the agents behind the protocol have in common; also `acp`, which is any of them.
+    /// The defaults of agents over the protocol; also `acp`, which is any of them.
     const ACP: Self = Self {
         name: "acp",
         needs: "to speak the Agent Client Protocol",

@@ -49,7 +49,7 @@ const OVER_ACP: Preset = Preset {
     ..Preset::ACP
 };
 
-// What opencode says to its model by itself is not the assistant's.
+// Text that opencode itself writes to its model is not the assistant's.
 const RESPONSE: &str = r#"select(.type == "text" and (.part.synthetic | not)) | .part.text"#;
 
 const DISPLAY: &str = r#"
@@ -59,7 +59,7 @@ elif .type == "error" then {error: (.error.data.message // .error.name // "unkno
 else empty end
 "#;
 
-// `tokens.input` leaves out the cache and `tokens.output` the reasoning; the other agents count them in.
+// `tokens.input` is without the cache and `tokens.output` without the reasoning; other agents include them.
 const RESULT: &str = with_class!(
     r#"
 if .type == "text" then .part.messageID // empty | {message: .}

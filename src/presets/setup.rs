@@ -1,8 +1,8 @@
-//! What has to be in order before an agent can work, and how that can be told without spending anything.
+//! What an agent needs before it can work, and how that is checked without cost.
 //!
 //! All of it was tried with the real agents.
 
-/// What has to be in order before an agent can work.
+/// What an agent needs before it can work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     /// Whether its user is logged in.
@@ -11,31 +11,31 @@ pub struct Setup {
     pub root: Option<RootRefusal>,
     /// Where it works only in folders that its user trusts.
     pub trust: Option<TrustCheck>,
-    /// Options that it takes although its help does not name them.
+    /// Options that its help does not list.
     pub unlisted: &'static [&'static str],
 }
 
 /// A file below the home folder (`~/…`) or the project, and the place in its JSON, as a JSON pointer.
 pub type Place = (&'static str, &'static str);
 
-/// How it can be told whether the user of an agent is logged in.
+/// How to check whether the user of an agent is logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginCheck {
     /// A login is not needed.
     NotNeeded,
     /// With these arguments it prints an object with `loggedIn`.
     Json(&'static [&'static str]),
-    /// With these arguments it exits with 0 if a login exists, but does not know of every way.
+    /// With these arguments it exits with 0 if a login exists, but it does not know every method.
     Exit(&'static [&'static str]),
-    /// With these arguments it prints how many credentials there are, of those that it keeps itself.
+    /// With these arguments it prints the number of credentials that it stores itself.
     Counts(&'static [&'static str]),
-    /// By what a login leaves, of which one is enough.
+    /// By traces of a login, of which one is enough.
     Traces {
         /// Variables.
         variables: &'static [&'static str],
         /// Values in files.
         files: &'static [Place],
-        /// A value among these that is worth nothing without a variable, or a file that may set it.
+        /// A value among these that counts only with a variable, or with a file that may set it.
         keys: &'static [(&'static str, &'static str, &'static str)],
     },
 }
@@ -49,7 +49,7 @@ pub struct RootRefusal {
     pub unless: (&'static str, &'static str),
 }
 
-/// How an agent is told that a folder can be trusted.
+/// How an agent learns that a folder can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustCheck {
     /// By this option,
@@ -63,7 +63,7 @@ pub struct TrustCheck {
 }
 
 impl Setup {
-    /// Nothing has to be.
+    /// It needs nothing.
     pub(super) const NONE: Self =
         Self { login: LoginCheck::NotNeeded, root: None, trust: None, unlisted: &[] };
 }

@@ -1,4 +1,4 @@
-//! Short cuts give what the filters give.
+//! Shortcuts must give the results of the filters.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn items(filters: Filters, line: &str) -> Vec<Item> {
     items
 }
 
-/// Whether the short cut was taken. It has to give what the filters give.
+/// Whether the shortcut was taken, which must give the result of the filters.
 fn taken(compiled: &Compiled, line: &str) -> bool {
     let the_long_way = items(Filters { shortcut: None, ..compiled.filters() }, line);
     assert_eq!(items(compiled.filters(), line), the_long_way, "{line}");
@@ -35,7 +35,7 @@ fn recordings_read_the_same_either_way() {
     }
 }
 
-/// What may stand between the brackets of a message's content.
+/// The possible text between the brackets of a message's content.
 const ODD_BLOCKS: [&str; 22] = [
     r#"{"type":"text","text":"a\n\u0041 <promise>COMPLETE</promise> é"}"#,
     r#"{"type":"text","text":""}"#,

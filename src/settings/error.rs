@@ -12,7 +12,7 @@ pub enum SettingsError {
     /// The config the user named does not exist.
     #[error("config file not found: {}; check the path given with --config", .0.display())]
     NotFound(PathBuf),
-    /// A file is there but cannot be read.
+    /// A file exists but cannot be read.
     #[error("cannot read {}: {problem}", path.display())]
     Unreadable {
         /// The file.
@@ -20,7 +20,7 @@ pub enum SettingsError {
         /// What is wrong and what to do.
         problem: String,
     },
-    /// The shell-style config holds something that is not supported.
+    /// The shell-style config has something that is not supported.
     #[error("{} {error}", path.display())]
     Shell {
         /// The file.
@@ -43,7 +43,7 @@ pub enum SettingsError {
     /// A value that the setting cannot have.
     #[error("{place}: {problem}")]
     Invalid {
-        /// The name the user wrote and where.
+        /// The name that the user wrote, and where.
         place: String,
         /// What is wrong and what to do.
         problem: String,

@@ -3,7 +3,7 @@
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
 
-/// What stands above the settings.
+/// The text above the settings.
 const HEAD: &str = "\
 # Settings of ralph. Copy this file to .ralph/config and remove the # before what you change; what stands
 # here are the defaults. `ralph config` shows every setting with its value and where it came from.
@@ -38,7 +38,7 @@ fn entry(setting: &Setting) -> String {
         | ValueKind::Count { .. }
         | ValueKind::Money => "",
     };
-    // One value could not be the default of every verb; an empty one is no decision, and leaves it to them.
+    // Verbs have different defaults; an empty value keeps them.
     let (value, empty) =
         if except.is_empty() { (*default, (*empty).to_owned()) } else { ("", setting.defaults_in_words()) };
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };

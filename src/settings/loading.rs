@@ -8,7 +8,7 @@ use super::{Origin, Resolved, SettingsError, Verb, read, resolved, shell, toml};
 
 /// Where to look for settings. A path that does not exist is no error, except `shell_config` when it was named.
 pub struct Sources<'a> {
-    /// The verb that runs a loop, whose defaults hold; `None` for those of most.
+    /// The verb that runs a loop, with its own defaults; `None` for the defaults of most verbs.
     pub verb: Option<Verb>,
     /// Values of flags by the setting's key, such as `loop.timeout`; the last of a key wins.
     pub flags: Vec<(&'static str, String)>,
@@ -16,7 +16,7 @@ pub struct Sources<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The shell-style config.
     pub shell_config: Option<PathBuf>,
-    /// The user named the shell config, so it has to exist.
+    /// Whether the user named the shell config, so that it must exist.
     pub shell_config_explicit: bool,
     /// `ralph.toml` at the project root.
     pub project_toml: Option<PathBuf>,
@@ -24,26 +24,26 @@ pub struct Sources<'a> {
     pub older_toml: Option<PathBuf>,
     /// The user's `ralph.toml`, see [`user_toml`].
     pub user_toml: Option<PathBuf>,
-    /// Whether the user trusts what the project itself says about settings that need trust.
+    /// Whether the user trusts the project's own values of settings that need trust.
     pub trusts: &'a dyn Fn(&[OfProject]) -> bool,
 }
 
 impl Sources<'_> {
-    /// The files, whether they are there or not; absolute.
+    /// The files, existing or not; absolute.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let files = [&self.user_toml, &self.older_toml, &self.project_toml, &self.shell_config];
         files.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok()).collect()
     }
 }
 
-/// A setting that needs trust, as the project itself has it.
+/// The project's own value of a setting that needs trust.
 #[derive(Debug, Clone)]
 pub struct OfProject {
     /// The row of the table.
     pub setting: &'static Setting,
-    /// What stands there.
+    /// The value.
     pub value: String,
-    /// Where.
+    /// Where it is set.
     pub origin: Origin,
 }
 
@@ -55,23 +55,23 @@ pub fn user_toml(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(config.join("ralph/ralph.toml"))
 }
 
-/// What the sources hold.
+/// The values of all sources.
 pub(super) struct Loaded {
-    /// The settings, not yet read as what they have to be.
+    /// The settings, not yet parsed by their types.
     pub(super) rows: Vec<Resolved>,
     /// All that the shell config assigns.
     pub(super) assignments: Vec<shell::Assignment>,
-    /// The file of an older program, where it was read.
+    /// The file of an older program, if it was read.
     pub(super) older: Option<PathBuf>,
     /// Keys that have no effect yet, with their files.
     pub(super) without_effect: Vec<(PathBuf, &'static str)>,
-    /// What the project itself says about settings that need trust, in the table's order.
+    /// The project's own values of settings that need trust, in the table's order.
     pub(super) of_project: Vec<OfProject>,
-    /// Those of them that would hold if the user trusted the project.
+    /// Those of them that would apply if the user trusted the project.
     pub(super) ignored: Vec<OfProject>,
 }
 
-/// Reads all sources and lays them over each other. The first problem found ends it.
+/// Reads all sources and merges them. The first problem ends it.
 pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     let mut rows = Rows::defaults(sources.verb);
     let mut without_effect = Vec::new();
@@ -117,7 +117,7 @@ fn shell_config(sources: &Sources<'_>) -> Result<Vec<shell::Assignment>, Setting
 struct Rows(Vec<Resolved>);
 
 impl Rows {
-    /// What holds where nobody says anything.
+    /// The default.
     fn defaults(verb: Option<Verb>) -> Self {
         let row = |setting: &'static Setting| Resolved {
             setting,
@@ -127,12 +127,12 @@ impl Rows {
         Self(TABLE.iter().map(row).collect())
     }
 
-    /// The settings that need trust, as they stand.
+    /// The current values of settings that need trust.
     fn needing_trust(&self) -> Vec<Resolved> {
         self.0.iter().filter(|row| row.setting.needs_trust).cloned().collect()
     }
 
-    /// Those that the project itself has set.
+    /// The settings that the project itself has set.
     fn of_project(&self) -> Vec<OfProject> {
         let is_its =
             |row: &Resolved| matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
@@ -140,7 +140,7 @@ impl Rows {
         rows.map(|Resolved { setting, value, origin }| OfProject { setting, value, origin }).collect()
     }
 
-    /// Takes rows back to what they were.
+    /// Restores earlier values.
     fn restore(&mut self, earlier: Vec<Resolved>) {
         for old in earlier {
             if let Some(row) = self.0.iter_mut().find(|row| row.setting.key == old.setting.key) {
@@ -149,7 +149,7 @@ impl Rows {
         }
     }
 
-    /// Lays a `ralph.toml` over the rows and returns its keys without effect.
+    /// Applies a `ralph.toml` to the rows and returns its keys without effect.
     fn toml(
         &mut self,
         path: &Path,
@@ -180,7 +180,7 @@ impl Rows {
     }
 
     fn environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
-        // An agent of ours is told its model by the name of a setting; what it has us run is no wish for the same.
+        // An agent gets its model in a variable with the name of a setting; for a ralph that it runs, that is no wish.
         let is_told = |name: &str| name == "RALPH_MODEL" && env("RALPH_RUN").is_some();
         for row in &mut self.0 {
             let names = row.setting.env.iter().filter(|name| !is_told(name));
@@ -207,8 +207,8 @@ impl Rows {
     }
 }
 
-/// Whether a value from the shell config or the environment is a decision. An empty one is none, except that an
-/// empty override asks for the preset's own, and an empty list of words is one.
+/// Whether a value from the shell config or the environment counts. An empty one does not, except that an empty
+/// override means that of the preset, and an empty list of words counts.
 fn decides(setting: &Setting, value: &str) -> bool {
     matches!(setting.kind, ValueKind::Override | ValueKind::Words) || !value.is_empty()
 }

@@ -37,31 +37,31 @@ use setting::ValueKind;
 use table::{HookSettings, NotifySettings, RedactSettings, Values};
 use types::SettingType as _;
 
-/// Everything the user decided, or did not. It has the fields of [`Values`], too.
+/// The values of all settings. It also has the fields of [`Values`].
 #[derive(Debug, Clone)]
 pub struct Settings {
     values: Values,
-    /// What happens to branches and their work trees.
+    /// Settings of branches and their work trees.
     pub git: GitSettings,
-    /// Which secrets are taken out of what is kept and shown.
+    /// Settings of redaction.
     pub redact: RedactSettings,
-    /// What takes them out; whoever opens the project for a loop knows.
+    /// The redactor; set when the project is opened for a loop.
     pub secrets: Redactor,
-    /// Who is told of what.
+    /// Settings of notices.
     pub notify: NotifySettings,
-    /// Commands of the user's beside a loop.
+    /// The user's commands beside a loop.
     pub hooks: HookSettings,
-    /// The files that they come from, whether these are there or not.
+    /// The files of the settings, existing or not.
     pub files: Vec<PathBuf>,
-    /// Every variable the shell config assigns, with the value it has there.
+    /// Every variable that the shell config assigns, with its value.
     pub variables: BTreeMap<String, String>,
-    /// Those of the variables that the agent's environment gets.
+    /// The variables for the agent's environment.
     pub exports: BTreeMap<String, String>,
-    /// What the user should know, one line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
-    /// Names in the shell config that settings were probably meant by. Whoever knows the prompts knows whether they are.
+    /// Names in the shell config that are probably meant to be settings; prompts may use them all the same.
     pub near_misses: Vec<NearMiss>,
-    /// What the project itself says about settings that need trust, whether it is trusted or not.
+    /// The project's own values of settings that need trust, trusted or not.
     pub of_project: Vec<OfProject>,
     rows: Vec<Resolved>,
 }
@@ -75,7 +75,7 @@ impl Deref for Settings {
 }
 
 impl Settings {
-    /// Reads all sources and merges them. The first problem found ends it.
+    /// Reads all sources and merges them. The first problem ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { rows, assignments, older, without_effect, of_project, ignored } =
             loading::load(sources)?;
@@ -113,7 +113,7 @@ impl Settings {
         })
     }
 
-    /// How much a setting allows that is a limit: in US dollars, in seconds, or a number; `None` for no limit.
+    /// The amount of a setting that is a limit: in US dollars, in seconds, or a number; `None` for no limit.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "no loop counts to 2^52")]
     pub fn amount(&self, key: &str) -> Option<f64> {
@@ -123,7 +123,7 @@ impl Settings {
             ValueKind::Duration(_) => Duration::read(row).map(|time| time.as_secs_f64()),
             _ => u64::read(row).map(|count| count as f64),
         };
-        // What cannot be read has ended the load.
+        // Loading has refused values that cannot be parsed.
         amount.ok()
     }
 
@@ -139,26 +139,26 @@ impl Settings {
     }
 }
 
-/// Whether an iteration that failed for good ends the loop. One that counts failed iterations would never see a second
-/// one otherwise, so there only the user's own word does.
+/// Whether an iteration that failed for good ends the loop. A loop with a limit of failed iterations would never see a
+/// second one otherwise, so there only the user's own setting does.
 fn stops_on_error(values: &Values, rows: &[Resolved]) -> bool {
     let is_default = resolved::row(rows, "loop.stop_on_error").origin == Origin::Default;
     values.stop_on_error && !(values.max_consecutive_errors > 0 && is_default)
 }
 
-/// One line about a file that an older program has left.
+/// A warning about the file of an older program.
 fn of_older(path: &Path) -> String {
     format!("{}: settings of an older program, read as they are: move them into ralph.toml", path.display())
 }
 
-/// One line about the keys that change nothing yet.
+/// A warning about keys without effect yet.
 fn warning(without_effect: &[(PathBuf, &'static str)]) -> Option<String> {
     let name = |(path, key): &(PathBuf, &str)| format!("{key} ({})", path.display());
     let names: Vec<String> = without_effect.iter().map(name).collect();
     (!names.is_empty()).then(|| format!("these settings have no effect yet: {}", names.join(", ")))
 }
 
-/// One line about what is ignored because nobody trusts the project.
+/// A warning about settings that are ignored because the user has not trusted the project.
 fn warning_of_trust(ignored: &[OfProject]) -> Option<String> {
     let names: Vec<&str> = ignored.iter().map(|one| one.setting.key).collect();
     (!names.is_empty()).then(|| {

@@ -1,5 +1,5 @@
-//! Names in the shell-style config that are no settings, but were probably meant to be. Other names are welcome there, so
-//! only what looks like a slip counts.
+//! Names in the shell-style config that are no settings, but were probably meant to be. Other names are welcome there, so only
+//! a likely typing error counts.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::shell::Assignment;
 use super::table::TABLE;
 use crate::text::nearest::slip;
 
-/// A name that is close to that of a setting. Where something uses the name, it is no mistake.
+/// A name that is close to that of a setting. If something uses the name, it is no mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
-    /// What was written.
+    /// The name as it was written.
     pub name: String,
     /// The setting that was probably meant, by its name in the config.
     pub meant: &'static str,
@@ -33,7 +33,7 @@ impl fmt::Display for NearMiss {
     }
 }
 
-/// Those among the names that a config assigns.
+/// The near misses among the names that a config assigns.
 pub(super) fn near_misses(path: &Path, assignments: &[Assignment]) -> Vec<NearMiss> {
     let near_miss = |assignment: &Assignment| {
         let Assignment { name, line, .. } = assignment;
@@ -52,10 +52,10 @@ fn meant(assignment: &Assignment) -> Option<&'static str> {
         let mut found = TABLE.iter().filter(|setting| is_meant(setting));
         found.next().filter(|_| found.next().is_none()).map(|setting| setting.shell)
     };
-    // What it is called in the environment means nothing here.
+    // Its name in the environment means nothing here.
     only(&|setting| setting.env.contains(&name))
         .or_else(|| slip(name, TABLE.iter().map(|setting| setting.shell)))
-        // The first word is missing: MAX_ITERATIONS. One word alone says too little, and an exported one is for programs.
+        // The first word is missing, as in MAX_ITERATIONS. A single word is too vague, and an exported one is for programs.
         .or_else(|| {
             only(&|setting| setting.shell.strip_suffix(name).is_some_and(|first| first.ends_with('_')))
                 .filter(|_| name.contains('_') && !assignment.exported)

@@ -1,18 +1,18 @@
-//! Who is told of what, and commands of the user's beside a loop: the sections `[notify]` and `[hooks]`.
+//! Notices, and the user's commands beside a loop: the sections `[notify]` and `[hooks]`.
 
 pub(super) mod words;
 
 pub use super::table::{HookSettings, NotifySettings};
 pub use words::{Format, Moment, Secret, Target, Url, host};
 
-/// A URL that is told.
+/// A webhook.
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// Where to; many carry a secret.
+    /// Its URL; many contain a secret.
     pub url: Url,
-    /// What signs it.
+    /// The secret that signs it.
     pub secret: Option<Secret>,
-    /// What is posted.
+    /// The format of what is posted.
     pub format: Format,
 }
 
@@ -25,7 +25,7 @@ impl Webhook {
 }
 
 impl NotifySettings {
-    /// Takes the secret from the variable that the settings name; returns what the user should know.
+    /// Takes the secret from the variable that the settings name; returns a warning.
     pub(super) fn take_secret(&mut self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let name = self.secret_env.as_deref()?;
         if let Some(secret) = env(name).filter(|secret| !secret.is_empty()) {
@@ -40,7 +40,7 @@ impl NotifySettings {
         })
     }
 
-    /// The URL that is told, with all that belongs to it.
+    /// The webhook, with its secret and format.
     #[must_use]
     pub fn webhook(&self) -> Option<Webhook> {
         let url = self.url.clone()?;
@@ -48,7 +48,7 @@ impl NotifySettings {
         Some(Webhook { url, secret: self.secret.clone(), format })
     }
 
-    /// Whether this target is told of this.
+    /// Whether this target gets notices of this event.
     #[must_use]
     pub fn tells(&self, target: Target, moment: Moment) -> bool {
         let is_on = match target {
@@ -65,7 +65,7 @@ impl NotifySettings {
         is_on && self.on.contains(&moment) || besides.contains(&target) && self.can(target)
     }
 
-    /// Whether anything is ever told to this target.
+    /// Whether this target gets any notices.
     #[must_use]
     pub fn has(&self, target: Target) -> bool {
         [Moment::End, Moment::Failure, Moment::Waiting, Moment::Attention]
@@ -73,7 +73,7 @@ impl NotifySettings {
             .any(|moment| self.tells(target, moment))
     }
 
-    /// Whether it is known how to tell it.
+    /// Whether this target is configured.
     fn can(&self, target: Target) -> bool {
         match target {
             Target::Command => self.command.is_some(),
@@ -83,7 +83,7 @@ impl NotifySettings {
     }
 }
 
-/// What a host wants to have.
+/// The format for a host.
 fn usual(host: &str) -> Format {
     let is_of =
         |domain: &str| host == domain || host.strip_suffix(domain).is_some_and(|sub| sub.ends_with('.'));
@@ -129,7 +129,7 @@ mod tests {
         };
         assert_eq!(told(Target::Bell), [false, false, true]);
         assert_eq!(told(Target::Desktop), [false, true, false]);
-        // Nobody knows where it is.
+        // The name of the host is unknown.
         assert!(!settings.has(Target::Webhook));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::SettingsError;
 use crate::files::theirs;
 
-/// Larger files are not configuration, whatever they are.
+/// A larger file is no configuration.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The file's text; `None` when it does not exist. A link to nothing, a folder, a FIFO, an unreadable file, one over 1 MiB and one that is not
@@ -15,13 +15,13 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, SettingsError> {
     let unreadable = |problem: String| SettingsError::Unreadable { path: path.to_owned(), problem };
     let bytes = match theirs::read(path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        // Not as if nothing had been configured: the loop would run without its limits.
+        // An error, not an empty file: the loop would run without its limits.
         Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
             return Err(unreadable(
                 "it is a link to a file that is not there; fix the link, or remove it".to_owned(),
             ));
         }
-        // Below a file there is nothing either: accounts of services have HOME=/dev/null.
+        // A path below a file does not exist either: accounts of services have HOME=/dev/null.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }

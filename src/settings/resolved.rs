@@ -1,21 +1,21 @@
-//! One setting as it was decided.
+//! One setting with its value and origin.
 
 use super::setting::{Setting, ValueKind};
 use super::{Origin, SettingsError};
 
-/// One setting as it was decided.
+/// One setting with its value and origin.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     /// The row of the table.
     pub setting: &'static Setting,
-    /// The value as it was written; an empty one is none, see [`Setting::empty`].
+    /// The value as it was written; for an empty one see [`Setting::empty`].
     pub value: String,
-    /// Who wrote it.
+    /// Where it comes from.
     pub origin: Origin,
 }
 
 impl Resolved {
-    /// The value as it may be shown: of a secret only that there is one.
+    /// The value as it may be shown; of a secret only whether it is set.
     #[must_use]
     pub fn shown(&self) -> &str {
         match self.setting.kind {
@@ -24,7 +24,7 @@ impl Resolved {
         }
     }
 
-    /// The error of a value that the setting cannot have.
+    /// The error for a value that the setting cannot have.
     pub(super) fn invalid(&self, problem: String) -> SettingsError {
         let Setting { key, shell, .. } = self.setting;
         let place = match &self.origin {

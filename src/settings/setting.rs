@@ -1,6 +1,6 @@
-//! What a row of the [`table`](super::table) tells about a setting.
+//! The parts of a row of the [`table`](super::table).
 
-/// A verb that runs loops. Some defaults depend on it.
+/// A verb that runs loops; some defaults depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// `ralph plan`.
@@ -37,7 +37,7 @@ impl Verb {
         Self::LoopBuild,
     ];
 
-    /// What stands on the command line, such as `loop plan`.
+    /// Its words on the command line, such as `loop plan`.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -54,16 +54,16 @@ impl Verb {
     }
 }
 
-/// What a setting's value is.
+/// The kind of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// Text that may not be empty, such as a name or a path.
     Name,
     /// Text.
     Text,
-    /// Text that is shown to nobody.
+    /// Text that is never shown.
     Secret,
-    /// Text that takes the place of an agent preset's own; empty means the preset's.
+    /// Text that replaces that of an agent's preset; empty means the preset's.
     Override,
     /// A whole number, `least` or more.
     Count {
@@ -84,12 +84,12 @@ pub enum ValueKind {
     Words,
 }
 
-/// Which durations a setting can have.
+/// The range of a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// Any above zero.
     AboveZero,
-    /// Any, and none at all.
+    /// Any, or zero.
     OrZero,
     /// Above zero and at most five minutes.
     UpToFiveMinutes,
@@ -110,13 +110,13 @@ pub struct Setting {
     pub default: &'static str,
     /// Verbs that have another default.
     pub except: &'static [(&'static [Verb], &'static str)],
-    /// What it means that there is no value, in words; empty where there always is one.
+    /// The meaning of no value, in words; empty if there always is a value.
     pub empty: &'static str,
-    /// What the value is.
+    /// The kind of the value.
     pub kind: ValueKind,
     /// What it does, in one line.
     pub doc: &'static str,
-    /// It has programs run, or data sent away: what a project says counts only where its user trusts the project.
+    /// Whether it makes programs run, or sends data away: a project's own value counts only if the user trusts the project.
     pub needs_trust: bool,
 }
 
@@ -127,20 +127,20 @@ pub struct Flag {
     pub long: &'static str,
     /// Its short name, without the dash.
     pub short: Option<char>,
-    /// What `--help` calls its value; empty for a switch.
+    /// The name of its value in `--help`; empty for a switch.
     pub value: &'static str,
-    /// What stands above it in `--help`, where it is not among the general options.
+    /// Its heading in `--help`, if it is not among the general options.
     pub heading: Option<&'static str>,
-    /// What `--help` says about it. The default comes behind it.
+    /// Its text in `--help`, to which the default is added.
     pub help: &'static str,
-    /// What `resume --help` says about it, where `resume` can raise the setting for a loop that has ended; else empty.
+    /// Its text in `resume --help`, if `resume` can raise the setting for a loop that has ended; else empty.
     pub raised: &'static str,
-    /// Every verb that looks at a project has it, not only those that run loops.
+    /// Whether every verb that reads a project has it, not only those that run loops.
     pub everywhere: bool,
 }
 
 impl Setting {
-    /// What most rows have in common.
+    /// The defaults of rows.
     pub(super) const ROW: Self = Self {
         key: "",
         shell: "",
@@ -154,7 +154,7 @@ impl Setting {
         needs_trust: false,
     };
 
-    /// The default of a verb, as one would write it; without a verb, that of most.
+    /// The default of a verb, as one would write it; without a verb, that of most verbs.
     #[must_use]
     pub fn default_of(&self, verb: Option<Verb>) -> &'static str {
         let other = self.except.iter().find(|(verbs, _)| verb.is_some_and(|verb| verbs.contains(&verb)));
@@ -167,13 +167,13 @@ impl Setting {
         self.flag.as_ref().is_some_and(|flag| !flag.raised.is_empty())
     }
 
-    /// A value for people: where there is none, what that means.
+    /// A value for people; without one, the meaning of that.
     #[must_use]
     pub fn in_words<'a>(&self, value: &'a str) -> &'a str {
         if value.is_empty() { self.empty } else { value }
     }
 
-    /// The default for people, with all that verbs make of it: `3; 0 with run, loop`.
+    /// The default for people, with the differences of verbs: `3; 0 with run, loop`.
     #[must_use]
     pub fn defaults_in_words(&self) -> String {
         let others = self.except.iter();
@@ -181,8 +181,8 @@ impl Setting {
         self.in_words(self.default).to_owned() + &others.collect::<String>()
     }
 
-    /// The defaults where verbs differ, in few words: `by verb (3, run 0, loop 0)`. The first is that of all verbs
-    /// that are not named.
+    /// The defaults if verbs differ, in few words: `by verb (3, run 0, loop 0)`. The first is that of all verbs that are
+    /// not named.
     #[must_use]
     pub fn defaults_by_verb(&self) -> String {
         let number = |value: &'static str| if value.is_empty() { "none" } else { value };
@@ -197,11 +197,11 @@ impl Flag {
     /// A general option of the verbs that run loops.
     pub(super) const GENERAL: Self =
         Self { long: "", short: None, value: "", heading: None, help: "", raised: "", everywhere: false };
-    /// One for what ends or holds a loop.
+    /// An option about what ends or holds a loop.
     pub(super) const STOPPING: Self = Self { heading: Some("When to stop or wait"), ..Self::GENERAL };
 }
 
-/// Verbs by their first word where all that begin with it are among them: `run` over tasks and not, both of `loop`.
+/// Verbs by their first word, if all verbs with that word are among them.
 fn families(verbs: &[Verb]) -> Vec<&'static str> {
     let first_word = |verb: Verb| verb.words().split(' ').next().unwrap_or_default();
     let name = |verb: &Verb| {

@@ -1,8 +1,8 @@
 //! Reads the shell-style `config` file without running it.
 //!
-//! Assignments mean exactly what they mean to `bash` (`tests/it/shell_reader.rs` holds the two equal). Whatever would
-//! run code, or that this reader does not know, is an error with its position and a way out: a value is never
-//! silently different from the one the shell would have seen.
+//! Assignments mean exactly what they mean to `bash` (`tests/it/shell_reader.rs` compares both). Anything that would run code,
+//! or that this reader does not know, is an error with its position and a way out: a value is never silently different from
+//! the shell's.
 
 mod escape;
 mod expand;

@@ -19,8 +19,8 @@ static AGENT_DOC: Listing = Listing::new("Which agent to run: ")
     .agents_with_acp()
     .then(" with -acp, script, custom, or a command line of your own");
 
-/// Declares the rows, and the fields that hold their values. The comment above a row is what the user reads about it; the type of its
-/// field says what its value is, unless `kind` says more.
+/// Declares the rows, and the fields with their values. The comment above a row is its text for users; the type of its field is the
+/// kind of its value, unless `kind` is more precise.
 macro_rules! settings {
     ($(
         #[doc = $about:literal]
@@ -49,7 +49,7 @@ macro_rules! settings {
             pub struct $fields { $(#[doc = $doc] pub $field: $type,)* }
 
             impl $fields {
-                /// Reads them from rows that have been decided. The first problem found ends it.
+                /// Parses the values of resolved rows. The first problem ends it.
                 pub(super) fn read(rows: &[Resolved]) -> Result<Self, SettingsError> {
                     Ok(Self { $($field: SettingType::read(resolved::row(rows, $key))?,)* })
                 }
@@ -59,7 +59,7 @@ macro_rules! settings {
 }
 
 settings! {
-    /// What the user decided, or did not.
+    /// The general settings.
     Values {
         /// Which agent to run
         agent_type: String = Setting {
@@ -441,7 +441,7 @@ settings! {
         }
     }
 
-    /// What happens to branches and their work trees.
+    /// Settings of branches and their work trees.
     GitSettings {
         /// Whether 'loop build' pushes a branch after each iteration with new commits
         auto_push: bool = Setting {
@@ -494,7 +494,7 @@ settings! {
         }
     }
 
-    /// Which secrets are taken out of what is kept and shown.
+    /// Settings of redaction.
     RedactSettings {
         /// Whether values of secret variables are taken out of all that is kept and shown
         enabled: bool = Setting {
@@ -516,7 +516,7 @@ settings! {
         }
     }
 
-    /// Who is told of what.
+    /// Settings of notices.
     NotifySettings {
         /// Which events send a notice: end (of any kind), failure, waiting (for a usage limit), attention (a person is asked)
         on: Vec<Moment> = Setting {
@@ -586,7 +586,7 @@ settings! {
         }
     }
 
-    /// Commands of the user's beside a loop.
+    /// The user's commands beside a loop.
     HookSettings {
         /// Command for sh when a loop starts, with the event as a line of JSON on stdin
         on_loop_start: Option<String> = Setting {

@@ -9,22 +9,22 @@ use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
 use crate::text::nearest::nearest;
 
-/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text, but for the last.
+/// Keys of `ralph.toml` without effect yet, which are accepted so that existing files load. They have text, except the last one.
 pub(super) const WITHOUT_EFFECT: &[&str] =
     &["monitoring.log_file", "monitoring.log_format", "monitoring.log_rotation", LEARN];
-/// The one of them that is a switch.
+/// The key among them that is a switch.
 const LEARN: &str = "execution.learn";
-/// What a key is called in files of an older program, and here.
+/// The name of a key in files of an older program, and ours.
 const ALSO: (&str, &str) = ("agent.command", "agent.provider");
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list of strings";
 
-/// What one file sets.
+/// The contents of one file.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) values: Vec<Value>,
-    /// Keys that are accepted but change nothing yet.
+    /// Keys without effect yet.
     pub(super) without_effect: Vec<&'static str>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Value {
     pub(super) line: usize,
 }
 
-/// What is wrong in a file, and where.
+/// An error in a file, with its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// Counted from 1.
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<Document, Problem> {
     Ok(document)
 }
 
-/// Whether a text is a file of settings.
+/// Whether a text is a settings file.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn reads(text: &str) -> bool {
     parse(text).is_ok()
@@ -121,7 +121,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// What a value is to be, in words.
+/// The expected kind of a value, in words.
 fn wanted(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Words => LIST,
@@ -151,7 +151,7 @@ fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {
     format!("`{key}` is {} here; write {wanted}", standing(found))
 }
 
-/// What a value is, in words.
+/// The kind of a value, in words.
 fn standing(value: &DeValue) -> &'static str {
     match value {
         DeValue::String(_) => "a string in quotes",
@@ -177,7 +177,7 @@ fn unknown(key: &str) -> String {
     let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
     let written = key.rsplit('.').next().unwrap_or(key);
     let sections = known_keys().filter_map(|key| key.rsplit_once('.').map(|(section, _)| section));
-    // AGENT_TYPE is agent.provider here, and whoever knows the one writes agent.type.
+    // AGENT_TYPE is agent.provider here; users who know the one write agent.type.
     let spelt = key.replace('.', "_").to_uppercase();
     let is_shell_name = |setting: &&Setting| setting.shell == written || setting.shell == spelt;
     let by_shell_name = TABLE.iter().find(is_shell_name).map(|setting| setting.key);

@@ -8,19 +8,19 @@ use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
 use crate::text::{bytes, duration};
 
-/// The longest wait between two steps of ending an agent: what ralph started must not outlive it for hours.
+/// The longest wait between two steps of ending an agent, which must not outlive ralph for hours.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// A type that the value of a setting can have.
 pub(super) trait SettingType: Sized {
-    /// The kind of such a setting, where its row says no other.
+    /// The kind of such a setting, unless its row says otherwise.
     const KIND: ValueKind;
 
     /// The value of a setting of this type.
     fn read(row: &Resolved) -> Result<Self, SettingsError>;
 }
 
-/// An empty value is none.
+/// An empty value means no value.
 impl<T: SettingType> SettingType for Option<T> {
     const KIND: ValueKind = match T::KIND {
         ValueKind::Name => ValueKind::Text,

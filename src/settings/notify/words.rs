@@ -1,4 +1,4 @@
-//! What the values of `[notify]` are.
+//! The values of `[notify]`.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use crate::settings::resolved::Resolved;
 use crate::settings::setting::ValueKind;
 use crate::settings::types::SettingType;
 
-/// An event that a notice can be about.
+/// An event of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// A loop, or a run of many, has ended, and not by a failure.
+    /// A loop, or a run of several, has ended without a failure.
     End,
-    /// It has ended by a failure.
+    /// A loop, or a run of several, has ended by a failure.
     Failure,
     /// A loop waits for a usage limit or an overloaded provider.
     Waiting,
-    /// A person is asked something.
+    /// A loop asks a person.
     Attention,
 }
 
@@ -34,12 +34,12 @@ impl Moment {
     }
 }
 
-/// Who can be told.
+/// A target of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// A command of the user's.
+    /// A user's command.
     Command,
-    /// A URL.
+    /// A webhook.
     Webhook,
     /// The desktop.
     Desktop,
@@ -68,7 +68,7 @@ impl Target {
 pub struct Secret(String);
 
 impl Secret {
-    /// One that says this.
+    /// A secret with this value.
     pub(in crate::settings) fn new(text: String) -> Self {
         Self(text)
     }
@@ -86,12 +86,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What is posted to a webhook.
+/// The format of what is posted to a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The event line.
     Json,
-    /// A message for Slack, or what speaks like it.
+    /// A message for Slack and compatible services.
     Slack,
     /// A message for Discord.
     Discord,
@@ -99,7 +99,7 @@ pub enum Format {
     Ntfy,
 }
 
-/// A URL of http or https, which may carry a secret and is never shown.
+/// A URL of http or https, which may contain a secret and is never shown.
 #[derive(Debug, Clone)]
 pub struct Url(Secret);
 
@@ -196,7 +196,7 @@ impl SettingType for Url {
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         if host(&row.value).is_none() {
-            // It may hold a secret, and is not shown.
+            // It may contain a secret, and is not shown.
             let problem = "this is no URL that begins with https:// or http:// and names a host";
             return Err(row.invalid(problem.to_owned()));
         }

@@ -4,7 +4,7 @@ use super::syntax::{Cursor, Word, ends_word, is_name, operator};
 use super::word::Words;
 use super::{Result, Source};
 
-/// One thing the file does.
+/// A statement.
 pub(super) enum Statement {
     /// `NAME=value` or `NAME+=value`.
     Assign(Assign),
@@ -14,7 +14,7 @@ pub(super) enum Statement {
     Expand(Word),
 }
 
-/// A name and what it gets.
+/// A name and its value.
 pub(super) struct Assign {
     pub(super) name: String,
     /// Where the name starts, for messages.
@@ -109,7 +109,7 @@ impl Parser<'_> {
         Ok(Some(Assign { name, at: start.at, append, name_only: false, value }))
     }
 
-    /// What is left is `export`, `:` or something that would run.
+    /// The rest is `export`, `:` or something that would run.
     fn command(&mut self) -> Result<()> {
         let start = self.cursor;
         match self.bare_word().as_str() {

@@ -1,8 +1,8 @@
-//! What words of a config file are made of, and the place where one is read.
+//! The parts of words of a config file, and the cursor that reads them.
 
 use super::{ShellError, Source};
 
-/// What stands between blanks: its parts, joined.
+/// A word: its parts, joined.
 pub(super) type Word = Vec<Part>;
 
 /// A piece of a word.
@@ -24,7 +24,7 @@ pub(super) struct Parameter {
     pub(super) operator: Option<Operator>,
 }
 
-/// What follows the name in `${NAME:-word}`.
+/// The operator after the name in `${NAME:-word}`.
 #[derive(Debug)]
 pub(super) struct Operator {
     pub(super) action: Action,
@@ -43,7 +43,7 @@ pub(super) enum Action {
     Alternative,
 }
 
-/// A position in the text. `\` and newline together are no text at all, except where `raw` is asked.
+/// A position in the text. `\` and newline together are skipped, except by `raw`.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) source: &'a Source,

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 50;
 const WRITE_THE_VALUE: &str = "ralph reads this file, it does not run it; write the value itself, or set it in the environment and use \
      ${NAME:-default}";
 
-/// Where a word stands, which decides its end and what `~`, `{` and quotes mean in it.
+/// The context of a word, which decides its end and the meaning of `~`, `{` and quotes in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The value of an assignment.
@@ -32,7 +32,7 @@ impl Place {
         }
     }
 
-    /// Whether what is nested here goes into an assignment.
+    /// Whether a nested word is part of an assignment.
     fn assigned(self) -> bool {
         match self {
             Self::Value | Self::Exported => true,
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// What surrounds a `$`.
+/// The surroundings of a `$`.
 #[derive(Clone, Copy)]
 enum Around {
     Nothing {
@@ -55,7 +55,7 @@ enum Around {
     },
 }
 
-/// Reads words at a cursor, which it moves behind them.
+/// Reads words at a cursor, which it moves past them.
 pub(super) struct Words<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     depth: usize,
@@ -66,7 +66,7 @@ impl<'c, 'a> Words<'c, 'a> {
         Self { cursor, depth: 0 }
     }
 
-    /// What stands behind `NAME=`, perhaps nothing.
+    /// The value after `NAME=`, perhaps empty.
     pub(super) fn assigned(&mut self, exported: bool) -> Result<Word> {
         self.word(if exported { Place::Exported } else { Place::Value })
     }
@@ -301,7 +301,7 @@ impl<'c, 'a> Words<'c, 'a> {
                 '"' => {
                     self.cursor.at += 1;
                     in_double = !in_double;
-                    // Dropping the quote after `$NAME` would make what follows a part of the name.
+                    // Dropping the quote after `$NAME` would make the next characters a part of the name.
                     if single_end.is_some() || (name_is_open && self.cursor.peek().is_some_and(is_name)) {
                         return Err(tangled(&here));
                     }
@@ -349,7 +349,7 @@ impl<'c, 'a> Words<'c, 'a> {
         })
     }
 
-    /// Whether the cursor stands behind a `$NAME` without braces that `word` ends with.
+    /// Whether `word` ends with a `$NAME` without braces, right before the cursor.
     fn behind_bare_name(&self, word: &Word) -> bool {
         matches!(word.last(), Some(Part::Parameter(_))) && self.cursor.source.chars[self.cursor.at - 1] != '}'
     }

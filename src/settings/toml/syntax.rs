@@ -1,11 +1,10 @@
-//! What keeps a text from being TOML, in people's words. The parser knows where it could not go on; why, mostly the line
-//! itself shows.
+//! Explains a syntax error of TOML. The parser knows where it stopped; the reason is mostly in the line itself.
 
 use super::{Problem, line, wanted};
 use crate::settings::table::TABLE;
 use crate::text::line::joined;
 
-/// What is wrong with `text`, which the parser has refused with `error`.
+/// The message for `text`, which the parser has refused with `error`.
 pub(super) fn explain(text: &str, error: &::toml::de::Error) -> Problem {
     let said = error.message();
     let span = error.span().unwrap_or_default();
@@ -38,7 +37,7 @@ pub(super) fn explain(text: &str, error: &::toml::de::Error) -> Problem {
         return here("\\ has a meaning within double quotes; use single ones, or write \\\\".to_owned());
     }
     let in_its_words = || format!("not valid TOML: {}", joined(said, "; "));
-    // It has come to the end of the file.
+    // The parser has reached the end of the file.
     if current.trim().is_empty() {
         return here(in_its_words());
     }
@@ -76,7 +75,7 @@ fn setting(line: &str) -> Option<Setting<'_>> {
     is_key.then_some(Setting { key, value: value.trim(), column })
 }
 
-/// The first text that begins with a quote on its line and does not end there, with the place of the quote.
+/// The first quoted text that does not end on its line, with the place of the quote.
 fn unclosed(lines: &[&str]) -> Option<(usize, usize, char)> {
     lines.iter().enumerate().find_map(|(at, line)| {
         let Setting { value, column, .. } = setting(line)?;
@@ -94,13 +93,13 @@ fn unclosed(lines: &[&str]) -> Option<(usize, usize, char)> {
     })
 }
 
-/// The section that the last of these lines is in, with a dot behind it; empty above the first one.
+/// The section of the last of these lines, with a dot after it; empty above the first section.
 fn section(lines: &[&str]) -> String {
     let head = lines.iter().rev().find_map(|line| line.trim().strip_prefix('[')?.split(']').next());
     head.map_or_else(String::new, |name| format!("{}.", name.trim()))
 }
 
-/// What is wrong with a value that should have quotes, or is none.
+/// The message for a value that lacks quotes, or is none.
 fn unquoted(section: &str, key: &str, value: &str) -> String {
     let name = format!("{section}{key}");
     let value = value.split(" #").next().unwrap_or_default().trim();
@@ -109,7 +108,7 @@ fn unquoted(section: &str, key: &str, value: &str) -> String {
     if value.is_empty() || value.starts_with('#') {
         return format!("`{name}` has no value; write {wanted}");
     }
-    // What has to be text only lacks its quotes.
+    // A value that must be text only lacks its quotes.
     if wanted.contains("quotes") && !wanted.contains("without") || wanted.contains('"') {
         return format!(
             "`{name}` is {value} without quotes; write {key} = \"{}\"",
@@ -119,7 +118,7 @@ fn unquoted(section: &str, key: &str, value: &str) -> String {
     format!("`{name}` is {value}; write {wanted}")
 }
 
-/// What is wrong with a line that is no setting.
+/// The message for a line that is no setting.
 fn no_setting(line: &str) -> String {
     let text = line.trim();
     let end =
