@@ -10,8 +10,7 @@ use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
-use ralph::settings::table::TABLE;
-use ralph::settings::{Settings, Sources, Verb};
+use ralph::settings::{Settings, Sources};
 use regex::Regex;
 
 use crate::scratch::Scratch;
@@ -395,29 +394,4 @@ fn the_settings_are_good_ones() {
     assert_eq!(settings.warnings, [""; 0]);
     assert_eq!(settings.git.protected_branches, ["main", "production"]);
     assert_eq!(settings.git.name.as_deref(), Some("Build Agent"));
-}
-
-#[test]
-fn the_verbs_differ_as_the_settings_do() {
-    let told = table(include_str!("../../specs/loop.md"), "## Where the verbs differ");
-    let columns = [Verb::Plan, Verb::Run, Verb::LoopPlan, Verb::LoopBuild];
-    for (row, key) in [
-        ("most iterations", "loop.max_iterations"),
-        ("retries of a failed iteration", "loop.max_retries"),
-        ("failed iterations in a row that end it", "monitoring.max_consecutive_errors"),
-        ("iterations without a change that end it", "completion.idle_threshold"),
-    ] {
-        let setting = TABLE.iter().find(|setting| setting.key == key).unwrap();
-        let cells = told.iter().find(|cells| cells[0] == row).unwrap_or_else(|| panic!("no row '{row}'"));
-        for (verb, cell) in columns.into_iter().zip(&cells[1..]) {
-            // A limit that is none is told in words, or not at all.
-            let number: String = cell.chars().take_while(char::is_ascii_digit).collect();
-            let default = setting.default_of(Some(verb));
-            let is_none = default.is_empty() || default == "0";
-            assert!(
-                number == default || (number.is_empty() && is_none),
-                "{row}, {verb:?}: '{cell}', not '{default}'"
-            );
-        }
-    }
 }
