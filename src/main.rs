@@ -38,7 +38,7 @@ fn hidden_verb(argv: &[OsString]) -> Option<i32> {
         process::supervisor::VERB => Some(process::supervisor::main(rest)),
         reply::child::VERB => Some(reply::child::main(rest)),
         commands::completions::VERB => Some(commands::completions::answer(rest)),
-        script_agent::VERB => Some(script_agent::script_main(rest)),
+        script_agent::VERB => Some(script_agent::script_main()),
         _ => None,
     }
 }

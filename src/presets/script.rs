@@ -1,13 +1,8 @@
 //! The scripted agent, which is part of ralph.
 
-use super::screens::Program;
-use super::{Facts, Preset, claude};
+use super::{Facts, Preset};
 
-/// Its screens look like claude's.
-pub(super) const FACTS: Facts = Facts {
-    presets: &[LINES],
-    screens: Some(Program { name: "script", names: &["__script"], options: &[], ..claude::SCREENS }),
-};
+pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: None };
 
 const LINES: Preset = Preset {
     name: "script",

@@ -13,15 +13,11 @@
 //! A result that is an error may have a `class` and a `reset_at`. `{"type":"background","tasks":1}` says that so many tasks
 //! go on after the result.
 //!
-//! With `--acp` it talks over the Agent Client Protocol instead, and with `--screen` it is an interactive agent on its terminal.
-//!
 //! What it does depends on the variables that ralph gives to every agent, `RALPH_MODE` above all (`work`); only what a task or
 //! a feature asks for is read from the prompt (`tasks`). It can also be told to fail in the ways of real agents (`play`).
 
-mod acp;
 mod play;
 mod program;
-mod screen;
 mod tasks;
 mod work;
 
@@ -29,7 +25,6 @@ use play::{Play, Refusal};
 
 use anyhow::Context as _;
 use serde::Serialize;
-use std::ffi::OsString;
 use std::io::{self, Read as _, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,20 +40,13 @@ pub use play::PLAY_VARIABLE;
 
 /// Runs the scripted agent in the current directory and returns its exit code: 0 for a result `ok`, 1 for `error`.
 #[must_use]
-pub fn script_main(args: &[OsString]) -> i32 {
+pub fn script_main() -> i32 {
     let place = Place::from_environment();
-    if args.iter().any(|arg| arg == "--acp") {
-        return acp::converse(&place);
-    }
-    if args.iter().any(|arg| arg == "--screen") {
-        return screen::show(&place);
-    }
     let mut prompt = Vec::new();
     // What cannot be read is missed where it is needed.
     let _ = io::stdin().read_to_end(&mut prompt);
     let play = place.next_play();
-    let mut out = Lines(io::stdout().lock());
-    Agent::new(place, &mut out, &prompt).perform(play)
+    Agent::new(place, &mut io::stdout().lock(), &prompt).perform(play)
 }
 
 /// Where and for what the agent was started.
@@ -131,32 +119,17 @@ enum Event<'a> {
     },
 }
 
-/// Where events go, and how they are said there.
-trait Voice {
-    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
-}
-
-/// One JSON object per line.
-struct Lines<W>(W);
-
-impl<W: Write> Voice for Lines<W> {
-    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        let line = serde_json::to_string(event)?;
-        writeln!(self.0, "{line}").and_then(|()| self.0.flush()).context("cannot write to stdout")
-    }
-}
-
 /// One run: its place, its stream of events, and what the result will say about tokens.
 struct Agent<'a> {
     place: Place,
-    out: &'a mut dyn Voice,
+    out: &'a mut dyn Write,
     prompt: String,
     input_tokens: u64,
     output_tokens: u64,
 }
 
 impl<'a> Agent<'a> {
-    fn new(place: Place, out: &'a mut dyn Voice, prompt: &[u8]) -> Self {
+    fn new(place: Place, out: &'a mut dyn Write, prompt: &[u8]) -> Self {
         let text = String::from_utf8_lossy(prompt).into_owned();
         Self { place, out, prompt: text, input_tokens: tokens(prompt.len()), output_tokens: 0 }
     }
@@ -194,7 +167,8 @@ impl<'a> Agent<'a> {
     }
 
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
-        self.out.event(event)?;
+        let line = serde_json::to_string(event)?;
+        writeln!(self.out, "{line}").and_then(|()| self.out.flush()).context("cannot write to stdout")?;
         std::thread::sleep(self.place.pace);
         Ok(())
     }

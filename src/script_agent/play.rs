@@ -1,7 +1,6 @@
 //! What the scripted agent plays on request, so that a night with real agents can be rehearsed: refusals, silence, and work
 //! that goes on after the result.
 
-use super::acp::talk::{self, Talk};
 use super::{Agent, Event, Place, VERB};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
@@ -21,7 +20,7 @@ const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background 
                      review pass, review changes, journal WORDS, knowledge WORDS, model NAME, ask WORDS, silence or work";
 
 /// One attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Play {
     /// The usage limit is reached; it ends after so many seconds, if that is said.
     Limit(Option<u64>),
@@ -42,8 +41,6 @@ pub(super) enum Play {
     Ask(String),
     /// Nothing of use is said.
     Silence,
-    /// What only another protocol has words for.
-    Over(Talk),
     /// Nothing of this: the agent works.
     Work,
 }
@@ -78,32 +75,19 @@ impl FromStr for Play {
             ["ask", ref words @ ..] => Self::Ask(words.join(" ")),
             ["silence"] => Self::Silence,
             ["work"] | [] => Self::Work,
-            ref words => match Talk::read(words) {
-                Some(talk) => Self::Over(talk),
-                None => bail!(
-                    "{PLAY_VARIABLE} has '{}', which is none of {PLAYS}, nor, over ACP, of {}",
-                    text.trim(),
-                    talk::PLAYS
-                ),
-            },
+            _ => bail!("{PLAY_VARIABLE} has '{}', which is none of {PLAYS}", text.trim()),
         })
     }
 }
 
 /// An error with what ralph decides by.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Refusal {
     message: &'static str,
     pub(super) class: &'static str,
     /// Seconds since 1970.
     pub(super) reset_at: Option<u64>,
-}
-
-impl Refusal {
-    pub(super) const AUTH: &str = "auth";
-    pub(super) const LIMIT: &str = "limit";
-    pub(super) const OVERLOAD: &str = "overload";
 }
 
 impl Agent<'_> {
@@ -115,11 +99,11 @@ impl Agent<'_> {
             Play::Limit(seconds) => {
                 let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
                 let reset_at = seconds.map(|seconds| now.saturating_add(seconds));
-                refuse(Refusal::LIMIT, "You've hit your usage limit.", reset_at)
+                refuse("limit", "You've hit your usage limit.", reset_at)
             }
-            Play::Auth => refuse(Refusal::AUTH, "Not logged in", None),
+            Play::Auth => refuse("auth", "Not logged in", None),
             Play::Context => refuse("context", "The prompt is too long", None),
-            Play::Overload => refuse(Refusal::OVERLOAD, "529 Overloaded", None),
+            Play::Overload => refuse("overload", "529 Overloaded", None),
             Play::Task(name) => {
                 let id = self.assigned()?.0;
                 self.text(&format!("As I was told to say.\n\n<{name}>{id}</{name}>"))
@@ -131,7 +115,6 @@ impl Agent<'_> {
                 self.act()
             }
             Play::Ask(words) => self.text(&words),
-            Play::Over(talk) => bail!("{PLAY_VARIABLE} has what can only be played over ACP: {talk:?}"),
             Play::Silence => self.text("I have nothing to say."),
             Play::Hang => loop {
                 std::thread::park();
@@ -149,15 +132,9 @@ impl Agent<'_> {
 }
 
 impl Place {
-    /// What is up.
+    /// What this attempt plays. How many attempts of this loop were played before is kept beside its logs.
     pub(super) fn next_play(&self) -> anyhow::Result<Play> {
-        self.next(str::parse)
-    }
-
-    /// What `read` makes of the words for what is up. How many attempts of this loop were played before is kept beside its
-    /// logs.
-    pub(super) fn next<T>(&self, read: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let Some(plays) = self.plays.as_deref() else { return read("") };
+        let Some(plays) = self.plays.as_deref() else { return Ok(Play::Work) };
         let file = self.count_file();
         let text = match own::read(&file, LARGEST_COUNT) {
             Err(error) if error.kind() == NotFound => String::new(),
@@ -168,7 +145,7 @@ impl Place {
         };
         let played = text.split_once(' ').filter(|(run, _)| *run == self.run);
         let played = played.and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0_usize);
-        let play = read(plays.split(',').nth(played).unwrap_or_default())?;
+        let play = plays.split(',').nth(played).unwrap_or_default().parse()?;
         let folder = file.parent().unwrap_or(&file);
         own::make_folders(folder).map_err(FileError::at(folder))?;
         let count = format!("{} {}\n", self.run, played + 1);

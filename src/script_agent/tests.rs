@@ -1,7 +1,7 @@
 //! The scripted agent in real repositories.
 
 use super::program::Program;
-use super::{Agent, Lines, Place};
+use super::{Agent, Place};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -62,10 +62,10 @@ impl Scratch {
     /// One run of the agent: whether it said COMPLETE, or its error.
     fn act(&mut self, mode: &str) -> Result<bool, String> {
         mode.clone_into(&mut self.place.mode);
-        let mut out = Lines(Vec::new());
+        let mut out = Vec::new();
         let play = self.place.next_play();
         let code = Agent::new(self.place.clone(), &mut out, b"prompt").perform(play);
-        let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let events: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
         let [start, .., last, result] = &events[..] else { panic!("{events:?}") };
         assert_eq!((&start["type"], &result["input_tokens"]), (&"start".into(), &2.into()));
@@ -199,10 +199,10 @@ fn what_is_no_file_is_refused_by_name_and_a_link_of_ours_is_not_followed() {
     scratch.place.plays = Some("overload".to_owned());
     scratch.write("mine", "mine");
     scratch.run("mkdir .ralph/logs; ln -s ../../mine .ralph/logs/script.count");
-    let mut out = Lines(Vec::new());
+    let mut out = Vec::new();
     let play = scratch.place.next_play();
     assert_ne!(Agent::new(scratch.place.clone(), &mut out, b"prompt").perform(play), 0);
-    let error = String::from_utf8(out.0).unwrap();
+    let error = String::from_utf8(out).unwrap();
     assert!(error.contains("script.count") && error.contains("a symbolic link"), "{error}");
     assert_eq!(scratch.read("mine"), "mine");
 }

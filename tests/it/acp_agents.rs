@@ -1,4 +1,4 @@
-//! Agents over the Agent Client Protocol: the scripted agent speaks it, and makes the requests that real agents make.
+//! Agents over the Agent Client Protocol: that of `tests/agents` speaks it, and makes the requests that real agents make.
 //! Real agents are not on every machine; their recorded messages are played to the codec in its own tests.
 
 use std::fs;
@@ -9,14 +9,12 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::policies::assert_end;
-use crate::scratch::{Run, Scratch, finish, side_by_side, wait_for};
-
-const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+use crate::scratch::{Run, Scratch, agent_over_acp, finish, side_by_side, wait_for};
 
 /// A loop of one iteration whose agent plays this.
 fn command(scratch: &Scratch, plays: &str, args: &str) -> Command {
     let mut command = scratch.ralph(&format!("prompt p.md 1 --max-retries 0 {args}"));
-    command.arg("--agent").arg(format!("acp:{RALPH} __script --acp")).env("RALPH_SCRIPT_PLAY", plays);
+    command.arg("--agent").arg(agent_over_acp()).env("RALPH_SCRIPT_PLAY", plays);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -77,7 +75,7 @@ fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
         ("stop bored".to_owned(), 4, "failed", "an unknown reason: bored"),
         ("auth".to_owned(), 4, "not_logged_in", "Not logged in"),
         ("context".to_owned(), 4, "failed", "The prompt is too long"),
-        ("sing".to_owned(), 4, "failed", "nor, over ACP, of read FILE"),
+        ("sing".to_owned(), 4, "failed", "has 'sing', which is none of limit"),
     ] {
         let run = play(&scratch, &plays, "");
         assert_end(&scratch, &run, code, reason, "failed");
@@ -306,7 +304,7 @@ fn plans_builds_and_a_ralph_md_go_over_acp() {
     let scratch = Scratch::new();
     scratch.git(&["init", "-q", "-b", "main"]);
     scratch.write("specs/hello.md", "# Hello\n\n- `hello.sh NAME` prints `Hello, NAME`\n");
-    let agent = format!("acp:{RALPH} __script --acp");
+    let agent = agent_over_acp();
     scratch.write("fix/RALPH.md", format!("---\nagent: {agent}\n---\nDo it.\n"));
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-qm", "Wanted"]);
@@ -326,7 +324,7 @@ fn verified(plays: &str) -> (Scratch, Run) {
     let scratch = Scratch::new();
     assert_eq!(scratch.run("task add first").code, Some(0));
     let mut run = scratch.ralph("run --all --max-retries 0");
-    run.arg("--agent").arg(format!("acp:{RALPH} __script --acp")).env("RALPH_SCRIPT_PLAY", plays);
+    run.arg("--agent").arg(agent_over_acp()).env("RALPH_SCRIPT_PLAY", plays);
     let run = Scratch::finish(&mut run);
     (scratch, run)
 }
@@ -374,7 +372,7 @@ fn nothing_outlives_a_killed_ralph() {
             let living = scratch.living();
             let is_there = |word: &str| living.iter().any(|&pid| name(pid).contains(word));
             let is_last_there =
-                if plays.starts_with("terminal") { is_there("1000") } else { is_there("__script") };
+                if plays.starts_with("terminal") { is_there("1000") } else { is_there("--acp") };
             (is_last_there && living.len() >= *processes).then_some(())
         });
         ralph.kill().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::scratch::{Run, Scratch, side_by_side};
+use crate::scratch::{Run, Scratch, agent_over_acp, side_by_side};
 
 /// The answers of claude, as bash: help, and the login status.
 const CLAUDE: &str = r#"case "$*" in
@@ -210,10 +210,9 @@ fn flags_have_to_be_in_the_agents_help() {
 #[test]
 fn an_agent_over_acp_introduces_itself() {
     let scratch = scratch();
-    let agent = format!("acp:{} __script --acp", env!("CARGO_BIN_EXE_ralph"));
-    let run = Scratch::finish(doctor(&scratch, "").arg("--agent").arg(agent));
+    let run = Scratch::finish(doctor(&scratch, "").args(["--agent", &agent_over_acp()]));
     let said = |check| finding(&run, check);
-    assert!(said("agent").starts_with("ok: ralph, script "), "{}", said("agent"));
+    assert!(said("agent").starts_with("ok: scripted-agent, script "), "{}", said("agent"));
     let session = said("session");
     assert!(session.starts_with("ok: opened in "), "{session}");
     assert!(session.ends_with("; works in its mode 'yolo', only looks in 'plan'"), "{session}");
@@ -221,14 +220,14 @@ fn an_agent_over_acp_introduces_itself() {
     let login = said("login");
     assert!(login.starts_with("warn: cannot be told: it opens a session without asking for one"), "{login}");
     let verifying = said("verifying");
-    assert!(verifying.starts_with("ok: ralph verifies tasks in its mode 'plan'"), "{verifying}");
+    assert!(verifying.starts_with("ok: scripted-agent verifies tasks in its mode 'plan'"), "{verifying}");
     assert_eq!(said("flags"), "");
     scratch.assert_nothing_left();
 }
 
 #[test]
 fn an_agent_over_acp_that_opens_no_session_says_why() {
-    let ours = format!("{} __script --acp", env!("CARGO_BIN_EXE_ralph"));
+    let ours = agent_over_acp();
     let cases = [
         (&*ours, "login", "", "login", ["fail", "Authentication required", "→ log in"]),
         (&ours, "login", "canary", "login", ["ok", "by its method 'openai'", "a key of the environment"]),
@@ -242,15 +241,21 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
         (&ours, "status none", "", "login", ["fail", "the agent says that no user is logged in", "→ log in"]),
         (&ours, "status account", "", "login", ["ok", "the agent says: account", ""]),
         (&ours, "modeless", "", "verifying", ["ok", "no mode in which it only looks", "does not count"]),
-        ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
-        ("sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
+        ("acp:true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
+        ("acp:sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
         // It prints for ever, and not the protocol.
-        ("yes", "", "", "session", ["fail", "no session within 3s: 'initialize' was not answered", "→ run"]),
+        (
+            "acp:yes",
+            "",
+            "",
+            "session",
+            ["fail", "no session within 3s: 'initialize' was not answered", "→ run"],
+        ),
     ];
     side_by_side(&cases, |(agent, play, key, check, words)| {
         let scratch = scratch();
         let mut command = doctor(&scratch, "");
-        command.arg("--agent").arg(format!("acp:{agent}"));
+        command.args(["--agent", agent]);
         if words.iter().any(|words| words.contains("within 3s")) {
             command.args(["--timeout", "3s"]);
         }

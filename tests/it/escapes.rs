@@ -224,10 +224,7 @@ fn no_other_module_writes_to_the_terminal() {
         // To ralph, by a pipe.
         "src/process/supervisor.rs",
         "src/reply/child.rs",
-        "src/script_agent/acp.rs",
         "src/script_agent/mod.rs",
-        "src/script_agent/screen/canvas.rs",
-        "src/script_agent/screen/mod.rs",
         "src/view/terminal.rs",
     ];
     assert_eq!(found, expected);

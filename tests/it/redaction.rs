@@ -5,7 +5,9 @@ use std::process::Command;
 
 use crate::branch_project::{BranchProject, plan};
 use crate::run_tasks;
-use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, finish};
+use crate::scratch::{
+    CLAUDE_RESULT, Run, Scratch, agent_on_screen, agent_over_acp, claude_says, claude_text, finish,
+};
 use crate::workers::Tmux;
 
 /// Of the environment, known by its name.
@@ -236,7 +238,7 @@ fn over_acp_the_agent_gets_what_it_asks_for_and_the_records_do_not() {
         format!("terminal no-such-{TOKEN}"),
     ] {
         let mut command = scratch.ralph("prompt p.md 1 --max-retries 0");
-        command.arg("--agent").arg(format!("acp:{} __script --acp", env!("CARGO_BIN_EXE_ralph")));
+        command.arg("--agent").arg(agent_over_acp());
         let run = Scratch::finish(with_secrets(command.env("RALPH_SCRIPT_PLAY", &play)));
         assert_none_is_kept(&scratch, &run);
         let told = format!("{}{}{}", run.stdout, run.stderr, scratch.session_log());
@@ -350,11 +352,8 @@ fn nor_do_settings_into_which_one_was_expanded() {
 fn nor_has_the_state_of_a_worker_and_it_goes_on_with_them() {
     const GIVEN: &str = "canary-that-was-given-1";
     let tmux = Tmux::new();
-    let ralph = env!("CARGO_BIN_EXE_ralph");
-    tmux.scratch.write(
-        "agent.sh",
-        format!("echo \"$@ $API_KEY\" >> \"$HOME/args\"; exec {ralph} __script --screen\n"),
-    );
+    let agent = agent_on_screen().join(" ");
+    tmux.scratch.write("agent.sh", format!("echo \"$@ $API_KEY\" >> \"$HOME/args\"; exec {agent}\n"));
     let mut command =
         tmux.ralph("spawn --name w --prompt-file prompt.md -n 2 --no-run --ready-pattern . --env");
     command.arg(format!("API_KEY={GIVEN}")).args(["--", "sh", "agent.sh", "--header", TOKEN]);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use ralph::process::identity::ProcessIdentity;
@@ -34,6 +35,33 @@ note
 /// The waits between INT, TERM and KILL in most tests, which need not wait for programs that ignore signals.
 const SHORT_LADDER: [(&str, &str); 2] =
     [("RALPH_AGENT_INTERRUPT_WAIT", "0.5"), ("RALPH_AGENT_TERMINATE_WAIT", "0.5")];
+
+/// The path of the program in `tests/agents`, which `cargo test --test it` alone does not build.
+static SCRIPTED_AGENT: LazyLock<String> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--locked", "--example", "scripted-agent"]);
+    if folder.ends_with("release") {
+        build.arg("--release");
+    }
+    // Build scripts of dependencies run again when these change, and cargo sets them for tests.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_")) {
+        build.env_remove(name);
+    }
+    build.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
+    assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success(), "{build:?}");
+    folder.join("examples/scripted-agent").display().to_string()
+});
+
+/// The scripted agent over the Agent Client Protocol, as a value of `--agent`.
+pub(crate) fn agent_over_acp() -> String {
+    format!("acp:{} --acp", *SCRIPTED_AGENT)
+}
+
+/// The command of the scripted agent on a terminal. It looks like claude, which is recognised by its option.
+pub(crate) fn agent_on_screen() -> [&'static str; 2] {
+    [&SCRIPTED_AGENT, "--dangerously-skip-permissions"]
+}
 
 /// A scratch project. Its folder is removed when it is dropped.
 pub(crate) struct Scratch {

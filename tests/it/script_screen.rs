@@ -1,4 +1,4 @@
-//! The scripted agent on a terminal, checked with the rules for the screens of interactive agents.
+//! The agent of `tests/agents` on a terminal, checked with the rules for the screens of interactive agents.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use ralph::agent::pane::arrival::{Arrival, Submission};
 use ralph::agent::pane::done::DonePattern;
 use ralph::agent::pane::ready::{ReadyWait, Screens, Verdict};
 
-use crate::scratch::{Scratch, wait_for};
+use crate::scratch::{Scratch, agent_on_screen, wait_for};
 use crate::terminal::{End, Terminal};
 
 const WORDS: &str = "ALL DONE";
@@ -20,9 +20,11 @@ struct Agent {
 
 impl Agent {
     fn start(scratch: &Scratch, play: &str, trust: bool) -> Self {
-        let mut command = scratch.ralph("__script --screen");
+        let [program, option] = agent_on_screen();
+        let mut command = scratch.command(program);
+        command.arg(option);
         let terminal = Terminal::start(command.env("RALPH_SCRIPT_PLAY", play).env("TERM", "xterm"), 24, 80);
-        let screens = Screens::of(&["ralph".to_owned(), "__script".to_owned()], None).unwrap();
+        let screens = Screens::of(&agent_on_screen().map(str::to_owned), None).unwrap();
         Self { terminal, screens, ready: ReadyWait::new(trust) }
     }
 
@@ -159,7 +161,7 @@ fn ends_and_interruptions() {
 #[test]
 fn a_screen_needs_a_terminal() {
     let scratch = Scratch::new();
-    let run = Scratch::finish(&mut scratch.ralph("__script --screen"));
+    let run = Scratch::finish(&mut scratch.command(agent_on_screen()[0]));
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("my input is no terminal"), "{run:?}");
 }

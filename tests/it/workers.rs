@@ -1,5 +1,5 @@
-//! `ralph spawn` and `ralph run NAME`: interactive agents in windows of a real tmux, in a loop. The agent is the scripted one,
-//! with a screen like a real one's.
+//! `ralph spawn` and `ralph run NAME`: interactive agents in windows of a real tmux, in a loop. The agent is that of
+//! `tests/agents`, with a screen like a real one's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,9 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::processes::send;
-use crate::scratch::{Run, Scratch, finish, wait_for};
-
-const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+use crate::scratch::{Run, Scratch, agent_on_screen, finish, wait_for};
 
 /// A project with a prompt, and a tmux server of its own, which ends with it.
 pub(crate) struct Tmux {
@@ -42,7 +40,7 @@ impl Tmux {
     /// A worker `w` whose agent plays this, one attempt after the other.
     pub(crate) fn worker(&self, plays: &str, args: &str) -> Command {
         let mut command = self.ralph(&format!("spawn --name w --prompt-file prompt.md {args} --"));
-        command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", plays);
+        command.args(agent_on_screen()).env("RALPH_SCRIPT_PLAY", plays);
         command
     }
 
@@ -120,7 +118,7 @@ fn many_workers_begin_at_once_and_lose_their_monitors_at_once() {
     let tmux = Tmux::new();
     let start = |worker: usize| {
         let mut command = tmux.ralph(&format!("spawn --name w{worker} --prompt-file prompt.md -n 1 --"));
-        command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", "keep given; spin 600");
+        command.args(agent_on_screen()).env("RALPH_SCRIPT_PLAY", "keep given; spin 600");
         command.spawn().unwrap()
     };
     let workers: Vec<Child> = (0..MANY).map(start).collect();

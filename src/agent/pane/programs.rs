@@ -21,7 +21,7 @@ impl Program {
 
     /// The names of the agents, for messages.
     pub fn known() -> impl Iterator<Item = &'static str> {
-        presets::programs().map(|program| program.name).filter(|&name| name != "script")
+        presets::programs().map(|program| program.name)
     }
 
     #[cfg(test)]
@@ -109,7 +109,6 @@ mod tests {
             ("opencode -m openai/codex", "opencode"),
             ("timeout 60 gemini --yolo", "gemini"),
             ("cline", "cline"),
-            ("/bin/ralph __script --screen", "script"),
             ("amp", "amp"),
             ("aider --model openai/amp", "aider"),
             ("claude --append-system-prompt 'you are in bash'", "claude"),

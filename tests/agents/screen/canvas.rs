@@ -107,16 +107,3 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     }
     rows
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_fit_and_keep_their_margin() {
-        assert_eq!(wrapped("  abcdef", 5), ["  abc", "  def"]);
-        assert_eq!(wrapped("日本語", 4), ["日本", "語"]);
-        assert_eq!(wrapped("a\tb\x1bc", 10), ["a bc"]);
-        assert_eq!(wrapped("", 10), [""]);
-    }
-}

@@ -1,18 +1,18 @@
 //! What follows a prompt.
 
-use super::super::Agent;
+use super::keys::Key;
 use super::scene::{Manner, Step};
 use super::{Ended, Screen, TICK};
-use crate::script_agent::screen::keys::Key;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use rustix::process::{Signal, getpid, kill_process};
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 impl Screen<'_> {
-    /// All steps after the input line, unless somebody interrupts.
+    /// All steps after the input line, unless it is interrupted.
     pub(super) fn play(&mut self, steps: &[Step], prompt: &str) -> anyhow::Result<Ended> {
         self.spins = Some(Instant::now());
         self.draw()?;
@@ -57,22 +57,24 @@ impl Screen<'_> {
             Step::Until(manner, file) => return self.wait_for(file, *manner),
             Step::Say(words) => self.canvas.say(&format!("● {words}\n\n"))?,
             Step::Keep(file) => {
-                let file = self.place.root.join(file);
-                let kept = OpenOptions::new().append(true).create(true).open(&file);
+                let kept = OpenOptions::new().append(true).create(true).open(file);
                 let kept = kept.and_then(|mut kept| writeln!(kept, "{prompt}"));
-                kept.with_context(|| format!("cannot write {}", file.display()))?;
+                kept.with_context(|| format!("cannot write {file}"))?;
             }
             Step::Commit(words) => {
-                let mut agent = Agent::new(self.place.clone(), self, prompt.as_bytes());
-                agent.write("made.txt", &format!("{words}\n"))?;
-                agent.commit(&["made.txt"], words)?;
+                std::fs::write("made.txt", format!("{words}\n"))?;
+                self.canvas.say("● bash(git commit)\n\n")?;
+                for args in [&["add", "made.txt"][..], &["commit", "--quiet", "--message", words]] {
+                    ensure!(Command::new("git").args(args).status()?.success(), "git {args:?} has failed");
+                }
             }
             Step::Child => {
                 let child = shell("trap '' INT TERM HUP; while :; do sleep 60; done")?;
                 self.canvas.say(&format!("● child {}\n\n", child.id()))?;
             }
             Step::Play(play) => {
-                Agent::new(self.place.clone(), self, prompt.as_bytes()).perform(Ok(play.clone()));
+                let attempt = self.attempt;
+                attempt.play(play, prompt, |event| self.event(event))?;
             }
             // Those before the input line, and the ends.
             Step::Ask(_)
@@ -86,9 +88,9 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// Waits until there is this file; `false`: somebody has interrupted.
+    /// Waits until there is this file; `false`: it was interrupted.
     fn wait_for(&mut self, file: &str, manner: Manner) -> anyhow::Result<bool> {
-        let file = self.place.root.join(file);
+        let file = Path::new(file);
         let is_loud = manner == Manner::Loud;
         let look = if is_loud { Duration::from_millis(1) } else { TICK };
         while !file.exists() {
@@ -102,7 +104,7 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// Lets this time pass, with or without a spinner; `false`: somebody has interrupted. What is typed meanwhile stays
+    /// Lets this time pass, with or without a spinner; `false`: it was interrupted. What is typed meanwhile stays
     /// in the input line.
     fn pass(&mut self, time: Duration, spins: bool) -> anyhow::Result<bool> {
         let until = Instant::now() + time;

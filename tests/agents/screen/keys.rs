@@ -82,35 +82,3 @@ fn next(bytes: &[u8], is_all: bool) -> Option<(Option<Key>, usize)> {
         }
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_the_same_however_the_bytes_come() {
-        let bytes = "é\tb\r\x1b[200~one\rtwo\x1b[A\x1b[201~\x1b[A\x1bOB\x03\x7f\x1b[1;5C".as_bytes();
-        let paste = Key::Paste("one\ntwo\x1b[A".to_owned());
-        let expected = [paste, Key::Up, Key::Down, Key::Interrupt, Key::Backspace];
-        for size in 1..bytes.len() {
-            let mut keys = Keys::default();
-            let pieces: Vec<Key> = bytes.chunks(size).flat_map(|piece| keys.take(piece, false)).collect();
-            let enter = pieces.iter().position(|key| *key == Key::Enter).unwrap();
-            let typed: String = pieces[..enter]
-                .iter()
-                .map(|key| if let Key::Text(text) = key { text } else { panic!() })
-                .cloned()
-                .collect();
-            assert_eq!((typed.as_str(), &pieces[enter + 1..]), ("é\tb", &expected[..]), "{size}");
-        }
-    }
-
-    #[test]
-    fn an_escape_alone_waits_for_what_follows() {
-        let mut keys = Keys::default();
-        assert_eq!(keys.take(b"\x1b", false), []);
-        assert_eq!(keys.take(b"", true), [Key::Escape]);
-        assert_eq!(keys.take(b"\x1b[", false), []);
-        assert_eq!(keys.take(b"B", false), [Key::Down]);
-    }
-}

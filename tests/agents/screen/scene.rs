@@ -1,12 +1,6 @@
 //! What is played on a screen: the words of one attempt, taken apart.
 
-use super::super::play::{PLAY_VARIABLE, Play};
-use anyhow::{Context as _, bail};
-use std::str::FromStr as _;
-
-/// What can only be played on a screen, with semicolons between.
-pub(in super::super) const SCENES: &str = "theme, trust, login, slow SECONDS, gone CODE, alternate, plain, spin SECONDS, silent SECONDS, burn SECONDS, \
-                                 loud LINES, spin, silent or loud until FILE, say WORDS, keep FILE, commit WORDS, child, exit CODE, signal NUMBER or a play of another kind";
+use anyhow::Context as _;
 
 /// One step of a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +10,7 @@ pub(super) enum Step {
     /// It takes so many seconds to start.
     Slow(u64),
     /// It is gone at once, with this code.
-    Gone(i32),
+    Gone(u8),
     /// On the alternate screen.
     Alternate,
     /// Without a frame: what is typed is echoed behind a mark, and no more.
@@ -25,7 +19,7 @@ pub(super) enum Step {
     Spin(u64),
     /// Nothing moves for so many seconds.
     Silent(u64),
-    /// The same, while a child uses the processor.
+    /// Nothing moves for so many seconds, while a child uses the processor.
     Burn(u64),
     /// So many lines.
     Loud(u64),
@@ -38,10 +32,10 @@ pub(super) enum Step {
     Commit(String),
     /// A process that is left behind.
     Child,
-    Exit(i32),
+    Exit(u8),
     Signal(i32),
-    /// What every scripted agent can play.
-    Play(Play),
+    /// What ralph's scripted agent plays.
+    Play(String),
 }
 
 /// What is seen of an agent that waits for a file.
@@ -71,7 +65,7 @@ impl Step {
 
     fn one(text: &str) -> anyhow::Result<Self> {
         fn number<N: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> anyhow::Result<N> {
-            text.parse().with_context(|| format!("{PLAY_VARIABLE} has '{text}' in place of a number"))
+            text.parse().with_context(|| format!("'{text}' is no number"))
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         Ok(match words[..] {
@@ -95,37 +89,7 @@ impl Step {
             ["child"] => Self::Child,
             ["exit", code] => Self::Exit(number(code)?),
             ["signal", signal] => Self::Signal(number(signal)?),
-            _ => match Play::from_str(text) {
-                Ok(Play::Over(_)) => bail!("{PLAY_VARIABLE} has '{}', which no screen can show", text.trim()),
-                Ok(play) => Self::Play(play),
-                Err(error) => bail!("{error:#}; on a screen also {SCENES}"),
-            },
+            _ => Self::Play(text.trim().to_owned()),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scenes_are_read_and_nothing_else() {
-        assert_eq!(
-            Step::read("trust; alternate ;spin 3; say ALL  DONE;exit 3").unwrap(),
-            [
-                Step::Ask(Dialog::Trust),
-                Step::Alternate,
-                Step::Spin(3),
-                Step::Say("ALL DONE".to_owned()),
-                Step::Exit(3)
-            ]
-        );
-        assert_eq!(Step::read("loud until go").unwrap(), [Step::Until(Manner::Loud, "go".to_owned())]);
-        assert_eq!(Step::read("").unwrap(), [Step::Play(Play::Work)]);
-        assert_eq!(Step::read(" limit 5").unwrap(), [Step::Play(Play::Limit(Some(5)))]);
-        for text in ["spin", "spin x", "exit", "signal KILL", "dance", "wait", "burn until x", "say x; dance"]
-        {
-            assert!(Step::read(text).is_err(), "{text}");
-        }
     }
 }

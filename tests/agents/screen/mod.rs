@@ -1,20 +1,21 @@
-//! The scripted agent on a terminal, for people and programs that look at screens: `ralph __script --screen`. It has an input
-//! line in a frame and takes pastes, as interactive agents do, and asks what they ask at their start.
+//! The agent on a terminal. It has an input line in a frame and takes pastes, as interactive agents do, and asks what they ask
+//! at their start.
 //!
-//! What it plays is chosen as for every scripted agent; the steps of one attempt stand with semicolons between them (`scene`).
-//! Those before the input line come first, the others follow every prompt.
+//! The steps of one attempt stand with semicolons between them (`scene`). Those before the input line come first, the others
+//! follow every prompt.
 
 mod canvas;
 mod keys;
-pub(super) mod scene;
+mod scene;
 mod steps;
 
-use super::{Event, Place, Voice};
+use super::{Attempt, text};
 use canvas::Canvas;
 use keys::{Key, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scene::{Dialog, Step};
-use std::io::{self, Read as _, Write as _};
+use serde_json::Value;
+use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -25,22 +26,12 @@ const LONG: Duration = Duration::from_hours(1);
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Shows its screen until it ends, and returns the exit code.
-pub(super) fn show(place: &Place) -> i32 {
-    match place.next(Step::read).and_then(|steps| run(place, &steps)) {
-        Ok(code) => code,
-        Err(error) => {
-            // The terminal may be what is gone.
-            let _ = writeln!(io::stderr(), "{error:#}");
-            1
-        }
-    }
-}
-
 /// What an agent that ends by itself ends with.
-type Ended = ControlFlow<i32>;
+type Ended = ControlFlow<u8>;
 
-fn run(place: &Place, steps: &[Step]) -> anyhow::Result<i32> {
+/// Shows its screen until it ends, and returns the exit code.
+pub(super) fn show(attempt: &Attempt) -> anyhow::Result<u8> {
+    let steps = &Step::read(&attempt.words)?[..];
     if let Some(code) =
         steps.iter().find_map(|step| if let Step::Gone(code) = step { Some(*code) } else { None })
     {
@@ -51,7 +42,7 @@ fn run(place: &Place, steps: &[Step]) -> anyhow::Result<i32> {
     let (alternate, plain) = (has(&Step::Alternate), has(&Step::Plain));
     let canvas = Canvas::open(alternate)?;
     let mut screen =
-        Screen { place, canvas, plain, keys: Keys::default(), input: Input::default(), spins: None };
+        Screen { attempt, canvas, plain, keys: Keys::default(), input: Input::default(), spins: None };
     for step in steps {
         if let ControlFlow::Break(code) = screen.begin(step)? {
             return Ok(code);
@@ -71,7 +62,7 @@ fn run(place: &Place, steps: &[Step]) -> anyhow::Result<i32> {
 
 /// The terminal, and what is on it.
 struct Screen<'a> {
-    place: &'a Place,
+    attempt: &'a Attempt,
     canvas: Canvas,
     plain: bool,
     keys: Keys,
@@ -155,7 +146,7 @@ impl Screen<'_> {
     }
 
     /// The next prompt, or the end: Ctrl+C where nothing has been typed.
-    fn prompt(&mut self) -> anyhow::Result<ControlFlow<i32, String>> {
+    fn prompt(&mut self) -> anyhow::Result<ControlFlow<u8, String>> {
         loop {
             self.draw()?;
             let mut keys = self.hear(LONG)?.into_iter();
@@ -245,20 +236,20 @@ impl Screen<'_> {
             time = SOON;
         }
     }
+
+    /// Shows what ralph's scripted agent has said.
+    fn event(&mut self, event: &Value) -> anyhow::Result<()> {
+        let of = |name| text(event, name);
+        match of("type") {
+            "text" => self.canvas.say(&format!("● {}\n\n", of("text").replace('\n', "\n  "))),
+            "tool" => self.canvas.say(&format!("● {}({})\n\n", of("name"), of("input"))),
+            "result" if of("status") != "ok" => self.canvas.say(&format!("● Error: {}\n\n", of("message"))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A prompt behind its mark.
 fn marked(text: &str) -> String {
     format!("❯ {}", text.replace('\n', "\n  "))
-}
-
-impl Voice for Screen<'_> {
-    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        match event {
-            Event::Start { .. } | Event::Background { .. } | Event::Result { status: "ok", .. } => Ok(()),
-            Event::Text { text } => self.canvas.say(&format!("● {}\n\n", text.replace('\n', "\n  "))),
-            Event::Tool { name, input } => self.canvas.say(&format!("● {name}({input})\n\n")),
-            Event::Result { message, .. } => self.canvas.say(&format!("● Error: {message}\n\n")),
-        }
-    }
 }

@@ -1,13 +1,8 @@
-//! What can be played over the Agent Client Protocol.
-
-/// What can only be played over this protocol.
-pub(in crate::script_agent) const PLAYS: &str = "read FILE, write FILE WORDS, terminal WORDS, kill WORDS, leave WORDS, permission KIND, \
-                                stop REASON, garbage, wait, stubborn, stay, leave-mode, modeless, status KIND, large BYTES, \
-                                mute METHOD, child, login, flood COUNT, race or twice";
+//! What only the agent over the Agent Client Protocol can play.
 
 /// One attempt over this protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::script_agent) enum Talk {
+pub(super) enum Talk {
     Read(String),
     Write(String, String),
     /// A command in a terminal: it is waited for, or killed, or left.
@@ -20,7 +15,7 @@ pub(in crate::script_agent) enum Talk {
     Garbage,
     /// Nothing, until the turn is cancelled.
     Wait,
-    /// Nothing, and whoever cancels is not heard.
+    /// Nothing, and a cancellation is ignored.
     Stubborn,
     /// A good turn, and nothing makes it leave then; it talks on.
     Stay,
@@ -48,7 +43,7 @@ pub(in crate::script_agent) enum Talk {
 
 /// What becomes of a command in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::script_agent) enum Then {
+pub(super) enum Then {
     Wait,
     Kill,
     Leave,
@@ -56,7 +51,7 @@ pub(in crate::script_agent) enum Then {
 
 impl Talk {
     /// Reads the words of a play.
-    pub(in crate::script_agent) fn read(words: &[&str]) -> Option<Self> {
+    pub(super) fn read(words: &[&str]) -> Option<Self> {
         let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Some(match *words {
             ["read", file] => Self::Read(file.to_owned()),

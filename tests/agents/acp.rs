@@ -1,12 +1,7 @@
-//! The scripted agent over the Agent Client Protocol: `ralph __script --acp`. It does the same work, and asks of its client
-//! what real agents ask.
+//! The agent over the Agent Client Protocol. It asks of its client what real agents ask.
 
-pub(super) mod talk;
-
-use self::talk::{Talk, Then};
-use super::play::{PLAY_VARIABLE, Play, Refusal};
-use super::{Agent, Event, Place, Voice};
-use crate::reply::sigil::COMPLETE;
+use super::talk::{Talk, Then};
+use super::{Attempt, text};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -31,8 +26,8 @@ struct Wire {
     answer: Option<Value>,
 }
 
-/// Talks until the client hangs up, and returns the exit code.
-pub(super) fn converse(place: &Place) -> i32 {
+/// Talks until the client hangs up.
+pub(super) fn converse(attempt: &Attempt) -> anyhow::Result<()> {
     let mut wire = Wire {
         input: io::stdin().lock(),
         out: io::stdout().lock(),
@@ -41,23 +36,18 @@ pub(super) fn converse(place: &Place) -> i32 {
         said: 0,
         answer: None,
     };
-    match wire.serve(place) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("{error:#}");
-            1
-        }
-    }
+    wire.serve(attempt)
 }
 
 impl Wire {
-    fn serve(&mut self, place: &Place) -> anyhow::Result<()> {
-        let play = place.next_play();
-        let mut is_logged_in = !matches!(&play, Ok(Play::Over(Talk::Login)));
+    fn serve(&mut self, attempt: &Attempt) -> anyhow::Result<()> {
+        let words: Vec<&str> = attempt.words.split_whitespace().collect();
+        let talk = Talk::read(&words);
+        let mut is_logged_in = talk != Some(Talk::Login);
         while let Some(message) = self.hear()? {
             let Some(id) = message.get("id") else { continue };
             let method = message["method"].as_str().unwrap_or_default();
-            if matches!(&play, Ok(Play::Over(Talk::Mute(mute))) if mute == method) {
+            if matches!(&talk, Some(Talk::Mute(mute)) if mute == method) {
                 continue;
             }
             let answer = match method {
@@ -71,17 +61,17 @@ impl Wire {
                 "session/new" if !is_logged_in => {
                     json!({ "error": { "code": -32000, "message": "Authentication required" } })
                 }
-                "session/new" => self.open(&play)?,
+                "session/new" => self.open(talk.as_ref())?,
                 "session/set_mode" => json!({ "result": {} }),
-                "session/prompt" => self.turn(place, &play, &message["params"]),
+                "session/prompt" => self.turn(attempt, talk.as_ref(), &message["params"]),
                 _ => json!({ "error": { "code": -32601, "message": format!("method not found: {method}") } }),
             };
-            if matches!(&play, Ok(Play::Over(Talk::Twice))) {
+            if talk == Some(Talk::Twice) {
                 self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer.clone())?;
             }
             self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer)?;
-            if method == "session/prompt" && matches!(&play, Ok(Play::Over(Talk::Stay))) {
-                self.event(&Event::Text { text: "I stay." })?;
+            if method == "session/prompt" && talk == Some(Talk::Stay) {
+                self.say_text("I stay.")?;
                 loop {
                     std::thread::park();
                 }
@@ -91,11 +81,11 @@ impl Wire {
     }
 
     /// What a session begins with.
-    fn open(&mut self, play: &anyhow::Result<Play>) -> anyhow::Result<Value> {
+    fn open(&mut self, talk: Option<&Talk>) -> anyhow::Result<Value> {
         let mut session = json!({ "sessionId": self.session });
-        match play {
-            Ok(Play::Over(Talk::Modeless)) => return Ok(json!({ "result": session })),
-            Ok(Play::Over(Talk::Status(kind))) => {
+        match talk {
+            Some(Talk::Modeless) => return Ok(json!({ "result": session })),
+            Some(Talk::Status(kind)) => {
                 let status = json!({ "params": { "authStatus": { "kind": kind } } });
                 self.say(&json!({ "jsonrpc": "2.0", "method": "_auth/status_update" }), status)?;
             }
@@ -108,24 +98,24 @@ impl Wire {
     }
 
     /// One turn, from the prompt to its answer.
-    fn turn(&mut self, place: &Place, play: &anyhow::Result<Play>, params: &Value) -> Value {
+    fn turn(&mut self, attempt: &Attempt, talk: Option<&Talk>, params: &Value) -> Value {
+        if let Some(talk) = talk {
+            return self.play_over(talk);
+        }
         let blocks = params["prompt"].as_array().into_iter().flatten();
         let prompt: String = blocks.filter_map(|block| block["text"].as_str()).collect();
-        let play = match play {
-            Ok(Play::Over(talk)) => return self.play_over(talk),
-            Ok(play) => Ok(play.clone()),
-            Err(error) => Err(anyhow::anyhow!("{error:#}")),
-        };
         // The result comes as an event, and is the answer.
-        Agent::new(place.clone(), self, prompt.as_bytes()).perform(play);
-        self.answer.take().unwrap_or_else(|| stopped("cancelled"))
+        match attempt.play(&attempt.words, &prompt, |event| self.event(event)) {
+            Ok(()) => self.answer.take().unwrap_or_else(|| stopped("cancelled")),
+            Err(error) => failed(-32603, &format!("{error:#}")),
+        }
     }
 
     fn play_over(&mut self, talk: &Talk) -> Value {
         match self.play(talk) {
             Ok(reason) => stopped(&reason),
             Err(error) if error.is::<Cancelled>() => stopped("cancelled"),
-            Err(error) => json!({ "error": { "code": -32603, "message": format!("{error:#}") } }),
+            Err(error) => failed(-32603, &format!("{error:#}")),
         }
     }
 
@@ -158,7 +148,7 @@ impl Wire {
                 answer.map_or_else(|error| error.to_string(), |answer| answer.to_string())
             }
             Talk::Stubborn => {
-                self.event(&Event::Text { text: "I wait." })?;
+                self.say_text("I wait.")?;
                 while self.hear()?.is_some() {}
                 loop {
                     std::thread::park();
@@ -180,13 +170,13 @@ impl Wire {
                 format!("child {}", child.spawn()?.id())
             }
         };
-        self.event(&Event::Text { text: &format!("{heard}\n\n{COMPLETE}") })?;
+        self.say_text(&format!("{heard}\n\n<promise>COMPLETE</promise>"))?;
         Ok("end_turn".to_owned())
     }
 
     /// Waits to be cancelled; it leaves a file then, as the last thing that it does.
     fn wait(&mut self) -> anyhow::Result<String> {
-        self.event(&Event::Text { text: "I wait." })?;
+        self.say_text("I wait.")?;
         loop {
             let message = self.hear()?.context("the client is gone")?;
             if let Err(cancelled) = is_cancelled(&message) {
@@ -197,7 +187,7 @@ impl Wire {
     }
 
     fn terminal(&mut self, words: &[String], then: Then) -> anyhow::Result<String> {
-        let [command, args @ ..] = words else { bail!("{PLAY_VARIABLE} has no command for the terminal") };
+        let [command, args @ ..] = words else { bail!("there is no command for the terminal") };
         let env = json!([{ "name": "PLAYED", "value": "over ACP" }]);
         let created = self.ask("terminal/create", json!({ "command": command, "args": args, "env": env }))?;
         let terminal = json!({ "terminalId": created["terminalId"] });
@@ -295,44 +285,47 @@ impl Wire {
         let params = json!({ "sessionId": self.session, "update": update });
         self.say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }), json!({}))
     }
-}
+    fn say_text(&mut self, words: &str) -> anyhow::Result<()> {
+        self.event(&json!({ "type": "text", "text": words }))
+    }
 
-impl Voice for Wire {
-    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+    /// Says what ralph's scripted agent has said.
+    fn event(&mut self, event: &Value) -> anyhow::Result<()> {
         self.said += 1;
-        match event {
-            Event::Start { .. } => Ok(()),
-            Event::Text { text } => {
-                self.update(&json!({ "sessionUpdate": "agent_message_chunk",
-                "messageId": format!("message-{}", self.said), "content": { "type": "text", "text": text } }))
-            }
-            Event::Tool { name, input } => {
+        match text(event, "type") {
+            "text" => self.update(&json!({ "sessionUpdate": "agent_message_chunk",
+                "messageId": format!("message-{}", self.said), "content": { "type": "text", "text": event["text"] } }))?,
+            "tool" => {
                 let id = format!("call-{}", self.said);
-                self.update(&json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": name,
-                    "status": "in_progress", "rawInput": { "input": input } }))?;
+                self.update(&json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": event["name"],
+                    "status": "in_progress", "rawInput": { "input": event["input"] } }))?;
                 self.update(
                     &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed" }),
-                )
+                )?;
             }
-            Event::Background { .. } => bail!("over ACP nothing goes on after the answer"),
-            Event::Result { status: "ok", input_tokens, output_tokens, .. } => {
+            "background" => bail!("over ACP nothing goes on after the answer"),
+            "result" if text(event, "status") == "ok" => {
+                let [input, output] = ["input_tokens", "output_tokens"].map(|name| event[name].as_u64().unwrap_or(0));
                 self.answer = Some(json!({ "result": { "stopReason": "end_turn", "usage": {
-                    "totalTokens": input_tokens + output_tokens,
-                    "inputTokens": input_tokens, "outputTokens": output_tokens } } }));
-                Ok(())
+                    "totalTokens": input + output, "inputTokens": input, "outputTokens": output } } }));
             }
-            Event::Result { message, class, .. } => {
-                let code = match class {
-                    Some(Refusal::AUTH) => -32000,
-                    Some(Refusal::LIMIT) => 429,
-                    Some(Refusal::OVERLOAD) => 529,
+            "result" => {
+                let code = match text(event, "class") {
+                    "auth" => -32000,
+                    "limit" => 429,
+                    "overload" => 529,
                     _ => -32603,
                 };
-                self.answer = Some(json!({ "error": { "code": code, "message": message } }));
-                Ok(())
+                self.answer = Some(failed(code, text(event, "message")));
             }
+            _ => {}
         }
+        Ok(())
     }
+}
+
+fn failed(code: i64, message: &str) -> Value {
+    json!({ "error": { "code": code, "message": message } })
 }
 
 fn stopped(reason: &str) -> Value {
