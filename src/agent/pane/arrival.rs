@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use regex::Regex;
 
 use super::programs::Program;
-use super::text::{flowed, letters, written};
+use super::text::{bare, flowed, letters, written};
 use super::{SETTLED, Since};
 
 /// How many letters of a prompt's beginning or end identify it. Input lines show at least one of them.
@@ -19,6 +19,8 @@ pub struct Arrival {
     /// Beginning and end of the prompt's letters; both empty for a prompt that has none.
     head: String,
     tail: String,
+    /// All of the prompt but its white space, by which its lines are known.
+    dense: String,
     before: Vec<String>,
     seen: Option<Since<Vec<String>>>,
     enter: Option<Enter>,
@@ -69,7 +71,8 @@ impl Arrival {
         let head = letters.iter().take(ENOUGH).collect();
         let tail = letters[letters.len().saturating_sub(ENOUGH)..].iter().collect();
         let (input, placeholder) = (compiled(program.input), compiled(program.placeholder));
-        Self { input, placeholder, head, tail, before: before.to_vec(), seen: None, enter: None }
+        let (dense, before) = (dense(prompt), before.to_vec());
+        Self { input, placeholder, head, tail, dense, before, seen: None, enter: None }
     }
 
     /// A look after the paste: whether the input line shows the prompt, or its placeholder, and has settled. An empty prompt
@@ -133,8 +136,20 @@ impl Arrival {
         let is_input = |line: &String| input.is_match(line);
         let Some(last) = screen.iter().rposition(is_input) else { return &[] };
         // An input line of several lines may have its mark on each.
-        let first = screen[..last].iter().rposition(|line| !is_input(line)).map_or(0, |above| above + 1);
-        &screen[first..]
+        let above = |line: usize, belongs: &dyn Fn(&String) -> bool| {
+            screen[..line].iter().rposition(|line| !belongs(line)).map_or(0, |above| above + 1)
+        };
+        // A line of the prompt may begin with such a mark: then the input line is above it, with nothing but the prompt between.
+        let of_prompt = |line: &String| line.trim().is_empty() || self.has_line(line);
+        let first = if self.has_line(&screen[last]) { above(last, &of_prompt) } else { last };
+        let with_mark = first.checked_sub(1).filter(|&above| is_input(&screen[above]));
+        &screen[above(with_mark.unwrap_or(first), &is_input)..]
+    }
+
+    /// Whether the prompt has this line, or what a narrow screen shows of one.
+    fn has_line(&self, line: &str) -> bool {
+        let line = dense(bare(line));
+        !line.is_empty() && self.dense.contains(&line)
     }
 
     /// Whether the prompt, or its placeholder, is in these lines.
@@ -161,6 +176,11 @@ impl Arrival {
         let below = written(screen).last();
         self.input.is_none() || below.is_some_and(|line| self.holds(std::slice::from_ref(line)))
     }
+}
+
+/// A text without its white space, and without what stands for borders of boxes.
+fn dense(text: &str) -> String {
+    text.lines().flat_map(|line| bare(line).split_whitespace()).collect()
 }
 
 #[cfg(test)]
@@ -226,6 +246,37 @@ mod tests {
         let short = READY.replace("Try \"fix the tests\"", "[Pasted text #1 +1 lines]");
         assert!(!arrival.has_arrived(&screen(&short), at(start, 3000)));
         assert!(arrival.has_arrived(&screen(&short), at(start, 3400)));
+    }
+
+    #[test]
+    fn lines_of_a_prompt_may_begin_as_an_input_line_does() {
+        let prompt = "Answer this report:\n\n> It fails.\n>\n> $ cargo test\n$ cargo run\nEnd.";
+        let others = prompt.replace('\n', "\n  ");
+        let bar = prompt.replace('\n', "\n┃ ");
+        for (name, typed, sent) in [
+            ("claude", format!("────\n❯ {others}\n────\n"), format!("❯ {others}\n────\n❯ \n────\n")),
+            ("codex", format!("› {others}\n\n  gpt · ~/p"), format!("› {others}\n\n› Ask\n\n  gpt · ~/p")),
+            (
+                "gemini",
+                format!("▀▀▀▀\n > {others}\n▄▄▄▄\n"),
+                format!("▀▀▀\n > {others}\n▄▄▄\n✦ Hm\n▀▀▀\n > \n▄▄▄"),
+            ),
+            (
+                "opencode",
+                format!("┃ {bar}\n┃ \n┃ Build · model"),
+                format!("┃ {bar}\n\n  answer\n\n┃ \n┃ Build · model"),
+            ),
+            ("aider", format!("────\n> {prompt}\n"), format!("────\n> {prompt}\nOf course.\n────\n> ")),
+        ] {
+            let (start, before) = (Instant::now(), screen("────\n❯ \n────"));
+            let mut arrival = Arrival::new(Program::named(name).unwrap(), prompt, &before);
+            assert!(!arrival.has_arrived(&screen(&typed), at(start, 0)), "{name}");
+            assert!(arrival.has_arrived(&screen(&typed), at(start, 400)), "{name}");
+            arrival.enter(&screen(&typed), at(start, 400));
+            let ticked = screen(&format!("12:00\n{typed}"));
+            assert_eq!(arrival.submission(&ticked, at(start, 500)), Submission::Waiting, "{name}");
+            assert_eq!(arrival.submission(&screen(&sent), at(start, 500)), Submission::Submitted, "{name}");
+        }
     }
 
     #[test]

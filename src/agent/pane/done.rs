@@ -1,7 +1,8 @@
 //! Finds the words that end a loop in what came after the prompt.
 //!
-//! Programs show the prompt that they were given, and its words are no answer: the one block of the text that shows it is left
-//! out, however it is wrapped and framed. Its words further down count.
+//! Programs show the prompt that they were given, and its words are no answer: the block of the text that shows it is left
+//! out, however it is wrapped and framed, and also where it is shown again because the screen was painted anew. The same words
+//! anywhere else count.
 
 use regex::{Regex, RegexBuilder};
 use unicode_width::UnicodeWidthStr as _;
@@ -51,14 +52,21 @@ impl DonePattern {
         self.0.as_str()
     }
 
-    /// The match of the pattern in `text`, the lines since this iteration began, outside the block that shows the `prompt`. If the
-    /// whole prompt is shown, what is above it came before and does not count.
+    /// What the pattern finds in `text`, the lines since this iteration began, besides the blocks that show the `prompt`.
+    /// Where the whole prompt is shown, what stands above it came before and does not count.
     #[must_use]
     pub fn find<S: AsRef<str>>(&self, text: &[S], prompt: &str) -> Option<String> {
         let text: Vec<&str> = text.iter().map(AsRef::as_ref).collect();
         let width = text.iter().map(|line| line.width()).max().unwrap_or(0);
-        let parts = without(&text, prompt);
+        // Where the prompt is nothing but the words that end the loop, they are an answer when they come again.
+        let repeats = !self.is_all_of(prompt);
+        let parts = without(&text, prompt, repeats);
         parts.iter().find_map(|part| self.find_in(part, width))
+    }
+
+    fn is_all_of(&self, prompt: &str) -> bool {
+        let found = self.0.find(prompt).map(|found| alphanumeric(found.as_str()));
+        found.is_some_and(|found| found == alphanumeric(prompt))
     }
 
     /// The match without frames, and with wrapped lines joined.
@@ -70,19 +78,40 @@ impl DonePattern {
     }
 }
 
-/// The parts of a text outside the block that shows the prompt; something else may be beside it, on its lines.
-fn without<'a>(text: &[&'a str], prompt: &str) -> Vec<Vec<&'a str>> {
+/// The parts of a text besides the block that shows the prompt; also where something else stands beside it, on the same lines.
+/// With `repeats`, besides all such blocks.
+fn without<'a>(text: &[&'a str], prompt: &str, repeats: bool) -> Vec<Vec<&'a str>> {
+    let whole = |shown: &Shown<'_, 'a>| {
+        let parts = shown.without_whole(prompt)?;
+        Some(if repeats {
+            parts.into_iter().flat_map(|part| without_repeats(part, prompt)).collect()
+        } else {
+            parts
+        })
+    };
     let shown = Shown::new(text);
     let beside = || {
         let column = side(text)?;
         let (text, beside): (Vec<&str>, Vec<&str>) = text.iter().map(|line| split(line, column)).unzip();
         let shown = Shown::new(&text);
-        let mut parts = shown.without_whole(prompt).or_else(|| shown.without_piece(prompt))?;
+        let mut parts = whole(&shown).or_else(|| shown.without_piece(prompt))?;
         parts.push(beside);
         Some(parts)
     };
-    let parts = shown.without_whole(prompt).or_else(beside).or_else(|| shown.without_piece(prompt));
+    let parts = whole(&shown).or_else(beside).or_else(|| shown.without_piece(prompt));
     parts.unwrap_or_else(|| vec![text.to_vec()])
+}
+
+/// The parts of what follows a prompt besides the blocks that show it again, the whole prompt or a piece.
+fn without_repeats<'a>(text: Vec<&'a str>, prompt: &str) -> Vec<Vec<&'a str>> {
+    let letters = alphanumeric(prompt);
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while let Some((before, after)) = Shown::new(&rest).around_repeat(&letters, prompt) {
+        parts.push(before);
+        rest = after;
+    }
+    parts.push(rest);
+    parts
 }
 
 fn last_line(error: &regex::Error) -> String {
@@ -141,6 +170,18 @@ impl<'t, 'a> Shown<'t, 'a> {
         }
         let at = self.letters.find(&letters)?;
         Some(vec![self.after(at + letters.len(), prompt)])
+    }
+
+    /// The text before and after a block that shows the prompt once more, from the beginning of a line; `letters` are those of
+    /// the prompt.
+    fn around_repeat(&self, letters: &str, prompt: &str) -> Option<(Vec<&'a str>, Vec<&'a str>)> {
+        if letters.is_empty() {
+            return None;
+        }
+        let mut starts = self.starts.iter().copied();
+        let whole = starts.find(|&start| self.letters[start..].starts_with(letters));
+        let block = whole.map(|start| start..start + letters.len()).or_else(|| self.piece(letters))?;
+        (!block.is_empty()).then(|| (self.before(block.start), self.after(block.end, prompt)))
     }
 
     /// The text before and after a block that shows a part of the prompt.
@@ -274,12 +315,28 @@ mod tests {
         assert_eq!(find("ALL DONE", echo, prompt), None);
         assert_eq!(find("`|\\.", echo, prompt), None);
         assert_eq!(find("ALL DONE", &format!("{echo}● ALL DONE"), prompt).as_deref(), Some("ALL DONE"));
-        // The whole prompt again is an answer as well.
-        assert_eq!(find("ALL DONE", &format!("{echo}{echo}"), prompt).as_deref(), Some("ALL DONE"));
         // What stood there before the prompt does not count.
         assert_eq!(find("ALL DONE", &format!("ALL DONE\n{echo}"), prompt), None);
         // On one line with its end.
         assert_eq!(find("^ ?yes", "$ go? yes", "go?").as_deref(), Some(" yes"));
+    }
+
+    #[test]
+    fn a_prompt_that_is_shown_again_does_not_count() {
+        let prompt = "Do the first task.\nThen say `ALL DONE`.";
+        let echo = "~/p\n❯ Do the first task.\n  Then say `ALL DONE`.\n\n";
+        let narrow = "~/p\n❯ Do the first\n  task.\n  Then say `ALL\n  DONE`.\n\n";
+        for text in [format!("{echo}{echo}"), format!("{echo}● Working\n{narrow}● Working\n{echo}")] {
+            assert_eq!(find("ALL DONE", &text, prompt), None, "{text}");
+            for said in [format!("{text}● ALL DONE"), format!("{echo}● ALL DONE\n\n{text}")] {
+                assert!(find("ALL DONE", &said, prompt).is_some(), "{said}");
+            }
+        }
+        // Painted anew, and only its beginning is to be seen.
+        let prompt = format!("{prompt}\nNever stop before.\n{}", "One more line.\n".repeat(9));
+        let echo = format!("~/p\n❯ {}\n", prompt.replace('\n', "\n  "));
+        let part = echo.lines().take(3).collect::<Vec<_>>().join("\n");
+        assert_eq!(find("ALL DONE", &format!("{echo}● Working\n{part}"), &prompt), None);
     }
 
     #[test]
@@ -366,6 +423,10 @@ mod tests {
             prop_assert_eq!(find(&pattern, &echo, &prompt), None, "{}", echo);
             let footer = "────────\n❯\n────────\n  ? for shortcuts";
             prop_assert_eq!(find(&pattern, &format!("{echo}\n{footer}"), &prompt), None);
+            let again = format!("{echo}\n{}\n{footer}", framed(&prompt, (width / 2).max(5), style));
+            if alphanumeric(&words) != alphanumeric(&prompt) {
+                prop_assert_eq!(find(&pattern, &again, &prompt), None, "{}", again);
+            }
             let said = format!("{echo}\n● It is so:\n\n  {words}\n\n{footer}");
             prop_assert_eq!(find(&pattern, &said, &prompt), Some(words), "{}", said);
         }
