@@ -44,7 +44,7 @@ pub struct SpawnArgs {
     /// Work in a work tree of its own, .worktrees/NAME, on branch NAME
     #[arg(long)]
     pub worktree: bool,
-    /// Folder of that work tree
+    /// Folder in which that work tree is made, DIR/NAME, instead of .worktrees
     #[arg(long, value_name = "DIR", requires = "worktree")]
     pub worktree_dir: Option<PathBuf>,
     /// A variable for the agent; without '=' its value is taken from the environment, each time anew

@@ -123,6 +123,13 @@ pub(super) fn remove_one(here: &Project, tree: &Tree, name: &str, force: bool) -
     result.is_ok()
 }
 
+/// Removes one tree that nothing was done in, and reports nothing; whether it is gone.
+pub(super) fn remove_silently(here: &Project, tree: &Tree, name: &str) -> bool {
+    let removed = clean(here, tree, name, false, &mut Vec::new());
+    remove_empty_parents(&tree.path, &here.root().join(".worktrees"));
+    removed.is_ok()
+}
+
 /// Removes one tree, unless something keeps it.
 fn clean(
     here: &Project,

@@ -63,6 +63,16 @@ pub fn remove(
     })
 }
 
+/// Deletes a branch that is still at `commit`.
+pub fn remove_branch(root: &Path, branch: &str, commit: &str) -> Result<(), RemoveError> {
+    let reference = format!("refs/heads/{branch}");
+    let arguments = ["update-ref", "-d", &reference, commit].map(OsStr::new);
+    change(root, &arguments).map_err(|error| match error {
+        ChangeError::Refused(reason) => RemoveError::Refused { reason },
+        error => error.of("update-ref", root).into(),
+    })
+}
+
 /// A path below this folder where a file system or folder is mounted. Source: `proc_pid_mountinfo(5)`.
 fn mount_below(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;

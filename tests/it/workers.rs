@@ -371,6 +371,7 @@ fn a_name_that_is_taken_needs_a_word() {
         run.code == Some(1) && run.stderr.contains("--replace") && run.stderr.contains("ralph run w"),
         "{run:?}"
     );
+    assert!(run.stderr.starts_with("error: worker 'w' already exists: "), "{run:?}");
     let run = tmux.spawn("exit 0,exit 0", "-n 1 --replace");
     assert!(run.code == Some(0) && run.stdout.starts_with("replaced existing worker w\n"), "{run:?}");
     let run = tmux.spawn("exit 0,exit 0,exit 0", "-n 1 --clean-state");
@@ -396,6 +397,48 @@ fn a_work_tree_is_used_again_and_its_work_is_never_lost() {
     let run = tmux.spawn("exit 0", "-n 1 --worktree --replace --force-dirty");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(tmux.scratch.git(&["for-each-ref", "refs/ralph/keep"]).contains("refs/ralph/keep/w/"));
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_folder_of_work_trees_is_named_and_a_spawn_that_is_taken_back_leaves_none() {
+    let tmux = Tmux::new();
+    tmux.scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "Begin"]);
+    let run = tmux.spawn("exit 0", "-n 1 --worktree --worktree-dir trees");
+    let tree = tmux.scratch.path("trees/w");
+    assert!(run.code == Some(0) && tree.join(".git").exists(), "{run:?}");
+    let args =
+        "spawn --name x --prompt-file prompt.md -n 1 --worktree --worktree-dir trees --ready-pattern never";
+    let start = || finish(tmux.ralph(args).args(["--", "sh", "-c", "exit 3"]).spawn().unwrap());
+    let run = start();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("removed trees/x and branch x, made for it"), "{run:?}");
+    assert!(!tmux.scratch.path("trees/x").exists());
+    assert_eq!(tmux.scratch.git(&["branch", "--list", "x"]), "");
+    // A branch of the user's stays, and so does a tree with something in it.
+    tmux.scratch.git(&["branch", "x"]);
+    let run = start();
+    assert!(run.stderr.contains("removed trees/x, made for it"), "{run:?}");
+    let writes = ["--", "sh", "-c", "echo work > new; exit 3"];
+    let run = finish(tmux.ralph(args).args(writes).spawn().unwrap());
+    assert!(run.stderr.contains("trees/x stays: something was done there"), "{run:?}");
+    assert!(
+        tmux.scratch.git(&["branch", "--list", "x"]).contains('x')
+            && tmux.scratch.path("trees/x/new").exists()
+    );
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_prompt_with_quotations_arrives_and_shown_twice_it_is_no_answer() {
+    let tmux = Tmux::new();
+    tmux.scratch.write(
+        "prompt.md",
+        "Answer this report:\n\n> It fails.\n>\n> $ cargo test\n$ cargo run\n\nSay THE WORDS when it is done.\n",
+    );
+    let run = tmux.spawn("say quoted; exit 0", "-n 1");
+    assert!(run.code == Some(0) && !run.stderr.contains("does not show"), "{run:?}");
+    assert_eq!(tmux.log().last().map(String::as_str).map(|line| line.contains("max_iterations")), Some(true));
     tmux.assert_nothing_left();
 }
 

@@ -1,9 +1,8 @@
 //! `ralph spawn`: an interactive agent in a window of tmux, in a loop; `ralph run NAME` takes one up again.
 
 mod setup;
+mod tree;
 mod watching;
-
-use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
@@ -12,15 +11,14 @@ use super::plain_loop::count;
 use super::resume::with_secret;
 use super::worker;
 use crate::cli::{RunArgs, SpawnArgs};
-use crate::git;
-use crate::job::workspace::{Workspace, locate, open_loop};
+use crate::job::workspace::{locate, open_loop};
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::registry::{self, LoopEntry};
 use crate::record::state::State;
-use crate::record::worker::WorkerTree;
 use crate::settings::Verb;
 use crate::tmux::Server;
+use tree::OwnTree;
 use watching::Watching;
 
 /// More iterations than these are a good deal of money.
@@ -50,10 +48,11 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     }
     let places = places(&workspace.project, name)?;
     make_room(args, name, &workspace.project, &places)?;
-    if args.worktree {
-        let tree = work_tree(args, name, &workspace)?;
-        setup.cwd.clone_from(&tree.path);
-        setup.worktree = Some(tree);
+    let tree =
+        args.worktree.then(|| OwnTree::give(args.worktree_dir.as_deref(), name, &workspace)).transpose()?;
+    if let Some(tree) = &tree {
+        setup.cwd.clone_from(&tree.known.path);
+        setup.worktree = Some(tree.known.clone());
     }
     let root = setup.cwd.clone();
     let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
@@ -67,7 +66,14 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
         state: None,
         detaches: args.no_run,
     };
-    watching.run(&args.flags)
+    let ended = watching.run(&args.flags);
+    // What was taken back as if it had never been spawned leaves no work tree, either.
+    if let Some(tree) = tree.filter(|_| !matches!(ended, Ok(0)))
+        && !worker::exists(name)?
+    {
+        tree.take_back(&workspace.project);
+    }
+    ended
 }
 
 /// The worker that the target names; `None`: there is none of this name.
@@ -142,7 +148,7 @@ fn make_room(args: &SpawnArgs, name: &str, here: &Project, places: &Project) -> 
         say(&format!("replaced existing worker {name}"));
     } else if !args.clean_state {
         bail!(
-            "worker '{name}' exists already: end it and start anew with --replace, or go on with 'ralph run {name}'"
+            "worker '{name}' already exists: end it and start anew with --replace, or go on with 'ralph run {name}'"
         );
     } else if worker::is_running(name)? {
         bail!("worker '{name}' is still running: end it with 'ralph kill {name}', or use --replace");
@@ -168,22 +174,4 @@ fn forget(here: &Project, places: &Project, name: &str) -> anyhow::Result<()> {
         registry::remove(&list, entry)?;
     }
     Ok(())
-}
-
-/// The work tree of its own that a worker gets, or has had before.
-fn work_tree(args: &SpawnArgs, name: &str, workspace: &Workspace) -> anyhow::Result<WorkerTree> {
-    let project = &workspace.project;
-    project.require_git()?;
-    let root = project.root();
-    let path = match &args.worktree_dir {
-        Some(dir) => project.cwd().join(dir),
-        None => project.worktree(name),
-    };
-    let Some(start) = git::head(root) else {
-        bail!("--worktree needs a commit to start from: commit something first")
-    };
-    git::exclude(root, &["/.worktrees/".to_owned()])?;
-    git::worktrees::add(root, &path, name, &start, None)?;
-    let path: PathBuf = std::fs::canonicalize(&path).unwrap_or(path);
-    Ok(WorkerTree { path, branch: name.to_owned() })
 }
