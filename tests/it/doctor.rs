@@ -265,6 +265,17 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
 }
 
 #[test]
+fn the_version_is_reported_where_a_login_is_missing() {
+    let scratch = scratch();
+    let mut command = doctor(&scratch, "");
+    command.args(["--agent", &agent_over_acp()]).env("RALPH_SCRIPT_PLAY", "login").env("CODEX_API_KEY", "");
+    let run = Scratch::finish(&mut command);
+    assert!(finding(&run, "login").starts_with("fail: "), "{run:?}");
+    assert!(finding(&run, "agent").starts_with("ok: scripted-agent, script "), "{run:?}");
+    assert!(finding(&run, "disk").contains("B free") && !finding(&run, "disk").contains("MiB"), "{run:?}");
+}
+
+#[test]
 fn an_agent_that_does_not_answer_does_not_block() {
     let scratch = scratch();
     scratch.agent("claude", "[ \"$*\" = 'auth status' ] && exec sleep 600\nexit 0");

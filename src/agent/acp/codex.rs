@@ -14,7 +14,15 @@ pub(super) struct Beside {
     failed: Option<Fault>,
     /// Whether the next text is that of the error.
     words_follow: bool,
+    /// The last message so far, as long as it may be one by which codex gives up.
+    message: String,
+    /// Why it has given up, where it reports that in a message alone.
+    given_up: Option<Fault>,
 }
+
+/// How the message of a codex begins that has tried again in vain. Versions that report nothing beside their answers end the turn
+/// with it as if it were one.
+const GIVES_UP: &str = "exceeded retry limit, last status:";
 
 impl Beside {
     /// Reads codex's part of the `_meta` of an update.
@@ -53,14 +61,30 @@ impl Beside {
         true
     }
 
-    /// The agent has gone on after an error and its own retry.
-    pub(super) fn goes_on(&mut self) {
+    /// It has gone on after an error that it has tried again after.
+    pub(super) fn tries_again_no_more(&mut self) {
         self.retried = None;
     }
 
-    /// Why the turn has failed; `None` if it has not.
+    /// What follows is another message.
+    pub(super) fn begins_message(&mut self) {
+        self.message.clear();
+        self.given_up = None;
+    }
+
+    /// Takes a piece of a message.
+    pub(super) fn take_piece(&mut self, text: &str) {
+        let before = self.message.len();
+        if before <= GIVES_UP.len() * 2 {
+            self.message.push_str(if before == 0 { text.trim_start() } else { text });
+        }
+        let gives_up = self.message.starts_with(GIVES_UP);
+        self.given_up = gives_up.then(|| Fault::told(None, self.message.trim()));
+    }
+
+    /// Why the turn has failed; `None`: it has not.
     pub(super) fn failure(&self) -> Option<&Fault> {
-        self.failed.as_ref()
+        self.failed.as_ref().or(self.given_up.as_ref())
     }
 }
 

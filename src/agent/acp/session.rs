@@ -19,6 +19,7 @@ use crate::process::launch::Launch;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
+use crate::text::nearest::nearest;
 
 /// Variables with a key, and the login method that uses it.
 const KEYS: [(&str, &str); 6] = [
@@ -316,11 +317,13 @@ impl Session {
     }
 
     fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
+        let meant = nearest(model, known.iter().map(String::as_str));
+        let meant = meant.map_or_else(String::new, |meant| format!("did you mean '{meant}'? "));
         let known = crate::text::list::some_of(known, 8);
         let message = if known.is_empty() {
             format!("it offers no choice of models, so that '{model}' cannot be used")
         } else {
-            format!("it has no model '{model}': choose one of {known}")
+            format!("it has no model '{model}': {meant}choose one of {known}")
         };
         // A retry would fail again.
         self.end(Fault { message, class: Class::Permission, code: 0 }, turn);

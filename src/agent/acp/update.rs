@@ -113,20 +113,25 @@ impl Updates {
         }
         let kind = chunk.meta.as_ref().and_then(|meta| meta.get("claudeCode")?.get("kind"));
         if !is_named && (kind.is_some() || self.names_messages && self.message.is_some()) {
+            self.beside.begins_message();
+            self.beside.take_piece(&text.text);
             return vec![Item::Show(Show::notice(&text.text))];
         }
-        self.beside.goes_on();
+        self.beside.tries_again_no_more();
         let begun = id.filter(|id| self.message.as_ref() != Some(id)).map(|id| {
+            self.beside.begins_message();
             self.message = Some(id.clone());
             Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() }))
         });
+        self.beside.take_piece(&text.text);
         let shown = Item::Show(Show::Delta(text.text.clone()));
         begun.into_iter().chain([Item::Text(text.text), shown]).collect()
     }
 
     /// Takes news of a tool call. The first news begins it: not all agents announce the beginning.
     fn called(&mut self, update: ToolCallUpdate) -> Vec<Item> {
-        self.beside.goes_on();
+        self.beside.tries_again_no_more();
+        self.beside.begins_message();
         let (id, fields) = (short(&update.tool_call_id.0), update.fields);
         let input = fields.raw_input.as_ref();
         let is_over = matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));

@@ -57,17 +57,22 @@ pub enum VisitError {
     },
 }
 
-/// Starts the agent, reads its introduction, and ends it. Nothing of it is left when this returns.
+/// Starts the agent, has it introduce itself, and ends it. Nothing is left of it when this returns. `agent` becomes its name and
+/// version, as soon as it has told them.
 ///
 /// # Errors
 /// When it cannot be started, or does not open a session within `limit`.
-pub fn introduce(launch: &Launch, limit: Duration) -> Result<Introduction, VisitError> {
+pub fn introduce(
+    launch: &Launch,
+    limit: Duration,
+    agent: &mut Option<String>,
+) -> Result<Introduction, VisitError> {
     let (mut supervised, pipes) = Supervised::start(launch)?;
     let Pipes { stdin, stdout, stderr, notes } = pipes;
     let listen = || Listening::start(stdout, stderr);
     let listening = listen().map_err(|source| StartError::thread(launch, source))?;
-    let introduced = converse(launch, stdin, &listening, limit);
-    // It has no work that could be lost.
+    let introduced = converse(launch, stdin, &listening, limit, agent);
+    // It has nothing to do that could be lost.
     supervised.stop();
     let left = notes.last().map(|note| if let SupervisorNote::Gone(left) = note { left } else { 1 });
     supervised.finish(left);
@@ -122,6 +127,7 @@ fn converse(
     stdin: PipeWriter,
     listening: &Listening,
     limit: Duration,
+    agent: &mut Option<String>,
 ) -> Result<Introduction, VisitError> {
     let deadline = Instant::now() + limit;
     let session = Session::visit(launch);
@@ -140,6 +146,7 @@ fn converse(
             Ok(_) if Instant::now() >= deadline => return Err(VisitError::Silent { step, limit }),
             Ok(bytes) => {
                 codec.read(&bytes, &mut turn);
+                agent.clone_from(&codec.session.introduction().agent);
                 told = fault(&mut turn).or(told);
             }
             Err(RecvTimeoutError::Timeout) => return Err(VisitError::Silent { step, limit }),

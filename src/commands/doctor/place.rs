@@ -9,7 +9,7 @@ use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
 use crate::record::state_read::Extent;
 use crate::record::{lock, lookup, recorder};
-use crate::text::count;
+use crate::text::{bytes, count};
 use crate::view::next_step::shell_word;
 
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
@@ -108,7 +108,7 @@ pub(super) fn check_disk(project: &Project) -> Finding {
         }
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let detail = format!("{} MiB free", free >> 20);
+            let detail = format!("{} free", bytes::short(free));
             if free < ENOUGH_SPACE {
                 Finding::warn("disk", detail, "free some space: logs and work trees grow")
             } else {

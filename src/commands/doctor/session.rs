@@ -33,13 +33,20 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
         ..Launch::default()
     };
     let began = Instant::now();
-    match introduce(&launch, options.timeout.unwrap_or(LIMIT)) {
-        Ok(introduction) => introduced(&introduction, began.elapsed(), path, options),
-        Err(why) => vec![
-            Finding::ok("agent", format!("{}, {}", options.agent, path.display())),
-            not_introduced(&why, options),
-        ],
+    let mut version = None;
+    let met = introduce(&launch, options.timeout.unwrap_or(LIMIT), &mut version);
+    // It names its version before it asks for a login.
+    let version = match (version.as_deref(), &met) {
+        (Some(version), _) => format!(", {}", one_line_within(version, NAME)),
+        (None, Ok(_)) => ", no version told".to_owned(),
+        (None, Err(_)) => String::new(),
+    };
+    let mut findings = vec![Finding::ok("agent", format!("{}{version}, {}", options.agent, path.display()))];
+    match met {
+        Ok(introduction) => findings.extend(introduced(&introduction, began.elapsed(), options)),
+        Err(why) => findings.push(not_introduced(&why, options)),
     }
+    findings
 }
 
 /// What keeps an agent that only verifies from changing anything: its mode, as far as it has one, and we.
@@ -85,14 +92,7 @@ fn how_to_log_in(options: &DoctorOptions) -> &'static str {
     }
 }
 
-fn introduced(
-    introduction: &Introduction,
-    took: Duration,
-    path: &Path,
-    options: &DoctorOptions,
-) -> Vec<Finding> {
-    let name = introduction.agent.as_deref().unwrap_or("no version told");
-    let name = one_line_within(name, NAME);
+fn introduced(introduction: &Introduction, took: Duration, options: &DoctorOptions) -> Vec<Finding> {
     let mode = introduction
         .mode
         .as_ref()
@@ -106,7 +106,6 @@ fn introduced(
         models => some_of(models, MODELS),
     };
     vec![
-        Finding::ok("agent", format!("{}, {name}, {}", options.agent, path.display())),
         Finding::ok("session", format!("opened in {}; {mode}, {quiet}", duration::elapsed_tenths(took))),
         Finding::ok("models", models),
         login(introduction, options),

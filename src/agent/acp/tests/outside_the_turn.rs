@@ -82,6 +82,41 @@ fn who_may_only_look_is_ended_when_it_leaves_its_mode() {
     }
 }
 
+/// Versions of codex that report nothing beside their answers end a turn with these words as if they were an answer.
+#[test]
+fn a_codex_that_gives_up_has_met_a_limit() {
+    let words = "exceeded retry limit, last status: 429 Too Many Requests";
+    for (pieces, class) in [
+        (&[words][..], Some(Class::Limit)),
+        (&["\nexceeded retry", " limit, last status: 429 Too", " Many Requests\n"], Some(Class::Limit)),
+        (&["exceeded retry limit, last status: 503 Service Unavailable"], Some(Class::Overload)),
+        // It is about such words.
+        (&["The log says: ", words], None),
+        (&["exceeded"], None),
+    ] {
+        let mut talk = prompted(false);
+        pieces.iter().for_each(|piece| talk.chunk(piece));
+        talk.end_turn();
+        let fault = talk.reply.usage.fault.as_ref();
+        assert_eq!(fault.map(|fault| fault.class), class, "{pieces:?}: {fault:?}");
+    }
+    let mut talk = prompted(false);
+    talk.chunk(words);
+    talk.update(
+        &json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "completed" }),
+    );
+    talk.chunk("Done.");
+    talk.end_turn();
+    assert_eq!(talk.reply.usage.fault, None);
+    // Beside a message, where it is shown as a notice.
+    let mut talk = prompted_as("@agentclientprotocol/codex-acp", false);
+    talk.update(&json!({ "sessionUpdate": "agent_message_chunk", "messageId": "m",
+        "content": { "type": "text", "text": "I begin." } }));
+    talk.chunk(words);
+    talk.end_turn();
+    assert_eq!(talk.reply.usage.fault.as_ref().map(|fault| fault.class), Some(Class::Limit));
+}
+
 #[test]
 fn a_refused_login_is_one() {
     let launch = Launch { env: vec![("CODEX_API_KEY".into(), "k".into())], ..Launch::default() };
