@@ -65,6 +65,14 @@ pub(super) fn explain(yaml: &str, error: &YamlError) -> Problem {
     if said.contains("unknown escape") {
         return here("\\ has a meaning within double quotes: use single ones, or write \\\\".to_owned());
     }
+    if said.contains("found a tab") {
+        // The parser names the place where the text begins that the tab is in.
+        let tab =
+            |(at, line): (usize, &&str)| Some((at + 1, line.chars().position(|char| char == '\t')? + 1));
+        let what = "a tab stands here, where YAML wants blanks: write blanks in its place".to_owned();
+        let found = lines.iter().enumerate().skip(row - 1).find_map(tab);
+        return found.map_or_else(|| here(what.clone()), |(row, column)| at(row, column, what.clone()));
+    }
     if said.contains("mapping values are not allowed") || said.contains("indent") {
         return here(
             "this line does not begin where those above do: indent what belongs together by the same blanks"
@@ -267,6 +275,7 @@ mod tests {
         let command = "agent: x\ncommands:\n- name: a\n";
         for (yaml, said) in [
             ("commands:\n\t- name: a", "3, column 1: a tab indents this line"),
+            ("agent: claude\n\t-p", "3, column 1: a tab"),
             ("agent claude -p", "2, column 1: there is no colon behind 'agent': write 'agent: claude -p'"),
             ("agent = claude", "2, column 1: there is no colon behind 'agent': write 'agent: claude'"),
             ("agent:claude", "2, column 1: a blank is missing behind 'agent:': write 'agent: claude'"),
