@@ -39,10 +39,17 @@ pub struct InitArgs {
 
 /// `config`.
 #[derive(Debug, Clone, Args)]
+#[command(override_usage = "ralph config [OPTIONS] [set <KEY> <VALUE>]")]
 pub struct ConfigArgs {
+    /// Nothing: show all; set KEY VALUE: write a setting into the file where the project has it, comments stay
+    #[arg(value_name = "set KEY VALUE", allow_negative_numbers = true)]
+    pub words: Vec<String>,
     /// Where things are.
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// With set: for all projects, in the user's own ralph.toml
+    #[arg(long)]
+    pub user: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -89,6 +89,7 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Spawn(_) => Steers("spawn"),
         Command::Demo(_) => Steers("demo"),
         Command::Init(args) if args.force => Steers("init --force"),
+        Command::Config(args) if !args.words.is_empty() => Steers("config set"),
         Command::Pause(_) => Steers("pause"),
         Command::Resume(_) => Steers("resume"),
         Command::Cancel(_) => Steers("cancel"),

@@ -1,5 +1,6 @@
 //! `ralph config`: every setting with its value and where it came from.
 
+mod set;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,21 @@ use crate::text::line::{escaped, joined};
 
 /// `ralph config`.
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
+    match args.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] if args.user => anyhow::bail!("--user is for 'ralph config set KEY VALUE'"),
+        [] => show(args),
+        ["set", key, value] => set::run(args, key, value),
+        ["set", key] => anyhow::bail!("no value for {key}: write 'ralph config set {key} VALUE'"),
+        ["set"] => anyhow::bail!("no setting named: write 'ralph config set KEY VALUE'"),
+        _ => anyhow::bail!(
+            "'ralph config' takes no words, or set, a setting and its value in one word, as in 'ralph config set \
+             agent.provider codex'"
+        ),
+    }
+}
+
+/// Prints all settings.
+fn show(args: &ConfigArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
     let agent = agent_choice::of_settings(&settings, &project);

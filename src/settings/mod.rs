@@ -3,6 +3,7 @@
 //! Flags win over `RALPH_*` variables of the environment, then come the shell-style `config`, `ralph.toml` of the
 //! project, the user's own `ralph.toml`, and the defaults of the [`table`].
 
+pub(crate) mod edit;
 mod error;
 mod example;
 mod loading;

@@ -14,8 +14,8 @@ pub(super) const WITHOUT_EFFECT: &[&str] =
     &["monitoring.log_file", "monitoring.log_format", "monitoring.log_rotation", LEARN];
 /// The key among them that is a switch.
 const LEARN: &str = "execution.learn";
-/// The name of a key in files of an older program, and ours.
-const ALSO: (&str, &str) = ("agent.command", "agent.provider");
+/// What a key is called in files of an older program, and here.
+pub(super) const ALSO: (&str, &str) = ("agent.command", "agent.provider");
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list of strings";
@@ -173,7 +173,7 @@ fn is_section(name: &str) -> bool {
 }
 
 /// The message for an unknown key, with the name that was probably meant.
-fn unknown(key: &str) -> String {
+pub(super) fn unknown(key: &str) -> String {
     let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
     let written = key.rsplit('.').next().unwrap_or(key);
     let sections = known_keys().filter_map(|key| key.rsplit_once('.').map(|(section, _)| section));

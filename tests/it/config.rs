@@ -94,6 +94,70 @@ fn init_enters_the_tests_of_the_project_and_keeps_what_it_replaces() {
 }
 
 #[test]
+fn a_setting_is_set_where_the_project_has_it() {
+    let scratch = Scratch::new();
+    let set = |args: &str| scratch.run(&format!("config set {args}"));
+    let run = set("MAX_RETRIES 5");
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(0), "loop.max_retries is set in ralph.toml\n"),
+        "{run:?}"
+    );
+    scratch.write("ralph.toml", "# mine\n[loop]\nmax_retries = 5 # few\n");
+    set("loop.max_retries 7");
+    assert_eq!(scratch.read("ralph.toml"), "# mine\n[loop]\nmax_retries = 7 # few\n");
+    // What counts more is named.
+    scratch.write(".ralph/config", "# all\nAGENT_TYPE=claude # ours\n");
+    let run = set("agent.provider codex");
+    assert_eq!(run.stdout, "AGENT_TYPE is set in .ralph/config\n", "{run:?}");
+    assert_eq!(scratch.read(".ralph/config"), "# all\nAGENT_TYPE=codex # ours\n");
+    let run = scratch.run("config set --user agent.provider gemini");
+    assert!(run.code == Some(0) && run.stderr.contains(".ralph/config line 2 counts more"), "{run:?}");
+    let config = scratch.read(".ralph/config");
+    for (args, said) in [
+        ("loop.max_retrys 5", "unknown setting `loop.max_retrys`; did you mean `loop.max_retries`?"),
+        ("loop.max_retries many", "`many` is not a whole number of 0 or more"),
+        ("loop.timeout", "no value for loop.timeout"),
+        ("", "no setting named"),
+        ("loop.timeout 5 m", "a setting and its value in one word"),
+    ] {
+        let run = set(args);
+        assert!(run.code == Some(1) && run.stderr.contains(said), "{args}: {run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{args}: {run:?}");
+    }
+    assert_eq!(scratch.read(".ralph/config"), config);
+}
+
+#[test]
+fn a_starter_has_the_agent_of_the_config() {
+    let scratch = Scratch::new();
+    scratch.write(".ralph/config", "AGENT_TYPE=codex\n");
+    scratch.run("init RALPH.md");
+    assert!(scratch.read("RALPH.md").contains("\nagent: codex exec "), "{}", scratch.read("RALPH.md"));
+    scratch.write(".ralph/config", "AGENT_TYPE=custom\nAGENT_CLI=my-agent\nAGENT_ARGS='-x -'\n");
+    scratch.run("init other/RALPH.md");
+    assert!(scratch.read("other/RALPH.md").contains("\nagent: my-agent -x -\n"));
+}
+
+#[test]
+fn names_that_are_not_known_get_the_nearest_one() {
+    let scratch = Scratch::new();
+    scratch.write("specs/a.md", "x");
+    for (args, said) in [
+        (
+            "stauts",
+            "unrecognized subcommand 'stauts'; a similar subcommand exists: 'status'; see 'ralph --help'",
+        ),
+        ("build --agent cluade", "did you mean 'claude'? set AGENT_TYPE"),
+        ("init --agent cluade", "did you mean 'claude'? use one of"),
+        ("build --yolo", "unexpected argument '--yolo' found; see 'ralph build --help'"),
+    ] {
+        let run = scratch.run(args);
+        assert!(run.code == Some(1) && run.stderr.contains(said), "{args}: {run:?}");
+    }
+}
+
+#[test]
 fn a_mistake_in_a_file_is_one_line_with_its_place_and_what_belongs_there() {
     let scratch = Scratch::new();
     for (file, text, args, said) in [

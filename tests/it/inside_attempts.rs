@@ -9,7 +9,7 @@ use crate::workers::Tmux;
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 /// Verbs that end, change or steer, and how many of their words name them. `ID` is a task.
-const REFUSED: [(&str, usize); 35] = [
+const REFUSED: [(&str, usize); 36] = [
     ("plan 1", 1),
     ("build 1", 1),
     ("prompt p.md 1", 1),
@@ -45,6 +45,7 @@ const REFUSED: [(&str, usize); 35] = [
     ("feature spec f brief", 2),
     ("feature plan f", 2),
     ("feature build f", 2),
+    ("config set loop.max_retries 5", 2),
 ];
 
 const ALLOWED: [&str; 14] = [
