@@ -91,7 +91,8 @@ pub enum Command {
     /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
     #[command(after_help = help::INIT_EXAMPLES)]
     Init(InitArgs),
-    /// Show every setting, its value and where it comes from
+    /// Show every setting, its value and where it comes from; or set one
+    #[command(after_help = help::CONFIG_EXAMPLES)]
     Config(ConfigArgs),
     /// Check that everything a loop needs is there
     Doctor(DoctorArgs),
@@ -101,13 +102,13 @@ pub enum Command {
     #[command(after_help = help::STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// List every loop of this machine
-    #[command(after_help = help::LS_HELP, visible_alias = "list")]
+    #[command(after_help = help::LS_HELP, alias = "list")]
     Ls(ListArgs),
     /// Show loops on the whole screen as they work, and steer them
     #[command(after_help = help::WATCH_HELP)]
     Watch(WatchArgs),
     /// Print a loop's history: one line per step, or all that its agents wrote
-    #[command(after_help = help::LOGS_EXAMPLES)]
+    #[command(after_help = help::LOGS_EXAMPLES, alias = "log")]
     Logs(LogsArgs),
     /// Report how a run ended: what was done and proven, what it cost, what failed and why, and what to type next
     #[command(after_help = help::REPORT_EXAMPLES)]

@@ -1,12 +1,33 @@
 //! What stands below the options in `--help`: examples, exit codes, and what a verb does with what is there. `layout.rs` says
 //! how these texts are written, and breaks them into lines.
 
-pub(super) const ROOT_EXAMPLES: &str = "\
+/// The verbs by what they are for, for the list of all of them.
+pub(super) const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["plan", "build", "prompt", "run", "loop"]),
+    ("Look", &["status", "ls", "watch", "logs", "report", "history", "diff", "replay"]),
+    ("Steer", &["pause", "resume", "cancel", "note", "revert", "clean"]),
+    ("Tasks", &["task", "feature", "journal", "knowledge"]),
+    ("Agents in tmux", &["spawn", "send", "interrupt", "attach", "peek", "wait", "kill", "template"]),
+    ("Set up", &["init", "config", "doctor", "demo", "notify", "trust", "completions", "help", "man"]),
+];
+
+pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
-  ralph demo                  Watch a whole loop: no agent, no key, no network needed
+  ralph config                             Every setting, its value and where it comes from
+  ralph config set loop.max_retries 5      Into ralph.toml, or the config of the ralph dir
+  ralph config set VALIDATION_COMMAND 'cargo test'
+                                           By the name that it has there
+  ralph config set --user agent.provider codex
+                                           For all projects";
+
+pub(super) const ROOT_EXAMPLES: &str = "\
+The first loop:
   ralph init                  Set this project up
   ralph plan                  Turn the specs into an implementation plan
   ralph build 20              Work on the plan, at most 20 iterations
+
+Examples:
+  ralph demo                  Watch a whole loop: no agent, no key, no network needed
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
   ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
   ralph loop build            Build the branches of a plan side by side

@@ -6,6 +6,7 @@ use rustix::stdio::{stderr, stdout};
 use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::help::GROUPS;
 use crate::text::wrap::wrapped;
 
 /// Wider lines are hard to read, in cells.
@@ -14,6 +15,8 @@ const WIDEST: usize = 100;
 const LEAST_ROOM: usize = 24;
 /// A terminal with less cells has no room for the usage of some verbs.
 const SHORT_USAGE: usize = 80;
+/// The command whose verbs stand in groups.
+const ROOT: &str = "ralph";
 /// What clap writes before a usage.
 const USAGE_HEAD: &str = "Usage: ";
 /// So far are terms indented, and explanations below them, in cells.
@@ -75,6 +78,8 @@ fn within(command: Command, called: &str, width: usize) -> Command {
         Some(below) => command.after_help(below),
         None => command,
     };
+    let command =
+        if called == command.get_name() && called == ROOT { grouped(command, width) } else { command };
     let command = match usage {
         Some(usage) => command.override_usage(usage_within(&usage, width)),
         None => command,
@@ -83,6 +88,38 @@ fn within(command: Command, called: &str, width: usize) -> Command {
         let called = format!("{called} {}", verb.get_name());
         within(verb, &called, width)
     })
+}
+
+/// The command of all verbs, with a help that has them in groups: clap knows one list only.
+fn grouped(command: Command, width: usize) -> Command {
+    let (heading, literal) = (*command.get_styles().get_header(), *command.get_styles().get_literal());
+    let about = |name: &&str| {
+        let about = command.find_subcommand(name).and_then(Command::get_about);
+        ((*name).to_owned(), about.map(ToString::to_string).unwrap_or_default())
+    };
+    let widest = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or_default();
+    let mut parts = Vec::new();
+    for (group, names) in GROUPS {
+        let mut lines = vec![format!("{heading}{group}:{heading:#}")];
+        let mut terms: Vec<(String, String)> = names.iter().map(about).collect();
+        // One column for all groups.
+        terms.iter_mut().for_each(|(name, _)| *name = format!("{name:widest$}"));
+        put_terms(&terms, width, &mut lines);
+        for line in lines.iter_mut().skip(1) {
+            let name = line
+                .strip_prefix("  ")
+                .filter(|rest| !rest.starts_with(' '))
+                .and_then(|rest| rest.split(' ').next());
+            if let Some(name) = name {
+                *line = format!("  {literal}{name}{literal:#}{}", &line[2 + name.len()..]);
+            }
+        }
+        parts.push(lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"));
+    }
+    let verbs = parts.join("\n\n");
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\n\n{heading}Options:{heading:#}\n{{options}}{{after-help}}"
+    ))
 }
 
 /// What clap writes of a command's usage, which it does not break.
@@ -166,6 +203,22 @@ mod tests {
         collect(&mut root, "", &mut helps);
         assert!(helps.len() > 40, "{}", helps.len());
         helps
+    }
+
+    #[test]
+    fn each_verb_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let root = Cli::documented();
+        let mut known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(grouped, known);
+        let (_, help) = helps(100).swap_remove(0);
+        assert!(
+            help.contains("\n\nStart:\n  plan         Turn the specs") && !help.contains("alias"),
+            "{help}"
+        );
+        assert!(help.contains("\n\nOptions:\n  -h, --help"), "{help}");
     }
 
     #[test]

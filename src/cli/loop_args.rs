@@ -53,6 +53,9 @@ pub struct LoopArgs {
     /// At most this many iterations
     #[arg(id = MAX_ITERATIONS, value_name = "N", allow_negative_numbers = true)]
     pub iterations: Vec<String>,
+    /// The same as N
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Vec<String>,
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,
@@ -65,6 +68,9 @@ pub struct PromptArgs {
     /// The prompt file, and at most how many iterations
     #[arg(id = MAX_ITERATIONS, value_name = "FILE [N]", required = true, allow_negative_numbers = true)]
     pub file_and_iterations: Vec<OsString>,
+    /// The same as N
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Vec<String>,
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,
@@ -114,7 +120,15 @@ impl RunArgs {
 #[command(mut_arg("resume", |resume| resume.hide(true)))]
 pub struct BranchFlags {
     /// At most this many iterations
-    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'm', alias = "max", value_name = "N", allow_hyphen_values = true)]
+    #[arg(
+        id = MAX_ITERATIONS,
+        long = "max-iterations",
+        short = 'n',
+        visible_short_alias = 'm',
+        alias = "max",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
     pub max_iterations: Option<String>,
     /// As many iterations as it takes
     #[arg(long, conflicts_with = MAX_ITERATIONS)]

@@ -6,6 +6,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use super::Cli;
 use super::MAX_ITERATIONS;
 use crate::text::list::some_of;
+use crate::text::nearest::nearest;
 
 /// Verbs of other programs, with what does the same here.
 const OTHER_WORDS: [(&str, &str); 2] = [
@@ -34,7 +35,8 @@ pub fn one_line(error: &clap::Error) -> String {
     }
     let text = error.render().to_string();
     let verbs = verbs_of_usage(&text);
-    if let Some(meant) = other_word(error).or_else(|| flag_of_others(error, &verbs)) {
+    let meant = other_word(error).or_else(|| flag_of_others(error, &verbs));
+    if let Some(meant) = meant.or_else(|| unknown(error, &verbs)) {
         return format!("{meant}; see '{}'", [&["ralph"], &verbs[..], &["--help"]].concat().join(" "));
     }
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
@@ -65,6 +67,37 @@ fn other_word(error: &clap::Error) -> Option<String> {
     Some(format!("there is no 'ralph {word}': {meant}"))
 }
 
+/// For a verb or a flag that there is not: the nearest one.
+fn unknown(error: &clap::Error, verbs: &[&str]) -> Option<String> {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let root = Cli::command();
+    let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb))?;
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = of(ContextKind::InvalidSubcommand)?;
+            let known = here.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
+            let meant = nearest(word, known);
+            let meant =
+                meant.map_or_else(String::new, |name| format!("; a similar subcommand exists: '{name}'"));
+            Some(format!("unrecognized subcommand '{word}'{meant}"))
+        }
+        ErrorKind::UnknownArgument => {
+            let word = of(ContextKind::InvalidArg)?;
+            let known = here.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long);
+            let meant =
+                word.strip_prefix("--").and_then(|word| nearest(word, known)).map(|name| format!("--{name}"));
+            let meant = meant.as_deref().or_else(|| of(ContextKind::SuggestedArg));
+            let meant =
+                meant.map_or_else(String::new, |name| format!("; a similar argument exists: '{name}'"));
+            Some(format!("unexpected argument '{word}' found{meant}"))
+        }
+        _ => None,
+    }
+}
+
 /// For a flag that the verb does not have and others do: whose it is.
 fn flag_of_others(error: &clap::Error, verbs: &[&str]) -> Option<String> {
     let Some(ContextValue::String(flag)) =
@@ -75,15 +108,12 @@ fn flag_of_others(error: &clap::Error, verbs: &[&str]) -> Option<String> {
     let root = Cli::command();
     let owners = owners(&root, flag);
     let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb));
-    let own_count = here.and_then(|here| here.get_arguments().find(|arg| arg.get_id() == MAX_ITERATIONS));
-    if let Some(count) = own_count.filter(|_| owners.iter().any(|(_, arg)| arg.get_id() == MAX_ITERATIONS)) {
-        let verb = verbs.join(" ");
-        return Some(match count.get_long() {
-            Some(long) => format!("{flag} belongs to other verbs: 'ralph {verb}' calls it --{long}"),
-            None => format!(
-                "{flag} belongs to other verbs: 'ralph {verb}' takes the number alone, as in 'ralph build 20'"
-            ),
-        });
+    let has_count = here.is_some_and(|here| here.get_arguments().any(|arg| arg.get_id() == MAX_ITERATIONS));
+    if has_count && owners.iter().any(|(_, arg)| arg.get_id() == MAX_ITERATIONS) {
+        return Some(format!(
+            "{flag} belongs to other verbs: 'ralph {}' calls it --max-iterations",
+            verbs.join(" ")
+        ));
     }
     let names: Vec<String> = owners.iter().map(|(name, _)| format!("'ralph {name}'")).collect();
     let whose = some_of(&names, OWNERS);
@@ -117,7 +147,10 @@ fn shown<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
         Some(long) => {
             arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|names| names.contains(&long))
         }
-        None => arg.get_short().is_some_and(|short| flag == format!("-{short}")),
+        None => {
+            let aliases = arg.get_all_short_aliases().unwrap_or_default();
+            arg.get_short().into_iter().chain(aliases).any(|short| flag == format!("-{short}"))
+        }
     })
 }
 
@@ -135,6 +168,18 @@ mod tests {
             error("ralph biuld"),
             "unrecognized subcommand 'biuld'; a similar subcommand exists: 'build'; see 'ralph --help'"
         );
+        for (line, expected) in [
+            ("ralph stauts", "unrecognized subcommand 'stauts'; a similar subcommand exists: 'status'; see"),
+            ("ralph zzz", "unrecognized subcommand 'zzz'; see 'ralph --help'"),
+            ("ralph task lsit", "unrecognized subcommand 'lsit'; a similar subcommand exists: 'list'; see"),
+            ("ralph build --yolo", "unexpected argument '--yolo' found; see 'ralph build --help'"),
+            (
+                "ralph build --tiemout 5m",
+                "unexpected argument '--tiemout' found; a similar argument exists: '--timeout'; see",
+            ),
+        ] {
+            assert!(error(line).starts_with(expected), "{line}: {}", error(line));
+        }
         for line in ["ralph", "ralph --quiet", "ralph 3", "ralph --timeout 5m 3"] {
             assert!(error(line).starts_with("no mode given"), "{line}");
         }
@@ -167,14 +212,12 @@ mod tests {
         assert!(error("ralph build --unlimited").starts_with("--unlimited belongs to 'ralph loop':"));
         assert!(error("ralph send --json x").contains(" more: leave it out"));
         for line in [
-            "ralph build --max-iterations 5",
             "ralph build --limit 5",
-            "ralph plan -n 5",
+            "ralph plan --max 5",
             "ralph prompt p.md -m 5",
+            "ralph loop build --limit 5",
+            "ralph loop plan --limit 5",
         ] {
-            assert!(error(line).contains("takes the number alone"), "{line}: {}", error(line));
-        }
-        for line in ["ralph loop build -n 5", "ralph loop build --limit 5", "ralph loop plan --limit 5"] {
             assert!(error(line).contains("calls it --max-iterations"), "{line}");
         }
         assert!(error("ralph build --nonsense").starts_with("unexpected argument"));

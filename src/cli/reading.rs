@@ -31,12 +31,16 @@ impl Cli {
                 return Self::of_words(&mut definition, &argv);
             }
             if !has_verbs_of_its_own {
+                number_by_flag(&definition, &mut argv, 2);
                 return Self::parse_words(&mut definition, argv);
             }
+            let mut options_at = 2;
             if let Some(at) = verb_at(&definition, &argv[1..]) {
                 let verb = argv.remove(at + 1);
                 argv.insert(2, verb);
+                options_at = 3;
             }
+            number_by_flag(&definition, &mut argv, options_at);
             return Self::of_words(&mut definition, &argv);
         }
         Self::of_words(&mut definition, &argv).map_err(|error| {
@@ -168,6 +172,72 @@ fn with_defaults(command: clap::Command, above: &str) -> clap::Command {
     })
 }
 
+/// The verbs that have the number of iterations as a flag only; the others take the word itself.
+const NUMBER_BY_FLAG: [&str; 3] = ["loop", "run", "spawn"];
+
+/// Gives a bare number its flag, where the verb has none that stands alone. For a RALPH.md, numbers behind it are values of its
+/// own; for a run over tasks, a number that stands there alone is what it is about.
+fn number_by_flag(root: &clap::Command, argv: &mut [OsString], options_at: usize) {
+    let Some(verb) = argv.get(1).and_then(|verb| NUMBER_BY_FLAG.into_iter().find(|known| verb == known))
+    else {
+        return;
+    };
+    let bare = bare_words(root, argv, options_at);
+    let is_number = |at: &usize| {
+        argv[*at]
+            .to_str()
+            .is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let target = bare.iter().copied().find(|at| !is_number(at));
+    let is_about_all = argv.iter().any(|word| word == "--all");
+    let numbers: Vec<usize> = match target {
+        Some(target) if verb == "run" && user_args::is_path(argv[target].as_ref()) => {
+            bare.into_iter().filter(|at| *at < target && is_number(at)).collect()
+        }
+        None if verb == "run" && !is_about_all => Vec::new(),
+        _ => bare.into_iter().filter(is_number).collect(),
+    };
+    for at in numbers {
+        let mut word = OsString::from("--max-iterations=");
+        word.push(&argv[at]);
+        argv[at] = word;
+    }
+}
+
+/// Where words stand from here on that are neither options nor their values.
+fn bare_words(root: &clap::Command, argv: &[OsString], from: usize) -> Vec<usize> {
+    let with_value = options_with_value(root);
+    let mut is_value = false;
+    let mut bare = Vec::new();
+    for (at, arg) in argv.iter().enumerate().skip(from) {
+        let text = arg.to_string_lossy();
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        match &*text {
+            "--" => break,
+            text if text.starts_with('-') => is_value = with_value.iter().any(|option| option == text),
+            _ => bare.push(at),
+        }
+    }
+    bare
+}
+
+/// The options of all verbs that have a value.
+fn options_with_value(root: &clap::Command) -> Vec<String> {
+    let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
+    verbs
+        .flat_map(clap::Command::get_arguments)
+        .filter(|arg| arg.get_action().takes_values())
+        .flat_map(|arg| {
+            let long = arg.get_long().into_iter().chain(arg.get_all_aliases().unwrap_or_default());
+            let short = arg.get_short().into_iter().chain(arg.get_all_short_aliases().unwrap_or_default());
+            let short = short.map(|short| format!("-{short}")).collect::<Vec<_>>();
+            long.map(|long| format!("--{long}")).chain(short)
+        })
+        .collect()
+}
+
 /// Where the verb stands: options, their values and the number may stand before it.
 fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
     let is_word = |text: &str| !text.starts_with('-') && text.parse::<i64>().is_err();
@@ -175,17 +245,7 @@ fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
     if first == 1 {
         return Some(first);
     }
-    let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
-    let with_value: Vec<String> = verbs
-        .flat_map(clap::Command::get_arguments)
-        .filter(|arg| arg.get_action().takes_values())
-        .flat_map(|arg| {
-            let long = arg.get_long().into_iter().chain(arg.get_all_aliases().unwrap_or_default());
-            let short = arg.get_short().map(|short| format!("-{short}"));
-            long.map(|long| format!("--{long}")).chain(short)
-        })
-        .collect();
-
+    let with_value = options_with_value(root);
     let mut is_value = false;
     for (at, arg) in argv.iter().enumerate().skip(1) {
         let Some(text) = arg.to_str() else { continue };
@@ -239,5 +299,30 @@ mod tests {
         let read = Cli::read("ralph --json task add -- --title".split(' ').map(OsString::from).collect());
         assert!(read.is_ok(), "{read:?}");
         assert_eq!((verb("ralph --help"), verb("ralph 3"), verb("ralph -- build")), (None, None, None));
+    }
+
+    #[test]
+    fn a_bare_number_is_the_flag_of_verbs_that_have_one_only() {
+        for (line, expected) in [
+            ("ralph loop 5", "ralph loop --max-iterations=5"),
+            ("ralph loop build 5 a", "ralph loop build --max-iterations=5 a"),
+            ("ralph loop plan --timeout 5 7", "ralph loop plan --timeout 5 --max-iterations=7"),
+            ("ralph run t-1 5", "ralph run t-1 --max-iterations=5"),
+            ("ralph run --all 5", "ralph run --all --max-iterations=5"),
+            ("ralph run 5", "ralph run 5"),
+            ("ralph run 5 fix/RALPH.md 7", "ralph run --max-iterations=5 fix/RALPH.md 7"),
+            ("ralph spawn 5 -- sleep 7", "ralph spawn --max-iterations=5 -- sleep 7"),
+            ("ralph build 5", "ralph build 5"),
+        ] {
+            let mut argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let options_at = if line.starts_with("ralph loop ") && !line.ends_with("loop 5") { 3 } else { 2 };
+            number_by_flag(&Cli::command(), &mut argv, options_at);
+            assert_eq!(argv.join(" ".as_ref()), expected);
+        }
+        for line in
+            ["ralph 5 loop build", "ralph loop 5", "ralph build -n 5", "ralph prompt p.md --max-iterations 5"]
+        {
+            assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
+        }
     }
 }

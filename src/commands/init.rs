@@ -98,7 +98,8 @@ pub(super) fn choose_agent<'a>(
         return Ok(Some(wanted));
     }
     anyhow::bail!(
-        "unknown agent type, '{wanted}': use one of {}, or acp:COMMAND",
+        "unknown agent type, '{wanted}': {}use one of {}, or acp:COMMAND",
+        presets::meant(wanted),
         presets::names().join(", ")
     )
 }

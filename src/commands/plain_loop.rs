@@ -21,23 +21,24 @@ use crate::view::plain::Frame;
 
 /// `ralph plan`.
 pub(super) fn plan(args: &LoopArgs) -> anyhow::Result<u8> {
-    let limit = iterations(&args.iterations)?;
+    let limit = iterations(&[&args.iterations[..], &args.max_iterations].concat())?;
     run(Verb::Plan, None, limit, &args.flags)
 }
 
 /// `ralph build`.
 pub(super) fn build(args: &LoopArgs) -> anyhow::Result<u8> {
-    let limit = iterations(&args.iterations)?;
+    let limit = iterations(&[&args.iterations[..], &args.max_iterations].concat())?;
     run(Verb::Build, None, limit, &args.flags)
 }
 
 /// `ralph prompt`.
 pub(super) fn prompt(args: PromptArgs) -> anyhow::Result<u8> {
-    let (file, limit) = file_and_iterations(args.file_and_iterations)?;
+    let by_flag = args.max_iterations.into_iter().map(OsString::from);
+    let (file, limit) = file_and_iterations(args.file_and_iterations.into_iter().chain(by_flag).collect())?;
     run(Verb::Prompt, Some(&file), limit, &args.flags)
 }
 
-/// The one bare number on the command line.
+/// The one number on the command line, alone or by its flag.
 fn iterations(words: &[String]) -> anyhow::Result<Option<u64>> {
     match words {
         [] => Ok(None),

@@ -10,9 +10,10 @@ use super::init::{choose_agent, installed, quoted};
 use super::output::{remark, say};
 use super::worker::TEMPLATE;
 use crate::agent::spec::ACP;
-use crate::cli::InitArgs;
-use crate::job::workspace::locate;
+use crate::cli::{InitArgs, PlaceArgs};
+use crate::job::workspace::{locate, open};
 use crate::presets::{self, Protocol};
+use crate::settings::Origin;
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
 const RALPH_TOML: &str = include_str!("starter/ralph.toml");
@@ -22,14 +23,20 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     let project = locate(args.ralph_dir.as_ref())?;
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let installed = installed(&search_path);
-    let agent = choose_agent(args.agent.as_deref(), &installed)?.unwrap_or("claude");
+    let configured = if args.agent.is_none() { configured(args)? } else { None };
+    let agent = match &configured {
+        Some(Configured { agent, .. }) => agent,
+        None => choose_agent(args.agent.as_deref(), &installed)?.unwrap_or("claude"),
+    };
     let word = quoted(file);
     let (content, next) = match file.file_name().and_then(|name| name.to_str()) {
         Some("RALPH.md") => {
             let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
             let target = folder.map_or_else(|| word.clone(), as_target);
             let next = format!("ralph run {target} --dry-run' shows its prompt, 'ralph run {target} -n 3");
-            (RALPH_MD.replace("@AGENT@", &command_line(agent)?), next)
+            let line = configured.as_ref().and_then(|configured| configured.line.clone());
+            let line = line.map_or_else(|| command_line(agent), Ok)?;
+            (RALPH_MD.replace("@AGENT@", &line), next)
         }
         Some("PROMPT.md") => (TEMPLATE.to_owned(), String::new()),
         // A string of TOML takes what one of JSON does.
@@ -62,6 +69,44 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     say(&format!("{} {done}.", file.display()));
     say(&format!("Edit it; then: '{next}'"));
     Ok(0)
+}
+
+/// The agent that the project or its user has chosen.
+struct Configured {
+    agent: String,
+    /// Its command line, where that is not the one of its preset.
+    line: Option<String>,
+}
+
+/// `None`: no setting says so.
+fn configured(args: &InitArgs) -> anyhow::Result<Option<Configured>> {
+    let place = PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() };
+    let settings = match open(&place) {
+        Ok(workspace) => workspace.settings,
+        // With --force the file that cannot be read may be the one that is written anew.
+        Err(_) if args.force => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_set = |key: &str| {
+        settings.row(key).is_some_and(|row| row.origin != Origin::Default && !row.value.is_empty())
+    };
+    if !is_set("agent.provider") && !is_set("agent.cli") {
+        return Ok(None);
+    }
+    let agent = settings.agent_type.clone();
+    let preset = presets::preset(&agent);
+    let has_words = is_set("agent.cli") || is_set("agent.args");
+    let line = match preset {
+        None => Some(agent.clone()),
+        Some(_) if !has_words => None,
+        Some(preset) => {
+            let cli = settings.agent_cli.clone().unwrap_or_else(|| preset.cli.to_owned());
+            let of_preset = || shlex::try_join(preset.args.iter().copied());
+            let words = settings.agent_args.clone().map_or_else(of_preset, Ok)?;
+            Some(format!("{cli} {words}").trim().to_owned())
+        }
+    };
+    Ok(Some(Configured { agent, line }))
 }
 
 /// A path as a word of ours, which is not taken for a flag.

@@ -79,8 +79,9 @@ fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
             }
         }
         bail!(
-            "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
+            "unknown agent type '{line}', and no command line whose program is on PATH: {}set AGENT_TYPE or --agent \
              to one of {}, or to a command line",
+            presets::meant(line),
             presets::names().join(", ")
         );
     };

@@ -30,6 +30,7 @@ use regex::bytes::Regex;
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;
+use crate::text::nearest::nearest;
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 pub(crate) use listing::Listing;
@@ -226,6 +227,12 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     sorted(all())
+}
+
+/// For a message about an unknown agent: the one that was probably meant, as the beginning of a sentence; else nothing.
+pub(crate) fn meant(name: &str) -> String {
+    let meant = nearest(name, all().map(|preset| preset.name));
+    meant.map_or_else(String::new, |name| format!("did you mean '{name}'? "))
 }
 
 /// The names of these presets, in alphabetical order.

@@ -11,8 +11,12 @@ const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Units with their seconds, the largest first.
-const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
+/// Units with what people call them and with their seconds, the largest first.
+const UNITS: [(&[&str], u64); 3] = [
+    (&["h", "hr", "hrs", "hour", "hours"], 3600),
+    (&["m", "min", "mins", "minute", "minutes"], 60),
+    (&["s", "sec", "secs", "second", "seconds"], 1),
+];
 
 /// Why a text is not a duration. The message quotes the text and says how to write one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -58,15 +62,16 @@ pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, DurationError> {
     while first || !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, tail) = rest.split_at(end);
-        let (seconds, tail) = match tail.chars().next() {
+        let end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        let seconds = match unit {
             // Seconds without a unit only count alone: in `1h30` they could mean minutes.
-            None if first => (1, tail),
-            None => return Err(malformed()),
-            Some(unit) => {
-                let at = units.iter().position(|(name, _)| *name == unit).ok_or_else(malformed)?;
+            "" if first && tail.is_empty() => 1,
+            unit => {
+                let at = units.iter().position(|(names, _)| names.contains(&unit)).ok_or_else(malformed)?;
                 let seconds = units[at].1;
                 units = &units[at + 1..];
-                (seconds, &tail[1..])
+                seconds
             }
         };
         let part = number_in_nanos(number).ok_or_else(malformed)?.saturating_mul(u128::from(seconds));
@@ -175,6 +180,10 @@ mod tests {
             ("1.h", 3_600_000),
             ("1h30m", 5_400_000),
             ("1h1s", 3_601_000),
+            ("30min", 1_800_000),
+            ("1hr20mins5sec", 4_805_000),
+            ("2hours", 7_200_000),
+            ("1minute", 60_000),
             (" 2h ", 7_200_000),
             ("007s", 7_000),
         ] {
@@ -188,7 +197,7 @@ mod tests {
         let message = |text| parse(text).expect_err(text).to_string();
         let wrong = [
             "", " ", "abc", "s", ".", "1.2.3s", "5x", "5 m", "1m1h", "1h1h", "1h30", "1e3", "+5s", "NaN",
-            "inf", "--5s", "-", "5M", "5é",
+            "inf", "--5s", "-", "5M", "5é", "5mi", "5min5m", "3days",
         ];
         for text in wrong {
             assert!(

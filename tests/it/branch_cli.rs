@@ -15,14 +15,13 @@ fn project() -> BranchProject {
 fn the_command_line() {
     let project = project();
     for (args, words) in [
-        ("loop 3", &["'3'", "ralph loop"][..]),
-        ("loop biuld", &["'biuld'", "'build'", "'ralph loop --help'"]),
+        ("loop biuld", &["'biuld'", "'build'", "'ralph loop --help'"][..]),
         ("loop build --jsn", &["'--jsn'", "'--json'", "'ralph loop build --help'"]),
         ("loop plan --jobs 2", &["--jobs belongs to 'ralph loop build'", "'ralph loop plan --help'"]),
         ("loop plan --dry-run", &["--dry-run belongs to", "'ralph loop build'"]),
         ("loop --name x", &["--name", "after its branch"]),
         ("loop build extra", &["'extra'"]),
-        ("loop build 5", &["'5'"]),
+        ("loop build 5 -n 6", &["--max-iterations", "multiple"]),
         ("loop build -m", &["--max-iterations"]),
         ("loop build -m 0", &["--max-iterations 0", "from 1"]),
         ("loop build -m -3", &["--max-iterations -3", "from 1"]),
@@ -60,6 +59,9 @@ fn the_agent_is_looked_at_before_the_plan() {
 fn what_a_limit_is_called_and_where_it_stands_does_not_matter() {
     for args in [
         "loop build -m 2",
+        "loop build -n 2",
+        "loop build 2",
+        "2 loop build",
         "loop build --max 2",
         "loop build --max-iterations=2",
         "loop -m 2 build",
