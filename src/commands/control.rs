@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::output::{Said, say, warn};
+use super::output::{Said, remark, say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -102,17 +102,25 @@ pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<S
     })
 }
 
-/// Ends loops that were cut off and would go on: no user can be asked.
+/// Books the end of loops whose process was killed. One that has ended keeps its end: to cancel it changes nothing.
 fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
         bail!("whether a loop is active cannot be told: {why}");
     }
     // One that is at work elsewhere, of which this is a copy, is not.
-    let is_over = |state: &State| state.was_interrupted() && !(state.active && state.process.is_alive());
+    let is_over = |state: &State| state.active && !state.process.is_alive();
     let is_cut_off = |found: &&Loop| found.state.as_deref().is_ok_and(is_over);
     let cut_off: Vec<&Loop> = loops.iter().filter(is_cut_off).collect();
     if cut_off.is_empty() {
         say("no active loop");
+        for Loop { name, state, .. } in loops {
+            if let Ok(state) = state
+                && !state.active
+                && state.was_interrupted()
+            {
+                remark(&format!("{name} has ended already: {}", state.word()));
+            }
+        }
     }
     for Loop { name, state, .. } in &cut_off {
         let is_worker = state.as_deref().is_ok_and(|state| state.setup.worker.is_some());

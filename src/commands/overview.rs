@@ -4,21 +4,19 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::output::{print, width};
-use super::report::{gathered, pick};
+use super::report::ended;
 use super::status::sight;
 use super::worker::snapshot;
 use crate::cli::{Cli, layout};
-use crate::engine::outcome::Status;
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::report::RunReport;
+use crate::record::report::LoopReport;
 use crate::record::state::State;
 use crate::record::state_read::Extent;
 use crate::text::line::joined;
 use crate::text::terminal::message;
 use crate::text::timestamp;
-use crate::view::next_step::{Ending, next_step, shell_word};
 use crate::view::report::text;
 use crate::view::status_table;
 
@@ -52,13 +50,9 @@ const EVERY_VERB: &str = "\n'ralph --help' lists every command.";
 pub fn overview() -> anyhow::Result<u8> {
     let here = locate(None)?;
     let loops = lookup::of_project(&here, Extent::Whole);
-    if loops.iter().any(|found| found.alive().is_some()) {
-        return told(&at_work(&here, &loops));
-    }
-    if let Ok(picked) = pick::run(&here, None)
-        && let Ok(report) = gathered(&here, &picked.folder, false)
-    {
-        return told(&came_to(&report));
+    let ended = ended(&here, &loops)?;
+    if loops.iter().any(|found| found.alive().is_some()) || !ended.is_empty() {
+        return told(&morning(&here, &loops, &ended));
     }
     match loops.as_slice() {
         [] if here.branch_plan().is_file() => {
@@ -75,22 +69,24 @@ fn told(text: &str) -> anyhow::Result<u8> {
     print(|out| writeln!(out, "{}", text.trim_end()))
 }
 
-/// The loops that are at work, and how to look at them.
-fn at_work(here: &Project, loops: &[Loop]) -> String {
+/// What runs, what has ended in its groups, and how to look at more.
+fn morning(here: &Project, loops: &[Loop], ended: &[LoopReport]) -> String {
     let alive = loops.iter().filter(|found| found.alive().is_some());
     let mut rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
     rows.sort_by_key(|(one, _)| one.rank());
-    let next = rows.first().and_then(|(one, _)| next(one.found));
-    let next = next.map(|next| format!("  {next}  What comes next\n")).unwrap_or_default();
-    let rest = "  ralph status  All loops of this project\n  ralph report  What came of it so far";
-    status_table::table(&rows, width()) + "\n" + &layout::on_terminal(&format!("{next}{rest}"))
-}
-
-/// What the newest run came to, in short.
-fn came_to(report: &RunReport) -> String {
-    let width = width();
-    let rest = "  ralph report   Why, and what to do about each\n  ralph history  Earlier runs";
-    text::head(report) + &text::short(report, width) + "\n" + &layout::on_terminal(rest)
+    let mut parts = Vec::new();
+    let mut verbs = vec!["  ralph report  Why, what was proven, and what each came to"];
+    if !rows.is_empty() {
+        parts.push(status_table::table(&rows, width()));
+        verbs.insert(0, "  ralph watch   What runs, live");
+    }
+    if !ended.is_empty() {
+        let next = ended.iter().find_map(|one| one.next.as_deref());
+        parts.push(text::groups(ended, SHOWN, width()) + &text::next(next));
+        verbs.push("  ralph status  All loops of this project");
+    }
+    parts.push(layout::on_terminal(&verbs.join("\n")));
+    parts.join("\n")
 }
 
 /// Whether there is anything that people write for ralph.
@@ -99,7 +95,7 @@ fn is_set_up(here: &Project) -> bool {
     files.iter().chain(&here.prompts()).any(|file| file.exists())
 }
 
-/// Loops, the newest first, and the next command.
+/// Loops of which nothing but their state is known, the newest first.
 fn standing(loops: &[Loop]) -> String {
     let names: Vec<String> =
         loops.iter().take(SHOWN).map(|found| message(&joined(&found.name, " "))).collect();
@@ -114,35 +110,11 @@ fn standing(loops: &[Loop]) -> String {
     if let Some(more) = loops.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "and {more} more");
     }
-    let next = loops.first().and_then(next);
-    let next = next.map(|next| format!("  {next}  What comes next\n")).unwrap_or_default();
-    let rest = "  ralph status  All about these loops\n  ralph --help  Every command";
-    text + "\n" + &layout::on_terminal(&format!("{next}{rest}"))
+    text + "\n" + &layout::on_terminal("  ralph status  All about these loops\n  ralph --help  Every command")
 }
 
 /// How far a loop has come, and since when.
 fn facts(state: &State) -> String {
     let iteration = format!("iteration {}", state.progress());
     format!("{iteration:<16}  {}", timestamp::local(&state.started_at))
-}
-
-/// What to type next about a loop.
-fn next(found: &Loop) -> Option<String> {
-    let state = found.state.as_deref().ok()?;
-    let name = shell_word(&found.name);
-    if state.is_alive() {
-        return Some(match state.status {
-            Status::Paused => format!("ralph resume {name}"),
-            _ => format!("ralph logs {name} --follow"),
-        });
-    }
-    match state.outcome() {
-        _ if !found.is_own() => None,
-        Some(outcome) if !state.active => {
-            let spent = Some((&state.tally, state.budget));
-            let (verb, name) = (&*state.setup.verb, &*found.name);
-            next_step(&Ending { verb, name, outcome: Some(outcome), spent, ..Ending::default() })
-        }
-        _ => Some(format!("ralph resume {name}")),
-    }
 }

@@ -68,6 +68,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             "what is done in the graph is not sealed, so that another program could change it unseen: {why}"
         ));
     }
+    let first_model = models.begins_with();
     let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
     let source = Tasks::new(Rc::new(RefCell::new(store)), target, is_verified);
     if args.dry_run {
@@ -76,6 +77,16 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         }
         remark("nothing is ready: no agent would be started");
         return Ok(0);
+    }
+    if !args.flags.json && !args.flags.quiet {
+        if !project.in_git() {
+            remark(
+                "there is no git here: nothing that agents do can be verified or taken back; 'git init' first",
+            );
+        }
+        if let Some(told) = first_model {
+            remark(&told);
+        }
     }
     ready.logs_into(args.log_dir.as_ref())?;
     ready.name = name_of(&scope);

@@ -206,6 +206,10 @@ pub enum Fact<'a> {
     },
     /// The validation is over.
     Validated {
+        /// What has looked at the work, as in `npm test` or `a verifying agent`; left out in older lines, and where the
+        /// output says all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Cow<'a, str>>,
         /// It succeeded.
         ok: bool,
         /// What it printed, cut to a readable length.
@@ -370,9 +374,15 @@ impl Texts for Fact<'_> {
             Self::TaskEnded { reason, task, .. } | Self::Verified { reason, task, .. } => {
                 [reason, &mut task.title].replace_texts(new);
             }
-            Self::Asked { note: text, .. }
-            | Self::Answered { text }
-            | Self::LoopEnded(LoopEnded { detail: text, .. }) => text.replace_texts(new),
+            Self::Asked { note: text, .. } | Self::Answered { text } => text.replace_texts(new),
+            Self::LoopEnded(LoopEnded { detail, proof, .. }) => {
+                detail.replace_texts(new);
+                proof.replace_texts(new);
+            }
+            Self::Validated { by, output, .. } => {
+                by.replace_texts(new);
+                output.replace_texts(new);
+            }
             Self::AgentStarted { command: text }
             | Self::Text { text }
             | Self::TextDelta { text }
@@ -382,15 +392,15 @@ impl Texts for Fact<'_> {
             | Self::Background { tasks: text, .. }
             | Self::TaskStarted { task: TaskAtWork { title: text, .. }, .. }
             | Self::Verifying { task: TaskAtWork { title: text, .. } }
-            | Self::Validated { output: text, .. }
             | Self::NeedsAttention { screen: text }
             | Self::Question { text }
             | Self::Published { message: text }
             | Self::HookEnded { output: text, .. }
             | Self::Notice { message: text } => text.replace_texts(new),
             Self::BuildEnded { branches, .. } => {
-                for LineBranch { detail, notes, .. } in branches {
+                for LineBranch { detail, notes, proof, .. } in branches {
                     detail.replace_texts(new);
+                    proof.replace_texts(new);
                     notes.replace_texts(new);
                 }
             }

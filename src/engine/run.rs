@@ -23,7 +23,6 @@ use super::places::Ticket;
 use super::policy::{Limits, Now, Rooms, Step, limit_until, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally, named_reset};
-use super::validation::failure;
 use super::validator::Validator;
 use super::worktree::Worktree;
 use crate::text::{duration, jitter, timestamp};
@@ -306,15 +305,8 @@ impl Loop<'_> {
 
     /// What is not proven, in words.
     fn unproven(&self) -> String {
-        let tally = &self.job.tally;
-        let Some(output) = tally.last_validation_error() else {
-            return "what was said to be done last has not been proven".to_owned();
-        };
-        match tally.iteration {
-            _ if tally.validation_undecided => failure(true, output).to_owned(),
-            0 => "the validation fails".to_owned(),
-            iteration => format!("the validation still fails after iteration {iteration}"),
-        }
+        let refutation = self.job.tally.refutation();
+        refutation.unwrap_or_else(|| "what was said to be done last has not been proven".to_owned())
     }
 
     /// The provider's last error, and what the user can do about it.

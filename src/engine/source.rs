@@ -51,6 +51,11 @@ pub trait Source {
         None
     }
 
+    /// What proves that claim where no validator looks at it and nothing refutes it; `None`: the agent's word.
+    fn proves(&self) -> Option<String> {
+        None
+    }
+
     /// Books an attempt that is over, with any result, after it was validated and passed on. A failed one may be followed by
     /// another attempt at the same work, without [`next`](Self::next).
     ///

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::{Spent, Used};
 use super::outcome::Ended;
 use super::report::{AttemptStatus, Report, Signal};
-use super::validation::Validation;
+use super::validation::{Evidence, Validation, reason};
 use crate::reply::sigil::TASK_FAILED;
 use crate::reply::usage::{Class, Usage};
 use crate::text::texts::{New, Texts};
@@ -66,6 +66,11 @@ pub struct Tally {
     pub validation_error: Option<String>,
     /// The latest validation had no verdict; its error says why.
     pub validation_undecided: bool,
+    /// What the latest validation was made by; see [`Validation::by`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validated_by: Option<String>,
+    /// The latest attempt has passed it.
+    pub has_passed: bool,
     /// The latest claim was not proven, or the last validation has failed. With several tasks, it is about the current one.
     pub unproven: bool,
     /// The current one of several tasks.
@@ -157,8 +162,8 @@ pub struct Settled {
 
 impl Texts for Tally {
     fn replace_texts(&mut self, new: New<'_>) {
-        let Self { last_error, validation_error, notes, said_alone, given, .. } = self;
-        [last_error, validation_error, &mut given.validation_error].replace_texts(new);
+        let Self { last_error, validation_error, validated_by, notes, said_alone, given, .. } = self;
+        [last_error, validation_error, validated_by, &mut given.validation_error].replace_texts(new);
         for texts in [notes, said_alone, &mut given.notes] {
             texts.replace_texts(new);
         }
@@ -203,9 +208,34 @@ impl Tally {
     }
 
     /// Books the output of the latest validation, unless it has passed.
-    pub fn validated(&mut self, ok: bool, undecided: bool, output: &str) {
+    pub fn validated(&mut self, by: Option<&str>, ok: bool, undecided: bool, output: &str) {
         self.validation_error = (!ok).then(|| output.to_owned());
         self.validation_undecided = undecided;
+        self.validated_by = by.map(str::to_owned);
+        self.has_passed = ok;
+    }
+
+    /// Why the latest validation has not passed, in one line; `None` if it has, or if there was none.
+    #[must_use]
+    pub fn refutation(&self) -> Option<String> {
+        let output = self.last_validation_error()?;
+        Some(reason(self.validated_by.as_deref(), self.validation_undecided, output))
+    }
+
+    /// What shows that its work is good when it ends so; `None` where nothing is said of it.
+    #[must_use]
+    pub fn evidence(&self, end: Ended, detail: Option<&str>) -> Option<Evidence> {
+        let by = self.validated_by.as_deref();
+        let error = self.last_validation_error();
+        match (end, error) {
+            (Ended::Done, _) if self.has_passed => Some(Evidence::proven(by)),
+            (Ended::Done, _) => Some(Evidence::unchecked()),
+            (_, Some(output)) if self.unproven || end == Ended::Unproven => {
+                Some(Evidence::against(by, self.validation_undecided, output))
+            }
+            (Ended::Unproven, _) => Some(Evidence::against(None, true, detail.unwrap_or("not proven"))),
+            _ => (self.has_passed && !self.changed_since_validation).then(|| Evidence::proven(by)),
+        }
     }
 
     /// A new iteration begins, with several tasks on this one; its prompt was `given` what was [upcoming](Self::upcoming).
@@ -218,6 +248,7 @@ impl Tally {
             self.unproven = false;
         }
         self.retries = 0;
+        self.has_passed = false;
         self.wait_was_blind_after_overload();
         self.validation_error = None;
         self.notes.drain(..given.notes.len().min(self.notes.len()));
@@ -227,6 +258,7 @@ impl Tally {
     /// A retry of the current iteration begins.
     pub fn retry(&mut self) {
         self.retries = self.retries.saturating_add(1);
+        self.has_passed = false;
         self.wait_was_blind_after_overload();
     }
 
@@ -346,6 +378,7 @@ impl Tally {
         if ended == Ended::Unproven && self.last_validation_error().is_none() {
             self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());
             self.validation_undecided = false;
+            self.validated_by = None;
         }
     }
 
@@ -388,6 +421,7 @@ impl Tally {
                 last_commit: self.last_commit,
                 validation_error: self.validation_error,
                 validation_undecided: self.validation_undecided,
+                validated_by: self.validated_by,
                 notes: self.notes,
                 given: self.given,
                 about: self.about,

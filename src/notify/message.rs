@@ -7,6 +7,7 @@ use crate::engine::budget::Budget;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, LoopEnded};
 use crate::engine::outcome::{Ended, Outcome, Status};
+use crate::engine::validation::Standing;
 use crate::record::event_line::{line_of, to_line};
 use crate::settings::notify::Moment;
 use crate::tell::words;
@@ -140,15 +141,25 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
                 has_rest: ended.detail.is_some(),
                 has_work: ended.work.is_some(),
                 spent: Some((stamped.tally, budget)),
+                agent: &stamped.identity.agent,
+                is_unchecked: ended.proof.as_ref().is_some_and(|proof| proof.standing != Standing::Proven),
                 ..Ending::default()
             });
+            // What refutes it is why it has ended.
+            let proof = ended.proof.as_ref().filter(|proof| proof.standing != Standing::Refuted);
+            let proof = proof.map(|proof| one_line_within(&words::proof(proof).text, LONGEST));
+            let proof = proof.map(|proof| format!("\n{proof}")).unwrap_or_default();
             let why = ended.detail.as_deref().or_else(|| of_outcome(outcome));
             let why = why.map(|why| format!("\n{}", one_line_within(why, LONGEST)));
             let next = next.map(|next| format!("\nnext: {next}"));
             let word = outcome.ended().word();
-            let (_, sign) = words::sign(word);
+            let (_, sign) = words::sign(word, ended.proof.as_ref());
             let facts = facts(ended);
-            format!("{sign} {name} {word}: {facts}{}{}", why.unwrap_or_default(), next.unwrap_or_default())
+            format!(
+                "{sign} {name} {word}: {facts}{proof}{}{}",
+                why.unwrap_or_default(),
+                next.unwrap_or_default()
+            )
         }
         Fact::Waiting { .. } => {
             let waiting = words::waiting(stamped.fact, stamped.at).unwrap_or_default();
@@ -203,7 +214,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_in_a_few_lines() {
-        let done = "✓ fix-a done: 3 iterations, $1.20, 5 commits\nnext: ralph diff fix-a";
+        let done = "✓ fix-a done: 3 iterations, $1.20, 5 commits\nunchecked: the agent's word\nnext: ralph diff fix-a";
         assert_eq!(told(Outcome::Complete, None), done);
         let failed =
             "✗ fix-a failed: 3 iterations, $1.20, 5 commits\nboom bang\nnext: ralph logs fix-a --agent";

@@ -223,6 +223,13 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     all().find(|preset| preset.name == name)
 }
 
+/// The command with which a user logs in to this agent; `None` for one that needs no login, or is not known.
+#[must_use]
+pub fn login_command(agent: &str) -> Option<&'static str> {
+    let (_, from) = preset(agent)?.login.split_once("run '")?;
+    from.split_once('\'').map(|(command, _)| command)
+}
+
 /// The names of all presets, in alphabetical order.
 #[must_use]
 pub fn names() -> Vec<&'static str> {

@@ -17,9 +17,11 @@ use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::Watching;
 use crate::engine::tally::{Last, Tally};
+use crate::engine::validation::Evidence;
 use crate::process::identity::ProcessIdentity;
 use crate::reply::usage::ContextUse;
 use crate::text::digest::sha256_of_words;
+use crate::text::line::one_line;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -141,6 +143,12 @@ pub struct State {
     /// The cause in one line, if the reason alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_detail: Option<String>,
+    /// What shows that its work is good, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Evidence>,
+    /// It has committed something, once it has ended.
+    #[serde(default)]
+    pub has_work: bool,
     /// The process exit code it ended with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
@@ -242,6 +250,8 @@ impl State {
             status: Status::Running,
             exit_reason: None,
             exit_detail: None,
+            proof: None,
+            has_work: false,
             exit_code: None,
             started_at,
             last_iteration_at: None,
@@ -329,6 +339,14 @@ impl State {
     #[must_use]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         Outcome::recorded(self.exit_reason.as_deref()?, self.exit_code)
+    }
+
+    /// Why it ended, where it is not done; `None` while it runs.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        let outcome = self.outcome().filter(|outcome| !self.active && outcome.ended() != Ended::Done)?;
+        let detail = self.exit_detail.as_deref().map(one_line).filter(|detail| !detail.is_empty());
+        Some(detail.unwrap_or_else(|| outcome.reason().to_owned()))
     }
 
     /// Its status, or how it ended, in one word.

@@ -57,8 +57,8 @@ impl State {
                 self.spend(*spent);
                 return None;
             }
-            Fact::Validated { ok, output, undecided } => {
-                self.tally.validated(*ok, *undecided, output);
+            Fact::Validated { by, ok, output, undecided } => {
+                self.tally.validated(by.as_deref(), *ok, *undecided, output);
                 // During an attempt, it is booked with the attempt.
                 if !self.tally.in_attempt {
                     (self.tally.changed_since_validation, self.tally.unproven) = (false, !ok);
@@ -247,6 +247,8 @@ impl State {
         self.ended_at = Some(at);
         self.exit_reason = Some(ended.exit_reason.to_string());
         self.exit_detail = ended.detail.as_ref().map(ToString::to_string);
+        self.proof.clone_from(&ended.proof);
+        self.has_work = ended.work.is_some();
         self.exit_code = Some(ended.exit_code);
     }
 }

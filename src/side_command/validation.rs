@@ -6,7 +6,7 @@ use super::{Bounds, run};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::engine::validation::Validation;
+use crate::engine::validation::{NO_OUTPUT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
@@ -65,7 +65,10 @@ impl ValidationCommand {
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
         let captured = match captured {
             Ok(captured) => captured,
-            Err(error) => return Some(Validation { output: error.to_string(), ..Validation::default() }),
+            Err(error) => {
+                let by = Some(self.shown.clone());
+                return Some(Validation { output: error.to_string(), by, ..Validation::default() });
+            }
         };
         let ending = match captured.end {
             Ended::Cancelled => return None,
@@ -77,11 +80,12 @@ impl ValidationCommand {
         };
         let mut output = captured.stdout.text() + &captured.stderr.text();
         if output.is_empty() && !ending.is_empty() {
-            output = format!("(no output from the validation command: {})\n", self.shown);
+            output = format!("{NO_OUTPUT}{})\n", self.shown);
         }
         if !output.is_empty() && !output.ends_with('\n') {
             output.push('\n');
         }
-        Some(Validation { ok: ending.is_empty(), output: output + &ending, ..Validation::default() })
+        let (ok, by) = (ending.is_empty(), Some(self.shown.clone()));
+        Some(Validation { ok, output: output + &ending, by, ..Validation::default() })
     }
 }

@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::prompt_file::PromptFile;
 use super::pushing::Unpublished;
-use super::{open_tasks_refute, with_given};
+use super::{idle_with, open_tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
@@ -257,6 +257,9 @@ impl Source for &mut Branch {
     }
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
+        if outcome == Outcome::Idle {
+            return idle_with(&self.plan.open_in(&self.copy, &self.facts.name));
+        }
         self.prompt.advice(outcome)
     }
 

@@ -16,9 +16,12 @@ use crate::graph::GraphError;
 use crate::prompt::sections::{Unproven, with_sections};
 use crate::reply::sigil::REPLAN;
 use crate::text::count;
+use crate::text::list::some_of;
 
 /// How many open tasks a prompt names.
 const NAMED: usize = 100;
+/// How many of them the end of an idle loop names.
+const IDLE: usize = 3;
 
 /// `prompt` with what the loop has `given` to it.
 fn with_given(prompt: String, given: &Given) -> String {
@@ -39,6 +42,14 @@ fn open_tasks_refute(open: &[String]) -> Option<String> {
          which and why, and answer with {REPLAN}.\n",
         count::of(open.len() as u64, "task")
     ))
+}
+
+/// Why a loop is idle that has open tasks in its plan; each is a line of [`crate::plan::open_tasks`].
+fn idle_with(open: &[String]) -> Option<String> {
+    let names = some_of(open.iter().map(|task| task.trim_start_matches("[ ] ")), IDLE);
+    let are = if open.len() == 1 { "is" } else { "are" };
+    let tasks = count::of(open.len() as u64, "task");
+    (!open.is_empty()).then(|| format!("nothing changes any more, and {tasks} {are} open: {names}"))
 }
 
 impl From<GraphError> for End {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{open_tasks_refute, with_given};
+use super::{idle_with, open_tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
@@ -12,6 +12,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
 use crate::plan::open_tasks;
 use crate::prompt::substitute;
+use crate::text::count;
 
 /// The message if there is no plan to build.
 pub(crate) const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
@@ -169,6 +170,12 @@ impl Source for PromptFile {
         }
     }
 
+    fn proves(&self) -> Option<String> {
+        let Plan::Written(plan) = &self.plan else { return None };
+        let open = open_tasks(&theirs::text(plan).ok()?).len();
+        Some(format!("a plan with {}", count::of(open as u64, "open task")))
+    }
+
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
@@ -186,6 +193,12 @@ impl Source for PromptFile {
     }
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
-        (outcome == Outcome::Replan).then(|| self.replan.to_owned())
+        match (outcome, &self.plan) {
+            (Outcome::Replan, _) => Some(self.replan.to_owned()),
+            (Outcome::Idle, Plan::Built(plan)) => {
+                idle_with(&open_tasks(&theirs::text(plan).unwrap_or_default()))
+            }
+            _ => None,
+        }
     }
 }

@@ -8,12 +8,9 @@ use chrono::{DateTime, Local, TimeZone};
 use crate::engine::fact::AttemptEnded;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
-use crate::engine::validation::telling_lines;
 use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
-/// How many of the last lines of a validation's output are shown.
-const VALIDATION: usize = 10;
 const SINGLE: &str = "--------------------------------------------------------------------------------";
 
 /// The block before an attempt that began at this time.
@@ -89,15 +86,8 @@ pub(crate) fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> St
     if tally.durations.count > tally.ran() {
         let _ = writeln!(text, "Attempts: {} ({} failed)", tally.durations.count, tally.error_count);
     }
-    for line in unproven(tally, outcome) {
-        let _ = writeln!(text, "Validation: {line}");
+    if let Some(why) = tally.refutation().filter(|_| outcome.ended() == Ended::Unproven) {
+        let _ = writeln!(text, "Validation: {why}");
     }
     text + DOUBLE + "\n"
-}
-
-/// The end of the validation's output, for a loop that ends because its validation fails.
-#[must_use]
-pub(crate) fn unproven(tally: &Tally, outcome: Outcome) -> Vec<&str> {
-    let output = tally.last_validation_error().filter(|_| outcome.ended() == Ended::Unproven);
-    output.map(|output| telling_lines(tally.validation_undecided, output, VALIDATION)).unwrap_or_default()
 }

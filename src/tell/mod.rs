@@ -2,5 +2,6 @@
 //! notices add their frames. `seen` folds the facts of a running loop.
 
 pub(crate) mod blocks;
+pub(crate) mod group;
 pub(crate) mod seen;
 pub(crate) mod words;

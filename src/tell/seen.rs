@@ -10,6 +10,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::policy::Limits;
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
+use crate::engine::validation::reason;
 use crate::text::line::one_line;
 use crate::text::terminal::message;
 
@@ -34,8 +35,8 @@ pub(crate) struct Seen {
     pub(crate) doing: Doing,
     /// How urgently it was asked to stop.
     pub(crate) urgency: Urgency,
-    /// Whether the validation of the current iteration has failed.
-    pub(crate) is_refuted: bool,
+    /// Why the work of the current iteration has not passed its validation.
+    pub(crate) refuted: Option<String>,
     pub(crate) end: Option<Ended>,
 }
 
@@ -89,7 +90,7 @@ impl Seen {
             }
             Fact::AttemptStarted { .. } => {
                 self.count(tally);
-                self.is_refuted = false;
+                self.refuted = None;
                 self.doing = Doing::Thinking;
             }
             Fact::TaskStarted { task, tasks, verifies } => {
@@ -101,7 +102,9 @@ impl Seen {
                 let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
                 self.begin_task(task, true, is_of_many);
             }
-            Fact::Validated { ok, .. } => self.is_refuted = !ok,
+            Fact::Validated { by, ok, output, undecided } => {
+                self.refuted = (!ok).then(|| reason(by.as_deref(), *undecided, output));
+            }
             Fact::AttemptEnded(_) => {
                 self.count(tally);
                 self.doing = Doing::BetweenAttempts;

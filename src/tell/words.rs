@@ -11,7 +11,7 @@ use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word
 use crate::engine::outcome::Outcome;
 use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
-use crate::engine::validation::failure;
+use crate::engine::validation::{Evidence, Standing, reason};
 use crate::reply::show::Leave;
 use crate::text::duration::of_seconds;
 use crate::text::line::one_line_within;
@@ -131,7 +131,7 @@ pub(crate) fn entry<Z: TimeZone>(fact: &Fact<'_>, at: &DateTime<Z>) -> Option<En
                 format!("the agent waits for what it has in the background: {tasks} (at most {at_most})");
             Entry::new(Kind::Faint, "⏸", text)
         }
-        Fact::AttemptEnded(ended) => attempt_ended(ended, false),
+        Fact::AttemptEnded(ended) => attempt_ended(ended, None, false),
         Fact::LoopEnded(ended) => loop_ended(ended, ended.outcome(), ended.detail.as_deref()),
         fact => {
             return task(fact)
@@ -149,9 +149,14 @@ pub(crate) fn attempt_begins(iteration: u64, last: Option<u64>, retry: u32) -> E
     Entry::new(Kind::Begin, "▶", format!("Iteration {iteration}{of}{retry}"))
 }
 
-/// How an attempt has ended: the style of its line, its sign, the outcome, and the word before its duration.
-pub(crate) fn how(status: AttemptStatus) -> (Kind, &'static str, &'static str, &'static str) {
+/// How an attempt has ended: the style of its line, its sign, the outcome, and the word before its duration. `is_of_task`:
+/// what became of the work is told by the line of its task.
+pub(crate) fn how(
+    status: AttemptStatus,
+    is_of_task: bool,
+) -> (Kind, &'static str, &'static str, &'static str) {
     match status {
+        AttemptStatus::Success | AttemptStatus::Still if is_of_task => (Kind::Faint, "·", "ended", " after"),
         AttemptStatus::Success | AttemptStatus::Still => (Kind::Good, "✓", "completed", " in"),
         AttemptStatus::CompleteUnproven => {
             (Kind::Note, "?", "says that all is done, which is not proven", ", after")
@@ -164,15 +169,16 @@ pub(crate) fn how(status: AttemptStatus) -> (Kind, &'static str, &'static str, &
 }
 
 /// The end of an attempt, without the reason of a failure: `Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in,
-/// 1.2k out`. `is_refuted`: its validation has failed.
-pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, is_refuted: bool) -> Entry {
-    let (kind, mark, how, after) = match how(ended.status()) {
-        (Kind::Good, ..) if is_refuted => (Kind::Note, "?", "is not valid", ", after"),
+/// 1.2k out`. `refuted`: why its work has not passed its validation, which follows.
+pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, refuted: Option<&str>, is_of_task: bool) -> Entry {
+    let (kind, mark, how, after) = match how(ended.status(), is_of_task) {
+        (Kind::Good | Kind::Faint, ..) if refuted.is_some() => (Kind::Note, "?", "is not valid", ", after"),
         how => how,
     };
     let took = duration::elapsed_tenths(ended.duration());
     let what = format!("Iteration {} {how}{after} {took}", ended.iteration);
-    Entry::new(kind, mark, spent(Some(what), ended))
+    let why = refuted.map(|why| format!(": {}", one_line_within(why, REASON))).unwrap_or_default();
+    Entry::new(kind, mark, spent(Some(what), ended) + &why)
 }
 
 /// The model of an attempt, and its cost: `haiku · $0.12 · 12.3k tokens in, 1.2k out`; empty if nothing is known.
@@ -205,6 +211,16 @@ pub(crate) fn loop_ended(ended: &LoopEnded<'_>, outcome: Option<Outcome>, detail
     Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
 }
 
+/// What shows that work is good: `proven: npm test`, `unchecked: the agent's word`, `refuted: npm test failed …`.
+pub(crate) fn proof(proof: &Evidence) -> Entry {
+    let (kind, mark) = match proof.standing {
+        Standing::Proven => (Kind::Good, "✓"),
+        Standing::Unchecked => (Kind::Note, "?"),
+        Standing::Refuted => (Kind::Error, "✗"),
+    };
+    Entry::new(kind, mark, format!("{}: {}", proof.standing.word(), proof.by))
+}
+
 /// The style for the state or the end of a loop in one word, and the sign before its name.
 fn kind_of(end: &str) -> (Kind, &'static str) {
     match end {
@@ -220,9 +236,12 @@ fn kind_of(end: &str) -> (Kind, &'static str) {
     }
 }
 
-/// The sign before the name of a loop with this state or end, and its colour.
-pub(crate) fn sign(end: &str) -> (Style, &'static str) {
-    let (kind, mark) = kind_of(end);
+/// The sign before the name of a loop or a task with this state or end, and its colour: green is only what is proven.
+pub(crate) fn sign(end: &str, proof: Option<&Evidence>) -> (Style, &'static str) {
+    let (kind, mark) = match (kind_of(end), proof.map(|proof| proof.standing)) {
+        ((Kind::Good, mark), Some(Standing::Unchecked | Standing::Refuted)) => (Kind::Note, mark),
+        (known, _) => known,
+    };
     (kind.style(), mark)
 }
 
@@ -262,9 +281,11 @@ fn task(fact: &Fact<'_>) -> Option<Entry> {
 /// The result of a command that ran beside the agent, without its output.
 fn validation(fact: &Fact<'_>) -> Option<Entry> {
     Some(match fact {
-        Fact::Validated { ok: true, .. } => Entry::new(Kind::Good, "✓", "the validation succeeded"),
-        Fact::Validated { output, undecided, .. } => {
-            Entry::new(Kind::Error, "✗", failure(*undecided, output))
+        Fact::Validated { by, ok: true, .. } => {
+            Entry::new(Kind::Good, "✓", proof(&Evidence::proven(by.as_deref())).text)
+        }
+        Fact::Validated { by, output, undecided, .. } => {
+            Entry::new(Kind::Error, "✗", reason(by.as_deref(), *undecided, output))
         }
         Fact::HookEnded { hook, ok: true, .. } => {
             Entry::new(Kind::Faint, "✓", format!("hook {hook} is through"))

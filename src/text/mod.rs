@@ -14,6 +14,7 @@ pub(crate) mod nearest;
 pub(crate) mod palette;
 pub mod redact;
 pub(crate) mod secret;
+pub(crate) mod telling;
 pub(crate) mod terminal;
 pub mod texts;
 pub(crate) mod timestamp;

@@ -11,7 +11,9 @@ use super::columns::Table;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{BranchResult, Fact, LineBranch};
 use crate::engine::outcome::Outcome;
+use crate::engine::validation::Evidence;
 use crate::record::event_line::to_line;
+use crate::tell::words;
 use crate::text::count::money;
 use crate::text::duration;
 use crate::text::list::some_of;
@@ -103,6 +105,8 @@ pub(crate) struct BranchEnd {
     pub duration: Duration,
     /// In US dollars, as far as agents reported it.
     pub cost_usd: Option<f64>,
+    /// What shows that its work is good.
+    pub proof: Option<Evidence>,
 }
 
 impl BranchRow {
@@ -135,6 +139,7 @@ impl BranchRow {
                     failed_attempts: ended.failed,
                     duration: ended.duration(),
                     cost_usd: ended.cost_usd,
+                    proof: ended.proof.clone(),
                 });
             }
             _ => {}
@@ -155,7 +160,7 @@ impl BranchRow {
             end.map(|end| duration::elapsed(end.duration)),
             money(end.and_then(|end| end.cost_usd)),
             self.commits.map(|commits| commits.to_string()),
-            self.pull_request.clone().or(self.reason().map(str::to_owned)),
+            self.pull_request.clone().or(self.reason()),
         ];
         cells.map(|cell| plain(&cell.unwrap_or_default()))
     }
@@ -168,11 +173,14 @@ impl BranchRow {
         }
     }
 
-    /// Why it is not done: where it failed, in the words of what did.
-    fn reason(&self) -> Option<&str> {
-        let end = self.end.as_ref().filter(|_| self.built != Built::Done)?;
-        let told = end.detail.as_deref().filter(|_| self.built == Built::Failed);
-        Some(told.unwrap_or(end.outcome.reason()))
+    /// What shows that it is done, or why it is not.
+    fn reason(&self) -> Option<String> {
+        let end = self.end.as_ref()?;
+        if self.built == Built::Done {
+            return end.proof.as_ref().map(|proof| words::proof(proof).text);
+        }
+        let told = end.detail.as_deref().filter(|detail| !detail.is_empty());
+        Some(told.unwrap_or(end.outcome.reason()).to_owned())
     }
 
     fn line(&self) -> LineBranch<'_> {
@@ -195,6 +203,7 @@ impl BranchRow {
             failed: end.map(|end| end.failed_attempts),
             iterations: end.map(|end| end.iterations),
             notes: (&self.notes).into(),
+            proof: end.and_then(|end| end.proof.clone()),
             pull_request: self.pull_request.as_deref().map(Into::into),
             result: result.into(),
             end: end.map(|end| end.outcome.ended().into()),

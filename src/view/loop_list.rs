@@ -28,7 +28,9 @@ pub(crate) fn table(snapshots: &[LoopSnapshot<'_>], width: Option<usize>) -> Str
         least_telling: &LEAST_TELLING,
         gives: (PROJECT, LEAST_PROJECT),
     };
-    let rows = snapshots.iter().map(|snapshot| (cells(snapshot, has_workers), sign(snapshot.word()).0));
+    let rows = snapshots
+        .iter()
+        .map(|snapshot| (cells(snapshot, has_workers), sign(snapshot.word(), snapshot.proof()).0));
     table.text(rows, width, PROJECT).0
 }
 

@@ -8,6 +8,10 @@ use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::named_reset;
 use crate::engine::tally::{Last, Tally};
+use crate::engine::validation::Standing;
+use crate::presets::login_command;
+use crate::record::state::State;
+use crate::tell::group::Group;
 use crate::text::duration;
 
 const BUILD: &str = "loop build";
@@ -29,10 +33,32 @@ pub(crate) struct Ending<'a> {
     pub(crate) has_work: bool,
     /// What it has used up and what it might; `None`: nobody knows, or it was started again since.
     pub(crate) spent: Option<(&'a Tally, Budget)>,
+    /// Nothing has proven its work.
+    pub(crate) is_unchecked: bool,
+    /// The name of its agent; empty where nobody knows.
+    pub(crate) agent: &'a str,
     /// The id of its run, where its name means a later one by now.
     pub(crate) run: Option<&'a str>,
     /// Where the work of a branch goes; `None` where nobody knows.
     pub(crate) goes_to: Option<GoesTo>,
+}
+
+impl<'a> Ending<'a> {
+    /// Of a loop that has ended, or was killed, by its state.
+    pub(crate) fn of_state(name: &'a str, state: &'a State) -> Self {
+        let outcome = state.outcome().filter(|_| !state.active);
+        Self {
+            verb: &state.setup.verb,
+            name,
+            end: outcome.map(Outcome::ended).or(Some(Ended::Killed)),
+            outcome,
+            has_work: state.has_work,
+            is_unchecked: state.proof.as_ref().is_some_and(|proof| proof.standing != Standing::Proven),
+            agent: &state.agent,
+            spent: Some((&state.tally, state.budget)),
+            ..Self::default()
+        }
+    }
 }
 
 /// Where the work of a branch that is done goes.
@@ -46,67 +72,161 @@ pub(crate) enum GoesTo {
     Here,
 }
 
+/// What to do about a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Advice {
+    pub(crate) group: Group,
+    /// The next command, as one would type it. It never pays again for what was refuted, idle or not logged in.
+    pub(crate) command: Option<String>,
+    /// What follows that command, in words.
+    pub(crate) then: Option<String>,
+}
+
+impl Advice {
+    fn new(group: Group, command: impl Into<Option<String>>) -> Self {
+        Self { group, command: command.into(), then: None }
+    }
+
+    fn then(self, then: impl Into<Option<String>>) -> Self {
+        Self { then: then.into(), ..self }
+    }
+}
+
 /// The next command, as one would type it; `None` where there is nothing to go on with.
 pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
-    let Ending { verb, outcome, end, spent, .. } = *ending;
+    advice(ending).command
+}
+
+/// What to do next.
+pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
+    use Group::{CanGoOn, NeedsYou, Over};
+    let Ending { verb, outcome, spent, .. } = *ending;
     let name = shell_word(ending.name);
-    let end = match (end, outcome) {
+    let end = match (ending.end, outcome) {
         (Some(end), _) => end,
         (None, Some(outcome)) => outcome.ended(),
         // Its turn comes then.
-        (None, None) => return (verb == BUILD).then(|| build(None)),
+        (None, None) => return Advice::new(CanGoOn, (verb == BUILD).then(|| build_one(&name, None))),
     };
-    let resume = |flags: &str| format!("ralph resume {name}{flags}");
-    Some(match (outcome, end, verb) {
-        (_, Ended::Done, "plan") if ending.run.is_none() => "ralph build".to_owned(),
-        (_, Ended::Done, "loop plan") if ending.run.is_none() => build(None),
-        (_, Ended::Done, "build") if ending.has_rest && ending.run.is_none() => "ralph build".to_owned(),
-        (_, Ended::Done, BUILD) => match ending.goes_to {
-            Some(GoesTo::PullRequest) => return None,
-            Some(GoesTo::Remote) => format!("gh pr create --head {name}"),
-            Some(GoesTo::Here) => format!("git merge {name}"),
-            None => format!("ralph diff {name}"),
-        },
-        (_, Ended::Done, _) if !ending.has_work => return None,
-        // By its name another run could be meant by now.
-        (_, Ended::Done, _) => format!("ralph diff {}", ending.run.map_or(name, shell_word)),
-        (_, Ended::Replan | Ended::Empty, "loop plan" | BUILD) => "ralph loop plan".to_owned(),
+    let is_past = ending.run.is_some();
+    match (outcome, end, verb) {
+        (_, Ended::Done, _) => done(ending, &name),
+        (Some(_), Ended::Cancelled | Ended::Killed, BUILD) => Advice::new(CanGoOn, again(ending, &name)),
+        (_, Ended::Cancelled, _) | (Some(_), Ended::Killed, _) => Advice::new(Over, None),
+        (_, Ended::Replan | Ended::Empty, "loop plan" | BUILD) => {
+            Advice::new(NeedsYou, "ralph loop plan".to_owned())
+        }
         // It knows nothing of what runs in panes.
         (Some(Outcome::NotLoggedIn | Outcome::AgentMissing), _, verb) if verb != "spawn" => {
-            "ralph doctor".to_owned()
+            let login =
+                if outcome == Some(Outcome::NotLoggedIn) { login_command(ending.agent) } else { None };
+            let command = login.map_or_else(|| "ralph doctor".to_owned(), str::to_owned);
+            Advice::new(NeedsYou, command).then(again(ending, &name))
+        }
+        (_, Ended::Unproven, _) => {
+            let run = ending.run.map_or_else(|| name.clone(), shell_word);
+            let command = if ending.has_work { format!("ralph diff {run}") } else { logs(&name, ending.run) };
+            let note = again(ending, &name)
+                .map(|again| format!("{again}, and 'ralph note {name} TEXT' for the next agent"));
+            Advice::new(NeedsYou, command).then(note)
         }
         // It would fail again at once.
-        (_, Ended::Failed, _) | (_, Ended::Unproven, BUILD) => logs(&name, ending.run),
-        // All that are open, in one go.
-        (_, _, BUILD) => build(spent.and_then(|(tally, budget)| raised_budget(outcome?, tally, budget))),
-        (_, Ended::Unproven | Ended::Error, _) if ending.run.is_some() => logs(&name, ending.run),
-        _ if ending.run.is_some() => return None,
-        // The first has not ended by itself.
-        (None, Ended::Killed, _)
-        | (Some(Outcome::OutOfCredit | Outcome::Overloaded | Outcome::RecordFailed), ..)
-        | (_, Ended::Interrupted, _) => resume(""),
+        (_, Ended::Failed, _) => Advice::new(NeedsYou, logs(&name, ending.run)).then(again(ending, &name)),
+        (_, Ended::Idle, BUILD) => {
+            let edit = "edit its tasks in IMPLEMENTATION_PLAN.md";
+            Advice::new(NeedsYou, logs(&name, ending.run))
+                .then(format!("{edit}, then {}", build_one(&name, None)))
+        }
+        (_, Ended::Idle, verb) => {
+            let then = (verb == "build" && !is_past)
+                .then(|| "edit the tasks of the plan, then ralph build".to_owned());
+            Advice::new(NeedsYou, logs(&name, ending.run)).then(then)
+        }
+        (_, Ended::Error, verb) if is_past && verb != BUILD => Advice::new(NeedsYou, logs(&name, ending.run)),
+        (Some(Outcome::OutOfCredit | Outcome::RecordFailed), ..) => {
+            Advice::new(NeedsYou, again(ending, &name).filter(|_| !is_past))
+        }
+        (Some(Outcome::NoTasks), ..) => Advice::new(NeedsYou, "ralph task add TITLE".to_owned()),
+        (_, Ended::Replan | Ended::Empty, _) if !is_past => Advice::new(NeedsYou, "ralph plan".to_owned()),
+        (_, Ended::Blocked, _) if !is_past => Advice::new(NeedsYou, "ralph task list".to_owned()),
+        (_, Ended::Killed, _)
+        | (Some(Outcome::Overloaded), ..)
+        | (_, Ended::Interrupted | Ended::Limit | Ended::Budget, _) => {
+            let again = again(ending, &name).filter(|_| !is_past || verb == BUILD);
+            Advice::new(if spent.is_some() || again.is_some() { CanGoOn } else { Over }, again)
+        }
+        // What else went wrong says what to do.
+        (_, Ended::Error, BUILD) => Advice::new(NeedsYou, logs(&name, ending.run)).then(again(ending, &name)),
+        (_, Ended::Replan | Ended::Empty | Ended::Blocked | Ended::Error, _) => Advice::new(NeedsYou, None),
+    }
+}
+
+/// What to do about a loop that is done.
+fn done(ending: &Ending<'_>, name: &str) -> Advice {
+    use Group::{CanGoOn, NeedsYou, Over, ToMerge};
+    let diff = || format!("ralph diff {}", ending.run.map_or_else(|| name.to_owned(), shell_word));
+    let is_latest = ending.run.is_none();
+    let is_proven = !ending.is_unchecked;
+    match ending.verb {
+        "plan" if is_latest => Advice::new(CanGoOn, "ralph build".to_owned()),
+        "loop plan" if is_latest => Advice::new(CanGoOn, build(None)),
+        "build" if ending.has_rest && is_latest => Advice::new(CanGoOn, "ralph build".to_owned()),
+        BUILD => {
+            let merge = match ending.goes_to {
+                Some(GoesTo::PullRequest) => {
+                    return Advice::new(if is_proven { ToMerge } else { NeedsYou }, None);
+                }
+                Some(GoesTo::Remote) => Some(format!("gh pr create --head {name}")),
+                Some(GoesTo::Here) => Some(format!("git merge {name}")),
+                None => None,
+            };
+            match merge {
+                Some(merge) if is_proven => Advice::new(ToMerge, merge),
+                merge => Advice::new(if is_proven { ToMerge } else { NeedsYou }, diff()).then(merge),
+            }
+        }
+        _ if !ending.has_work => Advice::new(Over, None),
+        // By its name another run could be meant by now.
+        _ => Advice::new(if is_proven { ToMerge } else { NeedsYou }, diff()),
+    }
+}
+
+/// The command with which a loop goes on that has not come to its end by itself, or has used up what it might.
+fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
+    let Ending { verb, spent, .. } = *ending;
+    let outcome = ending.outcome;
+    let raised = || spent.and_then(|(tally, budget)| raised_budget(outcome?, tally, budget));
+    if verb == BUILD {
+        return Some(build_one(name, raised()));
+    }
+    if ending.run.is_some() {
+        return None;
+    }
+    let resume = |flags: &str| format!("ralph resume {name}{flags}");
+    match (outcome, ending.end.or(outcome.map(Outcome::ended))?) {
         // Without a longer wait it would end again at once.
-        (Some(Outcome::LimitTooFar), ..) => {
-            let flags = spent.and_then(|(tally, budget)| raised_budget(outcome?, tally, budget));
-            resume(&flags.map(|flags| format!(" {flags}")).unwrap_or_default())
+        (Some(Outcome::LimitTooFar), _) => {
+            Some(resume(&raised().map(|flags| format!(" {flags}")).unwrap_or_default()))
         }
-        (_, Ended::Budget, _)
-        | (Some(Outcome::BudgetUnproven | Outcome::DurationUnproven), Ended::Unproven, _) => {
-            let (tally, budget) = spent?;
-            resume(&format!(" {}", raised_budget(outcome?, tally, budget)?))
+        (_, Ended::Budget) | (Some(Outcome::BudgetUnproven | Outcome::DurationUnproven), Ended::Unproven) => {
+            Some(resume(&format!(" {}", raised()?)))
         }
+        (Some(outcome), _) if outcome.goes_on() || outcome == Outcome::Terminated => Some(resume("")),
+        (Some(outcome), _) if !outcome.wants_more_iterations() => None,
         // As many again.
-        (_, Ended::Limit | Ended::Unproven, _) => {
+        (Some(_), _) => {
             let (tally, _) = spent?;
             let begun = tally.ran().max(1);
-            resume(&format!(" --max-iterations {}", tally.iteration.saturating_add(begun)))
+            Some(resume(&format!(" --max-iterations {}", tally.iteration.saturating_add(begun))))
         }
-        (Some(Outcome::NoTasks), ..) => "ralph task add TITLE".to_owned(),
-        (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
-        (_, Ended::Blocked, _) => "ralph task list".to_owned(),
-        // What else went wrong says what to do.
-        (_, Ended::Idle | Ended::Cancelled | Ended::Killed | Ended::Error, _) => return None,
-    })
+        (None, Ended::Killed | Ended::Interrupted) => Some(resume("")),
+        (None, _) => None,
+    }
+}
+
+/// The command that builds this branch and no other.
+fn build_one(name: &str, flags: Option<String>) -> String {
+    build(Some(flags.map_or_else(|| name.to_owned(), |flags| format!("{name} {flags}"))))
 }
 
 /// The command that builds all branches that are open, with flags.
@@ -194,7 +314,16 @@ mod tests {
         let spent = Tally { cost_usd: Some(0.02), input_tokens: 10, ..Tally::default() };
         let by_money = Some("ralph resume b --max-cost 0.04".to_owned());
         assert_eq!(next(Outcome::BudgetReached, &spent, money), by_money);
-        assert_eq!(next(Outcome::BudgetUnproven, &spent, money), by_money);
+        // What is refuted is looked at before it is paid for again.
+        let refuted = advice(&Ending {
+            verb: "build",
+            name: "b",
+            outcome: Some(Outcome::BudgetUnproven),
+            spent: Some((&spent, money)),
+            ..Ending::default()
+        });
+        assert_eq!(refuted.command.as_deref(), Some("ralph logs b --agent"));
+        assert!(refuted.then.unwrap().starts_with(&*by_money.unwrap()));
         let spent = Tally { cost_usd: Some(0.01), input_tokens: 60, ..Tally::default() };
         let by_tokens = Some("ralph resume b --max-tokens 120".to_owned());
         assert_eq!(next(Outcome::BudgetReached, &spent, money), by_tokens);
@@ -228,14 +357,18 @@ mod tests {
         let budget =
             Budget { max_cost_usd: Some(1.0), max_duration_seconds: Some(60.0), ..Budget::default() };
         for outcome in Outcome::ALL {
-            let is_quiet =
-                matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
-                    || matches!(outcome, Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed);
+            let is_quiet = matches!(outcome.ended(), Ended::Done | Ended::Cancelled | Ended::Killed)
+                || matches!(outcome, Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed);
             let (spent, outcome) = (Some((&tally, budget)), Some(outcome));
             let ending = Ending { verb: "build", name: "build", outcome, spent, ..Ending::default() };
             assert_eq!(next_step(&ending).is_none(), is_quiet, "{outcome:?}");
             let ending = Ending { verb: BUILD, ..ending };
-            assert!(next_step(&ending).is_some(), "{outcome:?}");
+            let next = next_step(&ending).unwrap();
+            let is_paid_again = next.starts_with("ralph loop build") || next.starts_with("ralph resume");
+            let ends = [Ended::Unproven, Ended::Idle, Ended::Failed];
+            let must_not =
+                outcome.is_some_and(|one| ends.contains(&one.ended()) || one == Outcome::NotLoggedIn);
+            assert!(!(is_paid_again && must_not), "{outcome:?}: {next}");
         }
     }
 
@@ -254,6 +387,22 @@ mod tests {
         assert_eq!(branch(Some(GoesTo::Remote)), "gh pr create --head 'my loop'");
         assert_eq!(branch(Some(GoesTo::Here)), "git merge 'my loop'");
         assert_eq!(branch(None), "ralph diff 'my loop'");
+        let unchecked = Ending { is_unchecked: true, goes_to: Some(GoesTo::Here), ..done(BUILD) };
+        let unchecked = advice(&unchecked);
+        assert_eq!(
+            (unchecked.group, unchecked.then.as_deref()),
+            (Group::NeedsYou, Some("git merge 'my loop'"))
+        );
+        assert_eq!(unchecked.command.as_deref(), Some("ralph diff 'my loop'"), "nobody has looked at it");
+    }
+
+    #[test]
+    fn a_login_that_is_missing_is_made_by_the_agents_own_command() {
+        let outcome = Some(Outcome::NotLoggedIn);
+        let logged_out = Ending { verb: "build", name: "b", outcome, agent: "codex", ..Ending::default() };
+        let advice = advice(&logged_out);
+        assert_eq!(advice.command.as_deref(), Some("codex login"));
+        assert_eq!((advice.group, advice.then.as_deref()), (Group::NeedsYou, Some("ralph resume b")));
     }
 
     #[test]
@@ -262,6 +411,6 @@ mod tests {
         assert_eq!(next_step(&killed).as_deref(), Some("ralph resume b"));
         assert_eq!(next_step(&Ending { run: Some("r"), ..killed }), None);
         let queued = Ending { verb: BUILD, name: "b", ..Ending::default() };
-        assert_eq!(next_step(&queued).as_deref(), Some("ralph loop build"));
+        assert_eq!(next_step(&queued).as_deref(), Some("ralph loop build b"));
     }
 }

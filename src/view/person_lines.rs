@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::next_step::{Ending, next_step};
+use super::next_step::{Ending, advice};
 use super::report::{next::ending, text};
 use crate::engine::fact::{AttemptEnded, TaskCounts};
 use crate::engine::outcome::Outcome;
@@ -75,9 +75,9 @@ impl PersonLines {
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
-    /// `fails`: the validation of it does. `told`: the failure that was told last, which is not told again.
-    pub(crate) fn end(ended: &AttemptEnded<'_>, fails: bool, told: &str) -> Entry {
-        let mut entry = words::attempt_ended(ended, fails);
+    /// `told`: the failure that was told last, which is not told again.
+    pub(crate) fn end(ended: &AttemptEnded<'_>, seen: &Seen, told: &str) -> Entry {
+        let mut entry = words::attempt_ended(ended, seen.refuted.as_deref(), seen.task.is_some());
         match ended.why() {
             "" => {}
             why if why == told => entry.text += ": the same again",
@@ -90,7 +90,8 @@ impl PersonLines {
     pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
         let mut report = closing.report.clone();
         let spent = Some((closing.tally, closing.seen.budget()));
-        report.next = next_step(&Ending { spent, ..ending(&report, self.verb, None) });
+        let advice = advice(&Ending { spent, ..ending(&report, self.verb, None) });
+        (report.next, report.then) = (advice.command, advice.then);
         report.reason = report.reason.map(|reason| closing.reason(reason, told));
         let log = self.log.as_ref().map(|log| log.display().to_string());
         text::closing(&report, log.as_deref(), Some(width))
@@ -107,15 +108,18 @@ impl PersonLines {
 impl Closing<'_> {
     /// Why it ended, without what was told, and with what can be done about it.
     fn reason(&self, reason: String, told: &str) -> String {
-        let told_too = self.detail.and_then(|detail| detail.strip_prefix(told));
-        let rest = told_too.map_or("", |rest| rest.trim_start_matches("; "));
-        match self.detail {
-            _ if told.is_empty() || reason != one_line(told) => match self.detail.map(one_line) {
-                Some(detail) if detail.starts_with(&reason) => detail,
-                _ => reason,
-            },
-            Some(_) if !rest.is_empty() => one_line(rest),
-            _ => self.outcome.reason().to_owned(),
+        let detail = self.detail.map(one_line);
+        let told = one_line(told);
+        match detail {
+            _ if told.is_empty() => detail.filter(|detail| detail.starts_with(&reason)).unwrap_or(reason),
+            Some(detail) if detail.starts_with(&told) => {
+                match detail[told.len()..].trim_start_matches("; ") {
+                    "" => self.outcome.reason().to_owned(),
+                    rest => rest.to_owned(),
+                }
+            }
+            _ if reason == told => self.outcome.reason().to_owned(),
+            _ => reason,
         }
     }
 }
@@ -143,25 +147,28 @@ mod tests {
         assert_eq!(unstyled(&words::attempt_begins(3, None, 0)), "▶ Iteration 3");
         assert_eq!(unstyled(&words::attempt_begins(3, Some(10), 1)), "▶ Iteration 3 of 10, retry 1");
         let tally = Tally { iteration: 3, ..Tally::default() };
-        let end = |report: &Report, fails, told| {
+        let end = |report: &Report, refuted: Option<&str>, told| {
+            let mut seen = Seen::default();
+            refuted.map(str::to_owned).clone_into(&mut seen.refuted);
             let fact = Fact::attempt_ended(&tally, report, None, None);
             let Fact::AttemptEnded(ended) = fact else { panic!() };
-            unstyled(&PersonLines::end(&ended, fails, told))
+            unstyled(&PersonLines::end(&ended, &seen, told))
         };
         let mut usage = Usage::default();
         (usage.cost_usd, usage.input_tokens, usage.output_tokens) = (Some(0.123), Some(12_345), Some(678));
         let took = Duration::from_millis(65_432);
         let good = Report { usage, ..Report::given_up(AttemptStatus::Success, took) };
         let expected = "✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 678 out";
-        assert_eq!(end(&good, false, ""), expected);
+        assert_eq!(end(&good, None, ""), expected);
         let failure =
             Failure { kind: Kind::Exit, class: Class::Other, message: "it\nbroke".into(), reset_at: None };
         let bad = Report { failure: Some(failure), ..Report::given_up(AttemptStatus::AgentFailure, took) };
-        let said = |told| end(&bad, false, told);
+        let said = |told| end(&bad, None, told);
         assert_eq!(said(""), "✗ Iteration 3 failed after 1m5s: it broke");
         assert_eq!(said("it\nbroke"), "✗ Iteration 3 failed after 1m5s: the same again");
-        let invalid = end(&good, true, "");
-        assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s"), "{invalid}");
+        let invalid = end(&good, Some("npm test failed"), "");
+        let says_why = invalid.ends_with(" out: npm test failed");
+        assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s") && says_why, "{invalid}");
     }
 
     /// A loop that has ended so, and what it said last.

@@ -112,6 +112,9 @@ impl Plain {
         if self.is_for_person() {
             self.live.take(stamped);
         }
+        if let Frame::Lines(lines) = &mut self.frame {
+            lines.count(stamped.fact);
+        }
         match stamped.fact {
             Fact::AttemptStarted { iteration, retry, .. } => {
                 let text = match &mut self.frame {
@@ -163,6 +166,9 @@ impl Plain {
             Fact::NeedsAttention { .. } => entry.text.find('\n').map(|at| entry.text.split_off(at)),
             _ => None,
         };
+        if let (Fact::TaskEnded { .. }, Frame::Lines(_)) = (fact, &self.frame) {
+            return self.block(entry.line(None));
+        }
         self.line(&entry);
         if let Some(below) = below {
             let below = below.lines().skip(1).map(|line| format!("    {}\n", message(line)));
@@ -235,7 +241,7 @@ impl Plain {
             return;
         }
         self.held_errors(failure);
-        let entry = PersonLines::end(ended, seen.is_refuted, &self.told);
+        let entry = PersonLines::end(ended, seen, &self.told);
         failure.clone_into(&mut self.told);
         if !self.quiet || !failure.is_empty() {
             self.block(entry.line(self.width()));

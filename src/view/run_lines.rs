@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::engine::fact::AttemptEnded;
+use crate::engine::fact::{AttemptEnded, Fact, TaskCounts};
 use crate::engine::report::AttemptStatus;
 use crate::tell::words;
-use crate::text::duration;
+use crate::text::{count, duration};
 
 /// The lines of one run, and the count for the last of them.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct RunLines {
     /// Without the latest iteration: another attempt at it counts in its place.
     ended_before: Count,
     iteration: u64,
+    /// Of a run over tasks, how many there are.
+    tasks: Option<TaskCounts>,
 }
 
 /// Iterations by how their last attempt ended.
@@ -37,11 +39,18 @@ impl RunLines {
         format!("── Iteration {iteration} ──\n")
     }
 
+    /// Notes how many tasks there are.
+    pub(crate) fn count(&mut self, fact: &Fact<'_>) {
+        if let Fact::TaskStarted { tasks, .. } | Fact::TaskEnded { tasks, .. } = fact {
+            self.tasks = Some(*tasks);
+        }
+    }
+
     /// The line after an attempt; `limit` is the one that it exceeded, where it timed out.
     pub(crate) fn end(&mut self, ended: &AttemptEnded<'_>, limit: Duration) -> String {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(ended.duration());
-        let (_, mark, how, _) = words::how(ended.status());
+        let (_, mark, how, _) = words::how(ended.status(), self.tasks.is_some());
         match ended.status() {
             AttemptStatus::Success | AttemptStatus::Still | AttemptStatus::CompleteUnproven => {
                 self.ended.succeeded += 1;
@@ -66,6 +75,11 @@ impl RunLines {
     #[must_use]
     pub(crate) fn summary(&self) -> String {
         let Count { iterations, succeeded, failed, timed_out } = self.ended;
+        if let Some(TaskCounts { done, failed, total }) = self.tasks {
+            let (tasks, open) = (count::of(total, "task"), total.saturating_sub(done + failed));
+            let ran = count::of(iterations, "iteration");
+            return format!("Done: {tasks} — {done} done, {failed} failed, {open} open, after {ran}\n");
+        }
         format!(
             "Done: {iterations} iterations — {succeeded} succeeded, {failed} failed, {timed_out} timed out\n"
         )
@@ -75,7 +89,6 @@ impl RunLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fact::Fact;
     use crate::engine::report::Report;
     use crate::engine::tally::Tally;
 
@@ -111,6 +124,18 @@ mod tests {
         let limited = ended(&mut lines, AttemptStatus::UsageLimit, Some(1));
         assert_eq!(limited, "⏸ Iteration 2 met a usage limit (1.2s)\n");
         assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
+    }
+
+    #[test]
+    fn a_run_over_tasks_is_counted_in_tasks() {
+        let mut lines = RunLines::default();
+        lines.begin(1);
+        let counts = TaskCounts { done: 0, failed: 0, total: 3 };
+        lines.tasks = Some(counts);
+        // What became of the task is told by its own line.
+        assert_eq!(ended(&mut lines, AttemptStatus::Success, Some(0)), "· Iteration 1 ended (1.2s)\n");
+        lines.tasks = Some(TaskCounts { done: 1, failed: 1, ..counts });
+        assert_eq!(lines.summary(), "Done: 3 tasks — 1 done, 1 failed, 1 open, after 1 iteration\n");
     }
 
     #[test]

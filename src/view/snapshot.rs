@@ -1,9 +1,12 @@
 //! What every view of a loop is made from: its records, its process and its worker, looked at once.
 
+use super::next_step::{Advice, Ending, advice};
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
+use crate::engine::validation::Evidence;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
+use crate::tell::group::Group;
 use crate::text::duration;
 
 /// Where a loop stands at this moment.
@@ -41,7 +44,20 @@ impl<'a> LoopSnapshot<'a> {
     /// In which group it stands in a table.
     #[must_use]
     pub(crate) fn rank(&self) -> u8 {
-        rank(self.word(), self.alive)
+        rank(self.word(), self.alive, self.group())
+    }
+
+    /// What is to be done about it, once it has ended.
+    #[must_use]
+    pub(crate) fn group(&self) -> Option<Group> {
+        self.advice().map(|advice| advice.group)
+    }
+
+    /// What to do next, once it has ended.
+    #[must_use]
+    pub(crate) fn advice(&self) -> Option<Advice> {
+        let state = self.found.state.as_ref().ok().filter(|_| !self.alive)?;
+        Some(advice(&Ending::of_state(&self.found.name, state)))
     }
 
     /// Whether it has this tag; only workers have some.
@@ -84,6 +100,13 @@ impl<'a> LoopSnapshot<'a> {
         }
     }
 
+    /// What shows that its work is good, once it has ended.
+    #[must_use]
+    pub(crate) fn proof(&self) -> Option<&Evidence> {
+        let state = self.found.state.as_ref().ok().filter(|_| !self.alive)?;
+        state.proof.as_ref()
+    }
+
     pub(super) fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
         if self.alive { None } else { state.true_exit_reason() }
     }
@@ -117,13 +140,14 @@ impl<'a> LoopSnapshot<'a> {
     }
 }
 
-/// The order of loops in every table: what wants a person first, what is over last.
-pub(super) fn rank(word: &str, is_alive: bool) -> u8 {
-    match word {
-        "needs_attention" | "unknown" => 0,
-        _ if !is_alive => 4,
-        "paused" => 1,
-        "waiting" | "queued" => 3,
+/// The order of loops in every table: what wants a person first, then what is at work, what has ended last, by its group.
+pub(super) fn rank(word: &str, is_alive: bool, group: Option<Group>) -> u8 {
+    match (word, group) {
+        ("needs_attention" | "unknown", _) => 0,
+        (_, Some(group)) if !is_alive => 4 + group as u8,
+        _ if !is_alive => 4 + Group::Over as u8,
+        ("paused", _) => 1,
+        ("waiting" | "queued", _) => 3,
         _ => 2,
     }
 }

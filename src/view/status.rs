@@ -12,14 +12,10 @@ use super::snapshot::LoopSnapshot;
 use super::worker_status;
 use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::fact::TaskCounts;
-use crate::engine::validation::telling_lines;
 use crate::record::state::{AtTask, State};
-use crate::tell::words::tries_now;
+use crate::tell::words::{self, tries_now};
 use crate::text::terminal::message;
 use crate::text::{count, duration, line, timestamp};
-
-/// So many of the last lines of a validation are told.
-const VALIDATION: usize = 3;
 
 impl LoopSnapshot<'_> {
     /// The object of `--json`.
@@ -86,6 +82,7 @@ impl LoopSnapshot<'_> {
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
         object["validation_error"] = tally.last_validation_error().into();
+        object["proof"] = json!(state.proof);
         self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = json!(self.tasks);
@@ -157,6 +154,11 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     if snapshot.alive {
         line("Process", &state.process.pid)?;
     }
+    if let Some(next) =
+        snapshot.advice().and_then(|advice| advice.command).filter(|_| snapshot.found.is_own())
+    {
+        line("Next", &next)?;
+    }
     match (snapshot.exit_reason(state), state.exit_code) {
         (None, _) => line("Exit reason", &"(none - still running)"),
         (Some(word), Some(code)) => {
@@ -215,10 +217,11 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
     }
-    if let Some(output) = tally.last_validation_error() {
-        let tail = telling_lines(tally.validation_undecided, output, VALIDATION).join(" | ");
-        let failed = if tally.validation_undecided { "" } else { "failed: " };
-        line("Validation", &format_args!("{failed}{tail}"))?;
+    if let Some(why) = tally.refutation() {
+        line("Validation", &why)?;
+    }
+    if let Some(proof) = &state.proof {
+        line("Proof", &words::proof(proof).text)?;
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;

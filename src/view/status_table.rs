@@ -12,7 +12,7 @@ use super::snapshot::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::record::state::State;
-use crate::tell::words::{sign, tries_now};
+use crate::tell::words::{self, sign, tries_now};
 use crate::text::count::money;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
@@ -50,11 +50,11 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
         least_telling: &LEAST_TELLING,
         gives: (ACTIVITY, LEAST_ACTIVITY),
     };
-    let rows = loops
-        .iter()
-        .map(|(snapshot, sight)| (cells(snapshot, sight, width.is_some()), sign(snapshot.word()).0));
+    let rows = loops.iter().map(|(snapshot, sight)| {
+        (cells(snapshot, sight, width.is_some()), sign(snapshot.word(), snapshot.proof()).0)
+    });
     let (mut text, _) = table.text(rows, width, ACTIVITY);
-    for line in hints(loops) {
+    for line in shared_budget(loops).into_iter().chain(hints(loops)) {
         text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
         text += "\n";
     }
@@ -76,15 +76,15 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; C
         snapshot.word().to_owned(),
         sight.tasks.filter(|tasks| tasks.total > 0).map(report::done_of).unwrap_or_default(),
         state.progress(),
-        cost(state),
+        cost(state, snapshot.found.project.is_of_branch()),
         sight.silent.map(duration::rough).unwrap_or_default(),
         plain(&activity(snapshot, state, sight)),
     ]
 }
 
-/// `$1.20`, and where there is a budget `$1.20/$5.00`.
-fn cost(state: &State) -> String {
-    match (state.tally.cost_usd, state.budget.max_cost_usd) {
+/// `$1.20`, and where there is a budget `$1.20/$5.00`; that of branches is one for all of them.
+fn cost(state: &State, is_of_branch: bool) -> String {
+    match (state.tally.cost_usd, state.budget.max_cost_usd.filter(|_| !is_of_branch)) {
         (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
         (spent, None) => money(spent).unwrap_or_default(),
     }
@@ -95,7 +95,10 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
     if !snapshot.alive {
         let pane = snapshot.worker.as_ref().filter(|worker| worker.runs).map(|_| "its agent works on");
         let ended = state.ended_at.map(|at| format!("ended {}", timestamp::nearby(&at, Local::now())));
-        return pane.map(str::to_owned).or(ended).unwrap_or_default();
+        let facts =
+            [pane.map(str::to_owned).or(ended), state.proof.as_ref().map(|proof| words::proof(proof).text)];
+        let why = state.reason().filter(|why| state.proof.as_ref().is_none_or(|proof| proof.by != *why));
+        return words::figures(facts.into_iter().chain([why]));
     }
     if let Some(what) = &state.waiting_for {
         return format!("for room: {what}");
@@ -112,6 +115,21 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
         (..) => String::new(),
     };
     format!("{does}{}", snapshot.pending(state))
+}
+
+/// What the branches that one process builds, or has built last, may use up together, and what they have: `all 3 branches:
+/// $3.10/$5.00`.
+fn shared_budget(loops: &[(LoopSnapshot<'_>, Sight)]) -> Option<String> {
+    let branches = || {
+        let of_branch = loops.iter().filter(|(one, _)| one.found.project.is_of_branch());
+        of_branch.filter_map(|(one, _)| one.found.state.as_deref().ok())
+    };
+    let newest = branches().max_by_key(|state| state.started_at)?;
+    let budget = newest.budget.max_cost_usd?;
+    let same: Vec<&State> = branches().filter(|state| state.process == newest.process).collect();
+    let spent: f64 = same.iter().filter_map(|state| state.tally.cost_usd).sum();
+    let what = if same.len() == 1 { "1 branch".to_owned() } else { format!("all {} branches", same.len()) };
+    Some(format!("budget of {what}: ${spent:.2}/${budget:.2}"))
 }
 
 /// How to end waits, and where there is more.

@@ -8,6 +8,7 @@ pub(crate) use flow::Flow;
 use std::fmt::Write as _;
 
 use crate::engine::fact::{AttemptEnded, Fact};
+use crate::engine::validation::failure;
 use crate::record::event_line::EventLine;
 use crate::tell::words::{self, Entry, GAP};
 use crate::text::timestamp;
@@ -59,7 +60,9 @@ impl Transcript {
         match &line.fact {
             Fact::AgentError { message } => self.told = message.to_string(),
             Fact::AttemptEnded(ended) => self.ended(ended, &mut entry),
-            Fact::Validated { ok: false, output, undecided } => {
+            Fact::Validated { by, ok: false, output, undecided } => {
+                // All of its output stands below.
+                entry.text = failure(by.as_deref(), *undecided, output);
                 let below = entry.below(output);
                 let colon = if *undecided || below.is_empty() { "" } else { ":" };
                 entry.text = format!("{}{colon}\n{below}", entry.text);

@@ -144,10 +144,16 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
         let ended = run(&scratch, &format!("prompt p.md 500 {budget} --validate"), &[validate]);
         assert_end(&scratch, &ended, 4, reason, "paused");
         assert!(ended.stdout.contains("the last work is not proven\n"), "{ended:?}");
-        assert!(ended.stdout.contains("Validation: nothing is good\n"), "{ended:?}");
+        assert!(
+            ended.stdout.contains("Validation: test -e ../good ")
+                && ended.stdout.contains(": nothing is good\n"),
+            "{ended:?}"
+        );
         let told = scratch.run("status prompt").stdout;
         assert!(
-            told.contains("Status: unproven\n") && told.contains("Validation: failed: nothing is good"),
+            told.contains("Status: unproven\n")
+                && told.contains("failed (exit code 1): nothing is good\n")
+                && told.contains("\nProof: refuted: "),
             "{told}"
         );
 

@@ -49,15 +49,15 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
     scratch.agent("claude", &claude_says("on it"));
     assert_eq!(scratch.run("build 1 --name 'one").code, Some(0));
     let told = bare(&scratch).stdout;
-    assert!(told.starts_with("ralph build, ") && told.contains("\n■ 'one  limit  "), "{told}");
+    assert!(told.starts_with("Can go on\n■ 'one  limit  "), "{told}");
     assert!(told.contains(&format!("\nNext: ralph resume {} --max-iterations 2\n", r#""'one""#)), "{told}");
-    assert!(told.contains("\n  ralph report   Why, "), "{told}");
+    assert!(told.contains("\n  ralph report  Why, "), "{told}");
 
     scratch.agent("claude", "cat > /dev/null; sleep 60");
     let ralph = Started::new(&scratch, "build --name two");
     wait_for("a loop at work", || bare(&scratch).stdout.contains("\ntwo   running  ").then_some(()));
     let told = bare(&scratch).stdout;
-    assert!(told.starts_with("NAME  STATUS ") && told.contains("\n  ralph logs two --follow  "), "{told}");
+    assert!(told.starts_with("NAME  STATUS ") && told.contains("\n  ralph watch   "), "{told}");
     drop(ralph);
     wait_for("a loop that was killed", || bare(&scratch).stdout.contains("\n✗ two  killed").then_some(()));
     assert!(bare(&scratch).stdout.contains("\nNext: ralph resume two\n"));
@@ -65,7 +65,10 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
     // Also where the runs were removed.
     fs::remove_dir_all(scratch.path(".ralph/runs")).unwrap();
     let told = bare(&scratch).stdout;
-    assert!(told.starts_with("two  killed  ") && told.contains("\n  ralph resume two  "), "{told}");
+    assert!(
+        told.starts_with("Can go on\n✗ two  killed\n") && told.contains("Next: ralph resume two\n"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -414,9 +414,9 @@ fn a_validation_command_that_prints_the_words_of_no_verdict_has_failed() {
         run(&scratch, "prompt p.md 1 --max-errors 9 --validate", &["echo 'not verified: by me'; exit 1"]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
     let status = scratch.run("status prompt").stdout;
-    assert!(status.contains("Validation: failed: not verified: by me"), "{status}");
+    assert!(status.contains(" failed (exit code 1): not verified: by me"), "{status}");
     let transcript = scratch.run("logs --agent").stdout;
-    assert!(transcript.contains("the validation failed:\n    not verified: by me"), "{transcript}");
+    assert!(transcript.contains(" failed (exit code 1):\n    not verified: by me"), "{transcript}");
     let report = scratch.run("report --json").stdout;
     assert!(!report.contains("\"undecided\":true") && !report.contains("\"undecided\": true"), "{report}");
 }

@@ -58,7 +58,8 @@ impl Validator for PlanCheck<'_> {
             }
             Ok(_) => None,
         };
+        let by = wrong.is_none().then(|| "a plan that can be built".to_owned());
         let (ok, output) = (wrong.is_none(), wrong.unwrap_or_default());
-        Ok(Verdict::Found(Validation { ok, output, ..Validation::default() }))
+        Ok(Verdict::Found(Validation { ok, output, by, ..Validation::default() }))
     }
 }

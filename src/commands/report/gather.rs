@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
+use super::pick::runs_of;
 use crate::cli::PlaceArgs;
 use crate::engine::fact::TaskCounts;
 use crate::files::theirs;
@@ -15,8 +16,11 @@ use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::text::redact::Redactor;
+use crate::view::next_step::{Ending, advice};
 use crate::view::report::next::{Known, advise};
 
+/// So many runs, the newest, are looked through for what loops came to.
+const RUNS: usize = 50;
 /// So many commits of a loop are listed, the newest.
 const COMMITS: usize = 300;
 
@@ -68,6 +72,42 @@ pub(in crate::commands) fn measured(
         list_commits(project, &mut report);
     }
     Ok(report)
+}
+
+/// The reports of these loops' latest runs, of those that have ended: what runs first, then by their groups, the newest first.
+/// A loop whose run was removed is told from its state alone.
+pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::Result<Vec<LoopReport>> {
+    let is_over = |found: &&Loop| found.is_own() && found.alive().is_none() && found.state.is_ok();
+    let mut left: Vec<&Loop> = loops.iter().filter(is_over).collect();
+    let mut reports = Vec::new();
+    for folder in runs_of(project)?.into_iter().take(RUNS) {
+        if left.is_empty() {
+            break;
+        }
+        let Ok(report) = gathered(project, &folder, false) else { continue };
+        for one in report.loops {
+            if let Some(place) = left.iter().position(|found| is_of(found, &one)) {
+                left.remove(place);
+                reports.push(one);
+            }
+        }
+    }
+    reports.extend(left.into_iter().filter_map(|found| {
+        let state = found.state.as_deref().ok()?;
+        let advice = advice(&Ending::of_state(&found.name, state));
+        Some(LoopReport {
+            end: state.word().to_owned(),
+            reason: state.reason(),
+            proof: state.proof.clone(),
+            cost_usd: state.tally.cost_usd,
+            group: Some(advice.group),
+            next: advice.command,
+            then: advice.then,
+            ..LoopReport::named(&found.name)
+        })
+    }));
+    reports.sort_by_key(|one| one.group);
+    Ok(reports)
 }
 
 /// Where the loops of a run have their records.

@@ -157,6 +157,7 @@ impl<'a> Fact<'a> {
             input_tokens: tally.input_tokens,
             iterations: tally.ran(),
             output_tokens: tally.output_tokens,
+            proof: tally.evidence(outcome.ended(), detail),
             status: outcome.status().into(),
             succeeded: tally.succeeded,
             work,

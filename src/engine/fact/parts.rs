@@ -12,6 +12,7 @@ use super::{BranchResult, Word};
 use crate::engine::budget::LineBudget;
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Balance, Signal};
+use crate::engine::validation::Evidence;
 use crate::engine::worktree::WorkDone;
 use crate::reply::usage::{ContextUse, Fault};
 use crate::reply::verdict::Failure;
@@ -199,6 +200,9 @@ pub struct LoopEnded<'a> {
     pub iterations: u64,
     /// Reasoning included.
     pub output_tokens: u64,
+    /// What shows that its work is good; left out in older lines, and where nothing is said of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Evidence>,
     /// The loop's status from now on.
     pub status: Word<Status>,
     /// Successful attempts, one for each successful iteration.
@@ -236,6 +240,9 @@ pub struct LineBranch<'a> {
     pub iterations: Option<u64>,
     /// Notes: what was not done, and why.
     pub notes: Cow<'a, [String]>,
+    /// As in `loop_ended`; left out in older lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Evidence>,
     /// The address of the pull request.
     pub pull_request: Option<Cow<'a, str>>,
     /// The branch's outcome.

@@ -124,10 +124,19 @@ impl Loop<'_> {
             && let Some(output) = self.job.source.refutes()
         {
             let proof = settled.proof.take().unwrap_or_default();
-            let refuted = Validation { ok: false, undecided: true, output, ..proof };
+            let refuted = Validation { ok: false, undecided: true, output, by: None, ..proof };
             self.validated(&refuted)?;
             settled.proof = Some(refuted);
             is_valid = false;
+        }
+        if claims
+            && is_valid
+            && settled.proof.is_none()
+            && let Some(by) = self.job.source.proves()
+        {
+            let proven = Validation { ok: true, by: Some(by), ..Validation::default() };
+            self.validated(&proven)?;
+            settled.proof = Some(proven);
         }
         if claims && !is_valid {
             report.status = AttemptStatus::CompleteUnproven;
@@ -196,9 +205,15 @@ impl Loop<'_> {
     fn validated(&mut self, validation: &Validation) -> Result<(), End> {
         self.validated = Validated::Work;
         let Job { context, tally, .. } = &mut self.job;
-        let Validation { ok, undecided, output, .. } = validation;
-        context.tell(Fact::Validated { ok: *ok, output: output.into(), undecided: *undecided })?;
-        tally.validated(*ok, *undecided, output);
+        let Validation { ok, undecided, output, by, .. } = validation;
+        let by = by.as_deref();
+        context.tell(Fact::Validated {
+            by: by.map(Into::into),
+            ok: *ok,
+            output: output.into(),
+            undecided: *undecided,
+        })?;
+        tally.validated(by, *ok, *undecided, output);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, 
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
-use crate::engine::validation::telling_lines;
+use crate::engine::validation::{Evidence, Standing, VERIFYING_AGENT, failure};
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
@@ -23,8 +23,6 @@ use crate::text::line::{last_lines, one_line};
 const SAID: usize = 2_000;
 /// How many lines of a validation's output are kept.
 const VALIDATION: usize = 40;
-/// How many of these lines are the reason of an end.
-const REASON: usize = 3;
 /// How much of a text in pieces is kept until it ends, in bytes.
 const PIECES: usize = 1 << 20;
 
@@ -46,6 +44,8 @@ struct Fold {
     last_at: Option<DateTime<FixedOffset>>,
     /// The id of the current task.
     task: Option<String>,
+    /// What the last validation of that task found.
+    found: Option<Evidence>,
     /// The line of the last text, or its pieces.
     said: Said,
     has_begun: bool,
@@ -65,6 +65,15 @@ struct Fold {
 struct Said {
     lines: Vec<u8>,
     is_in_pieces: bool,
+}
+
+/// What shows that a task is done which ended so, after what its last validation found.
+fn proof_of_task(outcome: &str, found: Option<Evidence>) -> Option<Evidence> {
+    let is_done = outcome == "done";
+    match found {
+        Some(found) if is_done || found.standing != Standing::Proven => Some(found),
+        _ => is_done.then(Evidence::unchecked),
+    }
 }
 
 impl Said {
@@ -191,20 +200,25 @@ impl Fold {
                 report.before = Before::of(self.spent, tally.as_deref());
             }
             Fact::Validating { spent } => self.with_unbooked = *spent,
-            Fact::Validated { ok, output, undecided } => {
-                let output = telling_lines(*undecided, output, VALIDATION).join("\n");
-                if let Some(iteration) = report.iteration_list.last_mut() {
-                    iteration.validation = Some(ValidationReport { ok: *ok, undecided: *undecided, output });
-                }
+            Fact::Validated { by, ok, output, undecided } => {
+                self.found = Some(if *ok {
+                    Evidence::proven(by.as_deref())
+                } else {
+                    Evidence::against(by.as_deref(), *undecided, output)
+                });
+                report.validated(by.as_deref(), *ok, *undecided, output);
             }
-            Fact::TaskStarted { task, tasks, .. } => {
+            Fact::TaskStarted { task, tasks, verifies } => {
                 self.task = Some(task.id.to_string());
+                self.found = verifies.then(|| Evidence::proven(Some(VERIFYING_AGENT)));
                 report.tasks = Some(*tasks);
                 report.meet(task).iterations += 1;
             }
             Fact::TaskEnded { outcome, reason, task, tasks } => {
                 report.tasks = Some(*tasks);
+                let found = self.found.take();
                 let met = report.meet(task);
+                met.proof = proof_of_task(outcome, found);
                 met.outcome = Some(outcome.to_string());
                 met.reason = (!reason.is_empty()).then(|| one_line(reason));
                 self.task = None;
@@ -365,6 +379,29 @@ impl LoopReport {
         }
     }
 
+    fn validated(&mut self, by: Option<&str>, ok: bool, undecided: bool, output: &str) {
+        let Some(iteration) = self.iteration_list.last_mut() else { return };
+        let output =
+            if undecided { failure(by, true, output) } else { last_lines(output, VALIDATION).join("\n") };
+        iteration.validation = Some(ValidationReport { by: by.map(str::to_owned), ok, undecided, output });
+    }
+
+    /// What shows that the work is good, where the end does not say so.
+    fn proof(&self, end: Option<Ended>, detail: Option<&str>) -> Option<Evidence> {
+        let validation = self.iteration_list.last().and_then(|last| last.validation.as_ref());
+        match (end?, validation) {
+            (Ended::Done, Some(ValidationReport { by, ok: true, .. })) => {
+                Some(Evidence::proven(by.as_deref()))
+            }
+            (Ended::Done, _) => Some(Evidence::unchecked()),
+            (Ended::Unproven, Some(ValidationReport { by, ok: false, undecided, output })) => {
+                Some(Evidence::against(by.as_deref(), *undecided, output))
+            }
+            (Ended::Unproven, _) => Some(Evidence::against(None, true, detail.unwrap_or("not proven"))),
+            _ => None,
+        }
+    }
+
     /// The current attempt.
     fn attempt(&mut self) -> Option<&mut AttemptReport> {
         self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
@@ -406,6 +443,7 @@ impl LoopReport {
                 title: task.title.to_string(),
                 outcome: None,
                 reason: None,
+                proof: None,
                 iterations: 0,
                 duration_s: 0.0,
                 cost_usd: None,
@@ -483,15 +521,13 @@ impl LoopReport {
         // The process that books the end of a killed loop does not count its work.
         self.work = work.or_else(|| self.work.take());
         let detail = ended.detail.as_ref().map(|detail| one_line(detail));
-        let validation = || {
-            let validation = self.iteration_list.last()?.validation.as_ref()?;
-            (!validation.ok).then(|| one_line(&last_lines(&validation.output, REASON).join(" ")))
-        };
+        self.proof = ended.proof.clone().or_else(|| self.proof(known, detail.as_deref()));
+        // Older lines have the reason only in the output of the validation.
+        let refutation = self.proof.as_ref().filter(|_| ended.proof.is_none()).map(|proof| proof.by.clone());
         self.reason = match known {
-            Some(Ended::Done) => detail,
-            Some(Ended::Unproven) => validation().or(detail),
-            Some(Ended::Failed) => self.failure().map(|why| one_line(&why)).or(detail),
-            _ => detail.or_else(|| self.failure().map(|why| one_line(&why))),
+            Some(Ended::Unproven) => refutation.or(detail),
+            Some(Ended::Failed | Ended::Error) => detail.or_else(|| self.failure().map(|why| one_line(&why))),
+            _ => detail,
         };
         let fallback = || outcome.map(|outcome| outcome.reason().to_owned());
         if self.reason.is_none() && known != Some(Ended::Done) {

@@ -21,9 +21,11 @@ use super::event_line::EventLine;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
 use crate::engine::fact::{BranchResult, Fact, LineBranch, LineSpent, TaskCounts, Word};
+use crate::engine::validation::Evidence;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
+use crate::tell::group::Group;
 
 /// The words of the command line that builds branches.
 const BRANCHES: &str = "loop build";
@@ -55,7 +57,8 @@ pub struct RunReport {
     /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
-    /// Its loops; those of branches in the order of the plan, if that is known.
+    /// Its loops: what runs first, then by their groups; within these, branches are in the order of the plan, if that is
+    /// known.
     pub loops: Vec<LoopReport>,
     /// The folder of the run, with the logs.
     #[serde(skip)]
@@ -84,6 +87,9 @@ pub struct LoopReport {
     pub exit_code: Option<u8>,
     /// The cause of a bad end, in the words of the agent, of git or of the validation.
     pub reason: Option<String>,
+    /// What shows that its work is good; null if nothing is said of it.
+    #[serde(default)]
+    pub proof: Option<Evidence>,
     /// When it began.
     pub started_at: Option<DateTime<FixedOffset>>,
     /// When it ended, or the time of its last event.
@@ -114,9 +120,15 @@ pub struct LoopReport {
     pub waits: Vec<Wait>,
     /// The address of its pull request.
     pub pull_request: Option<String>,
+    /// What is to be done about it; null while it runs.
+    #[serde(default)]
+    pub group: Option<Group>,
     /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
+    /// What follows that command, in words.
+    #[serde(default)]
+    pub then: Option<String>,
     /// What was not done, and why.
     pub notes: Vec<String>,
     /// Its iterations in order; left out of a summary.
@@ -208,6 +220,9 @@ pub struct TaskReport {
     pub outcome: Option<String>,
     /// The reason, if there is one.
     pub reason: Option<String>,
+    /// What shows that it is done; null if nothing is said of it.
+    #[serde(default)]
+    pub proof: Option<Evidence>,
     /// How many iterations worked on it.
     pub iterations: u64,
     /// How long its attempts took, in seconds.
@@ -239,6 +254,9 @@ pub struct IterationReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ValidationReport {
+    /// What has looked at the work, as in `npm test`; null if a record does not name it.
+    #[serde(default)]
+    pub by: Option<String>,
     /// Whether it succeeded.
     pub ok: bool,
     /// Whether it gave no verdict.
@@ -434,6 +452,7 @@ impl LoopReport {
             exit_reason: None,
             exit_code: None,
             reason: None,
+            proof: None,
             started_at: None,
             ended_at: None,
             duration_s: 0.0,
@@ -449,7 +468,9 @@ impl LoopReport {
             tools: BTreeMap::new(),
             waits: Vec::new(),
             pull_request: None,
+            group: None,
             next: None,
+            then: None,
             notes: Vec::new(),
             iteration_list: Vec::new(),
             commit_list: Vec::new(),

@@ -102,7 +102,7 @@ fn a_loop_is_what_its_lines_tell() {
     assert_eq!((attempt.said.as_deref(), attempt.tool_calls), (Some("It is built."), 2));
     assert_eq!(
         iteration.validation,
-        Some(ValidationReport { ok: true, undecided: false, output: "1 passed".to_owned() })
+        Some(ValidationReport { by: None, ok: true, undecided: false, output: "1 passed".to_owned() })
     );
 }
 
@@ -131,7 +131,7 @@ fn retries_belong_to_their_iteration_and_the_last_failure_is_the_reason() {
         .add(3, "retrying", &json!({ "max_retries": 3, "pause_s": 1.0, "reason": "x", "retry": 1 }))
         .begin(4, 1, 1, "a")
         .end(5, "timeout", Some("second\nline"), "a")
-        .over(6, "failed", "failed", 4, Some("a detail"))
+        .over(6, "failed", "failed", 4, None)
         .report();
     assert_eq!((report.iterations, report.attempts, report.failed_attempts), (1, 2, 2));
     let retries: Vec<u32> = report.iteration_list[0].attempts.iter().map(|one| one.retry).collect();
@@ -187,7 +187,7 @@ fn an_unproven_end_quotes_the_validation() {
         .add(3, "validated", &json!({ "ok": false, "output": "a\n\nb\nc\nd\n" }))
         .over(4, "unproven", "complete_unproven", 4, None)
         .report();
-    assert_eq!(report.reason.as_deref(), Some("b c d"));
+    assert_eq!(report.reason.as_deref(), Some("a b c d"));
 }
 
 #[test]

@@ -81,6 +81,7 @@ impl Reviewer {
             ok,
             undecided: false,
             output: opinion.err().unwrap_or_default(),
+            by: Some("a reviewing agent".to_owned()),
             usage,
             ended_with_agent: true,
         }))
@@ -108,7 +109,8 @@ fn without_verdict(document: &Document, fault: &str) -> End {
 
 fn found(opinion: Result<(), String>) -> Verdict {
     let ok = opinion.is_ok();
-    Verdict::Found(Validation { ok, output: opinion.err().unwrap_or_default(), ..Validation::default() })
+    let by = ok.then(|| "tasks that can be imported".to_owned());
+    Verdict::Found(Validation { ok, output: opinion.err().unwrap_or_default(), by, ..Validation::default() })
 }
 
 impl Validator for Reviewer {

@@ -1,6 +1,9 @@
 //! Books the result of an attempt for its task.
 
+use std::sync::LazyLock;
+
 use chrono::Utc;
+use regex::Regex;
 
 use super::trace::Snapshot;
 use super::{Current, Tasks};
@@ -9,7 +12,7 @@ use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::engine::validation::NOT_VERIFIED;
+use crate::engine::validation::{NOT_VERIFIED, with_reason};
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
@@ -214,7 +217,7 @@ impl Tasks {
                 _ if !self.is_verified => Decision::Done,
                 (_, Some(why)) => self.decide_undecided(id, UNDECIDED, why),
                 (Some(proof), _) if proof.ok => Decision::Done,
-                (Some(proof), _) => Decision::Retry(proof.output.trim().to_owned()),
+                (Some(proof), _) => Decision::Retry(with_reason(proof)),
                 (None, _) => Decision::Release(CUT_OFF.to_owned()),
             });
         }
@@ -418,11 +421,19 @@ impl Tasks {
     }
 }
 
-/// The end of what an agent said before it gave up a task.
+/// The markers of ralph in an agent's text: those that only name an outcome with what they enclose, of others the tags.
+static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::unwrap_used, reason = "a constant pattern")]
+    Regex::new(r"(?s)<(?:promise|task-done|task-failed)\b[^<>]*>[^<]{0,200}</[a-z-]+>|</?(?:promise|journal|knowledge|[a-z]+-[a-z]+)\b[^<>]*>").unwrap()
+});
+
+/// The end of what an agent said before it gave up a task, without markers, from the begin of a word on.
 fn last_words(report: &Report) -> String {
-    let text = report.text.trim();
+    let text = MARKERS.replace_all(&report.text, " ");
+    let text = text.trim();
     let start = text.ceil_char_boundary(text.len().saturating_sub(1000));
-    match quoted_line(&text[start..], 1000) {
+    let skipped = if start > 0 { text[start..].find(char::is_whitespace).unwrap_or_default() } else { 0 };
+    match quoted_line(text[start + skipped..].trim(), 1000) {
         said if said.is_empty() => "its agent gave no reason".to_owned(),
         said => said,
     }

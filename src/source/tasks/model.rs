@@ -28,6 +28,21 @@ impl Models {
         }
     }
 
+    /// The model of the first task, and why it is that one; `None` where the agent takes one by itself.
+    pub(crate) fn begins_with(&self) -> Option<String> {
+        match self {
+            Self::Usual(model) => Some(format!("begins with {}, as the settings say", model.as_ref()?)),
+            Self::Ladder(strategy, ladder) => {
+                let (model, _) = self.choose(&[])?;
+                let ladder = ladder.join(", ");
+                Some(format!(
+                    "begins with {model}, which the model strategy '{strategy}' chooses from {ladder}: --model names one \
+                     for all tasks"
+                ))
+            }
+        }
+    }
+
     /// The next model, and the one that the strategy would have chosen without the last agent's request.
     pub(super) fn choose(&self, traces: &[Trace]) -> Option<(String, Option<String>)> {
         let Self::Ladder(strategy, ladder) = self else { return None };

@@ -10,7 +10,7 @@ use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::engine::validation::{NOT_VERIFIED, Validation};
+use crate::engine::validation::{NOT_VERIFIED, VERIFYING_AGENT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
 use crate::graph::GraphError;
@@ -39,6 +39,8 @@ struct State {
     iteration: u64,
     /// The output of the command, if it passed.
     passed: Option<String>,
+    /// The name of the command, if it passed.
+    passed_by: Option<String>,
     /// Whether an agent has been asked since.
     has_asked: bool,
     inspection: Inspection,
@@ -127,6 +129,7 @@ impl<'a> Verifier<'a> {
             Verdict::Found(validation) if validation.ok => {
                 self.state.has_asked = false;
                 self.state.passed = Some(validation.output);
+                self.state.passed_by = validation.by;
                 Ok(None)
             }
             verdict => Ok(Some(verdict)),
@@ -149,7 +152,11 @@ impl<'a> Verifier<'a> {
     fn validation(&mut self, found: Result<(), String>) -> Validation {
         let usage = std::mem::take(&mut self.state.inspection.usage);
         let (ok, output) = (found.is_ok(), found.err().unwrap_or_default());
-        Validation { ok, undecided: false, output, usage, ended_with_agent: self.state.has_asked }
+        let agent = self.asks.then(|| VERIFYING_AGENT.to_owned());
+        let command = self.state.passed_by.clone().filter(|_| ok);
+        let by: Vec<String> = command.into_iter().chain(agent).collect();
+        let by = (!by.is_empty()).then(|| by.join(" and "));
+        Validation { ok, undecided: false, output, by, usage, ended_with_agent: self.state.has_asked }
     }
 }
 

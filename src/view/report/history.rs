@@ -48,8 +48,9 @@ fn id<'a>(known: &[String], run: &'a str) -> &'a str {
 
 /// The colour of the end that wants most attention.
 fn style(report: &RunReport) -> Style {
-    let worst = report.loops.iter().map(|one| sign(&one.end)).find(|(_, sign)| !["✓", "·"].contains(sign));
-    worst.or_else(|| report.loops.first().map(|one| sign(&one.end))).unwrap_or_default().0
+    let sign = |one: &LoopReport| sign(&one.end, one.proof.as_ref());
+    let worst = report.loops.iter().map(sign).find(|(_, sign)| !["✓", "·"].contains(sign));
+    worst.or_else(|| report.loops.first().map(sign)).unwrap_or_default().0
 }
 
 fn cells(report: &RunReport, id: &str) -> [String; CELLS] {

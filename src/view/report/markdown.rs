@@ -43,17 +43,25 @@ pub(crate) fn markdown(report: &RunReport) -> String {
     }
     let mut told = lines
         .iter()
-        .filter(|line| line.reason.is_some() || line.next.is_some() || line.pull_request.is_some())
+        .filter(|line| {
+            line.proof.is_some()
+                || line.reason.is_some()
+                || line.next.is_some()
+                || line.pull_request.is_some()
+        })
         .peekable();
     if told.peek().is_some() {
         text += "\n";
     }
     for line in told {
+        let reason = line.reason.filter(|why| line.proof.is_none_or(|proof| proof.by != *why));
         let parts = [
-            line.reason.map(code),
+            line.proof.map(|proof| format!("{}: {}", proof.standing.word(), code(&proof.by))),
+            reason.map(code),
             line.waits.clone(),
             line.pull_request.map(code_or_address),
             line.next.map(|next| format!("next: {}", code(next))),
+            line.then.map(|then| format!("then: {}", code(then))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let _ = writeln!(text, "- {}: {}", code(line.name), parts.join("; "));

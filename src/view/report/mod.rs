@@ -12,6 +12,7 @@ use chrono::Local;
 
 use crate::engine::fact::{TaskCounts, WaitReason};
 use crate::engine::outcome::Ended;
+use crate::engine::validation::Evidence;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
 use crate::text::count::money;
@@ -30,10 +31,14 @@ struct Line<'a> {
     duration_s: f64,
     cost_usd: Option<f64>,
     reason: Option<&'a str>,
+    /// What shows that its work is good.
+    proof: Option<&'a Evidence>,
     /// What it waits for at the moment.
     waits: Option<String>,
     pull_request: Option<&'a str>,
     next: Option<&'a str>,
+    /// What follows that command.
+    then: Option<&'a str>,
 }
 
 /// The lines of a run: its tasks where it worked on such, else its loops.
@@ -53,9 +58,11 @@ fn of_loop(one: &LoopReport) -> Line<'_> {
         duration_s: one.duration_s,
         cost_usd: one.cost_usd,
         reason: one.reason.as_deref(),
+        proof: one.proof.as_ref(),
         waits: waits(one),
         pull_request: one.pull_request.as_deref(),
         next: one.next.as_deref(),
+        then: one.then.as_deref(),
     }
 }
 
@@ -70,9 +77,11 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
         duration_s: task.duration_s,
         cost_usd: task.cost_usd,
         reason: task.reason.as_deref(),
+        proof: task.proof.as_ref(),
         waits: task.outcome.is_none().then(|| waits(one)).flatten(),
         pull_request: None,
         next: task.next.as_deref(),
+        then: None,
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use crate::engine::budget::Budget;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
+use crate::engine::validation::Standing;
 use crate::record::report::{LoopReport, RunReport};
-use crate::view::next_step::{Ending, GoesTo, build, next_step, raised_budget, shell_word};
+use crate::tell::group::Group;
+use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget, shell_word};
 
 /// What is known of loops besides their reports.
 pub(crate) struct Known<'a> {
@@ -28,19 +30,30 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
         raised =
             raised.or_else(|| spent.and_then(|(tally, budget)| raised_budget(outcome(one)?, tally, budget)));
         let name = shell_word(&one.name);
-        one.next = match &*one.end {
-            "waiting" | "paused" => Some(format!("ralph resume {name}")),
-            _ if one.is_at_work() => Some(format!("ralph logs {name} --follow")),
-            // It is merged, or somebody has thrown it away.
-            "done" if is_build && known.unmerged.as_ref().is_some_and(|names| !names.contains(&one.name)) => {
+        let is_merged = one.end == Ended::Done.word()
+            && is_build
+            && known.unmerged.as_ref().is_some_and(|names| !names.contains(&one.name));
+        (one.next, one.then) = (None, None);
+        one.group = match &*one.end {
+            "waiting" | "paused" => {
+                one.next = Some(format!("ralph resume {name}"));
                 None
             }
+            _ if one.is_at_work() => {
+                one.next = Some(format!("ralph logs {name} --follow"));
+                None
+            }
+            // It is merged, or somebody has thrown it away.
+            _ if is_merged => Some(Group::Over),
             _ => {
                 // Branches are known by their names alone.
                 let is_past = spent.is_none() && !is_build;
                 let run = is_past.then_some(&*report.run);
                 let verb = report.verb.as_deref().unwrap_or(&one.mode);
-                next_step(&Ending { spent, run, ..ending(one, verb, is_build.then_some(known.has_remote)) })
+                let has_remote = is_build.then_some(known.has_remote);
+                let advice = advice(&Ending { spent, run, ..ending(one, verb, has_remote) });
+                (one.next, one.then) = (advice.command, advice.then);
+                Some(advice.group)
             }
         };
         for task in &mut one.task_list {
@@ -48,12 +61,30 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
             task.next = failed.then(|| format!("ralph task log {}", shell_word(&task.id)));
         }
     }
-    let is_open = |one: &LoopReport| one.end != Ended::Done.word();
+    // What is at work comes first; among the others the order of the plan stays.
+    report.loops.sort_by_key(|one| one.group);
     report.next = match &*report.loops {
         _ if report.is_running && is_build => Some("ralph status".to_owned()),
-        loops if is_build && loops.iter().any(is_open) => Some(build(raised)),
+        loops if is_build => next_of_branches(loops, raised),
         loops => loops.iter().find_map(|one| one.next.clone()),
     };
+}
+
+/// What to type next about many branches: what concerns the first one, or one command for all that can go on.
+fn next_of_branches(loops: &[LoopReport], raised: Option<String>) -> Option<String> {
+    let first = loops.iter().find(|one| one.next.is_some())?;
+    if first.group != Some(Group::CanGoOn) {
+        return first.next.clone();
+    }
+    let open: Vec<String> = loops
+        .iter()
+        .filter(|one| one.group == Some(Group::CanGoOn))
+        .map(|one| shell_word(&one.name))
+        .collect();
+    let all_go_on = loops.iter().all(|one| !matches!(one.group, Some(Group::NeedsYou)));
+    let names = if all_go_on { None } else { Some(open.join(" ")) };
+    let words: Vec<String> = names.into_iter().chain(raised).collect();
+    Some(build((!words.is_empty()).then(|| words.join(" "))))
 }
 
 /// What a report tells of the end of a loop that a verb has started; `has_remote` is known of branches.
@@ -71,6 +102,8 @@ pub(in crate::view) fn ending<'a>(
         outcome: outcome(one).filter(|outcome| Some(outcome.ended()) == end),
         has_rest: one.reason.is_some(),
         has_work: one.work.is_some(),
+        is_unchecked: one.proof.as_ref().is_some_and(|proof| proof.standing != Standing::Proven),
+        agent: &one.agent,
         goes_to: one.pull_request.as_ref().map(|_| GoesTo::PullRequest).or(has_remote.map(by_remote)),
         ..Ending::default()
     }

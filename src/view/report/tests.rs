@@ -144,13 +144,13 @@ fn a_line_for_each_loop_a_total_and_what_to_type() {
             "    → gh pr create --head feature/export",
             "✗ feature/login   failed                            1m",
             "    API error 529 | `overloaded`",
-            "    → ralph logs feature/login --agent",
+            "    → ralph logs feature/login --agent, then ralph loop build feature/login",
             "· feature/search  queued",
             "    waits for feature/login",
-            "    → ralph loop build",
+            "    → ralph loop build feature/search",
             "feature/login: not pushed",
             "3 loops: 1 done, 1 failed, 1 queued · +412 −18 · 6 commits · 1h 0m · $4.50",
-            "Next: ralph loop build",
+            "Next: gh pr create --head feature/export",
         ]
     );
     advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &|_| None });
@@ -158,7 +158,8 @@ fn a_line_for_each_loop_a_total_and_what_to_type() {
     for (unmerged, next) in [("feature/export", Some("git merge feature/export")), ("feature/login", None)] {
         let unmerged = Some([unmerged.to_owned()].into());
         advise(&mut report, &Known { has_remote: false, unmerged, spent: &|_| None });
-        assert_eq!(report.loops[0].next.as_deref(), next);
+        let export = report.loops.iter().find(|one| one.name == "feature/export").unwrap();
+        assert_eq!(export.next.as_deref(), next);
     }
 }
 
@@ -181,7 +182,10 @@ fn what_is_not_the_newest_any_more_is_named_by_its_run_and_a_budget_is_raised() 
     report.loops[1].end = "budget".to_owned();
     report.loops[1].exit_reason = Some("budget".to_owned());
     advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &spent });
-    assert_eq!(report.loops[1].next.as_deref(), Some("ralph loop build --max-cost 9"));
+    assert_eq!(report.loops[1].next.as_deref(), Some("ralph loop build two --max-cost 9"));
+    assert_eq!(report.next.as_deref(), Some("git merge 'a b'"));
+    report.loops.remove(0);
+    advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &spent });
     assert_eq!(report.next.as_deref(), Some("ralph loop build --max-cost 9"));
 }
 
@@ -205,6 +209,7 @@ fn tasks_stand_for_their_loop() {
         title: format!("Title of {id}"),
         outcome: outcome.map(str::to_owned),
         reason: reason.map(str::to_owned),
+        proof: None,
         iterations: 1,
         duration_s: 42.0,
         cost_usd: None,
@@ -247,7 +252,7 @@ fn words_of_others_are_code_in_markdown() {
         "{text}"
     );
     assert!(text.contains("`https://example.com/<script>`"), "{text}");
-    assert!(text.ends_with("\nNext: `ralph loop build`\n"), "{text}");
+    assert!(text.ends_with("\nNext: `ralph logs feature/login --agent`\n"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{Line, changes, done_of, lines, of_loop, span, total};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport};
-use crate::tell::words::{figures, sign};
+use crate::tell::group::Group;
+use crate::tell::words::{figures, proof as proof_of, sign};
 use crate::text::count::{self, money};
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
@@ -69,10 +70,25 @@ pub(crate) fn body(report: &RunReport, width: Option<usize>) -> String {
     text + &sum(report, width) + &next(report.next.as_deref())
 }
 
-/// The same in short: a line for each, the total, and the next command.
+/// Loops that have ended, below the words of their groups; of those that are over at most `most`.
 #[must_use]
-pub(crate) fn short(report: &RunReport, width: Option<usize>) -> String {
-    rows(&lines(report), width, Detail::None) + &sum(report, width) + &next(report.next.as_deref())
+pub(crate) fn groups(loops: &[LoopReport], most: usize, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for group in loops.chunk_by(|one, other| one.group == other.group) {
+        let Some(kind) = group.first().and_then(|one| one.group) else { continue };
+        let is_over = kind == Group::Over;
+        let shown = if is_over { &group[..group.len().min(most)] } else { group };
+        let detail = if is_over { Detail::None } else { Detail::Reasons };
+        let lines: Vec<Line<'_>> = shown.iter().map(of_loop).collect();
+        let between = if text.is_empty() { "" } else { "\n" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{between}{STRONG}{}{STRONG:#}", kind.heading());
+        text += &rows(&lines, width, detail);
+        if group.len() > shown.len() {
+            let _ = writeln!(text, "{INDENT}and {} more", group.len() - shown.len());
+        }
+    }
+    text
 }
 
 /// What became of each task, for the end of a run over several; empty where that says no more than its loop.
@@ -102,11 +118,15 @@ pub(crate) fn closing(one: &LoopReport, log: Option<&str>, width: Option<usize>)
 #[must_use]
 pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
-    let reason = line.reason.filter(|_| line.end != Ended::Done.word()).map(plain);
+    let reason = match line.end == Ended::Done.word() {
+        true => line.proof.map(|proof| proof_of(proof).text),
+        false => line.reason.map(str::to_owned),
+    };
+    let reason = reason.map(|reason| plain(&reason));
     let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
     let least = if reason.is_some() { LEAST_REASON + GAP.len() } else { 0 };
     let for_facts = room.saturating_sub(least);
-    let (style, sign) = sign(line.end);
+    let (style, sign) = sign(line.end, line.proof);
     let facts = |row: &[String; CELLS]| {
         let columns =
             Columns::fitting(std::slice::from_ref(row), &LEAST_TELLING, (0, usize::MAX), Some(for_facts));
@@ -157,7 +177,7 @@ fn rows(lines: &[Line<'_>], width: Option<usize>, detail: Detail) -> String {
     let columns = Columns::fitting(&rows, &LEAST_TELLING, (0, usize::MAX), room);
     let mut text = String::new();
     for (line, row) in lines.iter().zip(&rows) {
-        let (style, sign) = sign(line.end);
+        let (style, sign) = sign(line.end, line.proof);
         let cells = columns.line(row, |column| if column == END { style } else { Style::new() });
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{style}{sign}{style:#} {cells}");
@@ -189,7 +209,8 @@ fn sum(report: &RunReport, width: Option<usize>) -> String {
 }
 
 /// The next command; empty where there is none.
-fn next(next: Option<&str>) -> String {
+#[must_use]
+pub(crate) fn next(next: Option<&str>) -> String {
     next.map(|next| format!("{STRONG}Next:{STRONG:#} {}\n", plain(next))).unwrap_or_default()
 }
 
@@ -199,10 +220,19 @@ fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let is_done = line.end == "done";
     let says_more = |why: &&str| (!is_done || line.title.is_none()) && *why != line.end;
     let reason = line.reason.filter(says_more).map(|why| (Style::new(), plain(why)));
+    let proof = line.proof.map(proof_of).map(|proof| (proof.kind.style(), plain(&proof.text)));
+    // What refutes it says so already.
+    let reason = reason.filter(|(_, why)| line.proof.is_none_or(|proof| plain(&proof.by) != *why));
     let address = line.pull_request.map(|address| (Style::new(), plain(address)));
-    let next = line.next.map(|next| (FAINT, format!("→ {}", plain(next))));
+    let next = match (line.next, line.then) {
+        (None, None) => None,
+        (next, then) => {
+            Some(next.map(plain).into_iter().chain(then.map(|then| format!("then {}", plain(then)))))
+        }
+    };
+    let next = next.map(|parts| (FAINT, format!("→ {}", parts.collect::<Vec<_>>().join(", "))));
     let waits = line.waits.clone().map(|waits| (Style::new(), waits));
-    title.into_iter().chain(reason).chain(waits).chain(address).chain(next).collect()
+    title.into_iter().chain(proof).chain(reason).chain(waits).chain(address).chain(next).collect()
 }
 
 /// What was not done besides, each note once, with the names that it is about.

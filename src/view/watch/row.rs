@@ -7,7 +7,9 @@ use anstyle::Style;
 use chrono::{DateTime, Local, Utc};
 
 use crate::engine::outcome::Status;
+use crate::engine::validation::Evidence;
 use crate::record::state::State;
+use crate::tell::group::Group;
 use crate::tell::words::sign;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
@@ -48,6 +50,10 @@ pub(crate) struct Row {
     pub(super) pending: &'static str,
     /// Lines of facts that no clock changes, the most telling first.
     pub(super) facts: Vec<String>,
+    /// What is to be done about it, once it has ended.
+    pub(super) group: Option<Group>,
+    /// What shows that its work is good, once it has ended.
+    pub(super) proof: Option<Evidence>,
     /// What went wrong, or why nothing is known.
     pub(super) trouble: Option<String>,
 }
@@ -76,6 +82,8 @@ impl Row {
             until: None,
             pending: "",
             facts: Vec::new(),
+            group: seen.group(),
+            proof: None,
             trouble: None,
         };
         match &found.state {
@@ -93,21 +101,22 @@ impl Row {
         self.pending = seen.pending(state);
         self.progress = progress(state);
         self.facts = facts(state);
+        self.proof = state.proof.clone().filter(|_| !seen.alive);
         self.trouble = trouble(state, seen.alive);
     }
 
     /// The sign before its name and its colour.
     pub(super) fn sign(&self) -> (Style, &'static str) {
         match self.word {
-            "running" if !self.is_alive => sign("killed"),
-            "needs_attention" | "unknown" => (sign("failed").0, "!"),
-            word => sign(word),
+            "running" if !self.is_alive => sign("killed", None),
+            "needs_attention" | "unknown" => (sign("failed", None).0, "!"),
+            word => sign(word, self.proof.as_ref()),
         }
     }
 
     /// In which group it stands when they are sorted by where they stand: what wants somebody first, what is over last.
     pub(super) fn rank(&self) -> u8 {
-        rank(self.word, self.is_alive)
+        rank(self.word, self.is_alive, self.group)
     }
 
     /// What there is to say about time in a cell: how long it still waits, how long it has been silent, when it ended.

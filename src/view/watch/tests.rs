@@ -39,6 +39,8 @@ fn row(name: &str, word: &'static str, progress: &str, minutes: i64) -> Row {
         until: None,
         pending: "",
         facts: vec!["loop build with claude · opus-4 · 2.1M tokens read, 40k written".to_owned()],
+        group: None,
+        proof: None,
         trouble: None,
     }
 }

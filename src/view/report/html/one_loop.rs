@@ -8,6 +8,7 @@ use super::timeline::wait_word;
 use super::tone::Tone;
 use super::{Logs, anchor};
 use crate::record::report::{CommitReport, LoopReport};
+use crate::tell::words;
 use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
@@ -41,7 +42,13 @@ pub(super) fn one_loop(
             html.words(one_line_within(&plain(&one.name), WORDS)).text(" ");
             badge(html, Tone::of_end(&one.end), &plain(&one.end));
         });
-        if let Some(reason) = &one.reason {
+        if let Some(proof) = &one.proof {
+            html.element("p", &[("class", "proof"), ("dir", "auto")], |html| {
+                html.text(one_line_within(&plain(&words::proof(proof).text), REASON));
+            });
+        }
+        let is_told = |why: &&String| one.proof.as_ref().is_some_and(|proof| proof.by == **why);
+        if let Some(reason) = one.reason.as_ref().filter(|why| !is_told(why)) {
             html.element("p", &[("class", "reason"), ("dir", "auto")], |html| {
                 html.text(one_line_within(&plain(reason), REASON));
             });
@@ -105,7 +112,11 @@ fn facts(html: &mut Html, one: &LoopReport) {
         }
         if let Some(next) = &one.next {
             html.raw("<div class=\"long\"><dt>Next</dt><dd>");
-            html.line("code", "", one_line_within(&plain(next), REASON)).raw("</dd></div>");
+            html.line("code", "", one_line_within(&plain(next), REASON));
+            if let Some(then) = &one.then {
+                html.text(", then ").line("code", "", one_line_within(&plain(then), REASON));
+            }
+            html.raw("</dd></div>");
         }
     });
 }
