@@ -10,16 +10,21 @@ use crate::agent::pane::done::DonePattern;
 use crate::agent::pane::halt::HaltWatch;
 use crate::agent::pane::programs::Program;
 use crate::agent::pane::ready::Screens;
+use crate::engine::hindsight;
+use crate::engine::policy::Limits;
 use crate::plan::Plan;
 use crate::presets::{self, Compiled};
 use crate::prompt::front_matter;
-use crate::record::event_line::EventLine;
+use crate::record::replayed::{self, Replayed};
+use crate::record::report::Live;
 use crate::record::state_read::{self, Extent};
 use crate::reply::Reply;
 use crate::reply::decode::Decoder;
 use crate::reply::sigil::SigilScanner;
 use crate::settings::{shell, toml};
+use crate::tell::seen::Seen;
 use crate::tmux::control::parser::Parser;
+use crate::view::transcript::Transcript;
 
 /// A reader, and what it is called.
 pub type Target = (&'static str, fn(&[u8]));
@@ -53,9 +58,26 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The lines of a log, and all that is folded from them.
 fn events(bytes: &[u8]) {
-    for line in text(bytes).lines() {
-        let _ = EventLine::read(line);
+    let (mut replayed, mut transcript) = (None::<Replayed>, Transcript::default());
+    let (mut seen, mut report) = (Seen::default(), Live::default());
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Some(line) = replayed::read(line) else { continue };
+        let _ = transcript.entry(&line);
+        if replayed.is_none() {
+            replayed = Replayed::of(&line).ok();
+        }
+        let Some(replayed) = &mut replayed else { continue };
+        if let Some(taken) = replayed.taken(&line) {
+            let own = replayed.limits().unwrap_or(&Limits::UNKNOWN);
+            let _ = hindsight::compare(taken.next, own, &Limits::UNKNOWN, taken.tally, taken.now);
+        }
+        replayed.take(&line, &mut |stamped| {
+            seen.take(stamped);
+            report.take(stamped);
+        });
+        let _ = (seen.of(), seen.doing.words());
     }
 }
 
@@ -127,6 +149,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use regex::Regex;
+
     use super::*;
 
     #[test]
@@ -145,5 +169,39 @@ mod tests {
             assert!(count > 0, "{name}");
         }
         assert!(!run("none", b""));
+    }
+
+    /// A line with each of its numbers replaced by the first one of these that it may have.
+    fn with_numbers(line: &str, numbers: &[&str]) -> String {
+        let number = Regex::new(r"[:\[,](-?[0-9][0-9.e+]*)[,}\]]").unwrap();
+        let found: Vec<_> =
+            number.captures_iter(line).filter_map(|found| Some(found.get(1)?.range())).collect();
+        let mut line = line.to_owned();
+        // From the end, so that the places before stay.
+        for place in found.into_iter().rev() {
+            let with = |number: &&str| format!("{}{number}{}", &line[..place.start], &line[place.end..]);
+            let other = numbers.iter().map(with).find(|other| replayed::read(other.as_bytes()).is_some());
+            line = other.unwrap_or(line);
+        }
+        line
+    }
+
+    /// An agent can write to the log of its loop.
+    #[test]
+    fn numbers_of_any_size_in_a_log_are_survived() {
+        let most = ["1e308", "18446744073709551615", "9223372036854775807", "4294967295", "2147483647"];
+        let least = ["-1e308", "-9223372036854775808", "-2147483648", "0"];
+        let facts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_fact.jsonl");
+        let facts = fs::read_to_string(facts).unwrap();
+        for numbers in [most.as_slice(), &least] {
+            let lines: Vec<String> = facts.lines().map(|line| with_numbers(line, numbers) + "\n").collect();
+            let last = |event: &str| lines.iter().rfind(|line| line.contains(event)).unwrap();
+            let begins = last(r#""event":"loop_started""#).clone() + last(r#""event":"attempt_started""#);
+            assert!(begins.contains(r#""tally":{"#) && lines.concat().contains(numbers[0]), "{begins}");
+            let others = lines.iter().map(|line| line.replace("true", "false"));
+            let log: String =
+                lines.iter().cloned().chain(others).map(|line| begins.clone() + &line).collect();
+            events((log.clone() + &log + &facts).as_bytes());
+        }
     }
 }

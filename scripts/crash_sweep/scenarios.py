@@ -194,8 +194,8 @@ class Worker(Scenario):
         need(code != 0, "panes are left:", sessions)
 
 
-def verb(name, command, *first):
-    """A short verb: cut off, then typed again."""
+def verb(name, command, *first, files=()):
+    """A short verb: cut off, then typed again. It comes after the verbs `first`, and needs these files."""
 
     class Verb(Scenario):
         processes = ("loop",)
@@ -203,6 +203,8 @@ def verb(name, command, *first):
         def prepare(self, project):
             project.agent("say hi")
             project.write(".ralph/implementation_plan.md", "- [ ] one\n")
+            for path, text in files:
+                project.write(path, text)
             for args in first:
                 project.good(args)
 
@@ -218,7 +220,8 @@ def verb(name, command, *first):
 SCENARIOS = {scenario.name: scenario for scenario in [
     Tasks(), Plan(), TasksAgain(), RalphMd(), Branches(), CleanWorktrees(), Worker(), verb("task-add", "task add one"), verb("init", "init"),
     verb("feature-add", "feature add one", "task add one"), verb("feature-delete", "feature delete one", "feature add one"),
-    verb("task-import", "task import .ralph/implementation_plan.md"), verb("trust", "trust --yes"),
+    verb("task-import", "task import .ralph/implementation_plan.md"),
+    verb("trust", "trust --yes", files=[("ralph.toml", "[hooks]\non_end = 'true'\n")]),
     verb("clean", "clean build", "build 1"), verb("init-force", "init --force", "init"),
     verb("config-file", "init ralph.toml"),
 ]}

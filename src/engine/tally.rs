@@ -323,7 +323,7 @@ impl Tally {
                 self.consecutive_errors = 0;
                 self.said_alone.clone_from(&settled.said_alone);
                 match settled.changed {
-                    Some(false) => self.idle_iterations += 1,
+                    Some(false) => self.idle_iterations = self.idle_iterations.saturating_add(1),
                     Some(true) | None => self.idle_iterations = 0,
                 }
                 self.last = Last::Settled(settled.signal);

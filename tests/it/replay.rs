@@ -1,11 +1,15 @@
 //! `ralph replay`: a run from its events alone, and the decisions of other settings.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::branch_project::{BranchProject, plan};
 use crate::run_tasks;
-use crate::scratch::{Scratch, claude_says};
+use crate::scratch::{Scratch, claude_says, finish};
 
 /// A project whose agent fails twice at its first iteration, and costs money.
 fn failing_first() -> Scratch {
@@ -40,6 +44,23 @@ fn a_run_is_shown_as_it_was_and_nothing_is_written() {
         let refused = scratch.run(wrong);
         assert!(refused.code == Some(1) && refused.stderr.starts_with("error: "), "{refused:?}");
     }
+}
+
+#[test]
+fn a_speed_keeps_the_time_between_events_and_ctrl_c_ends_it() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &format!("cat > /dev/null\nsleep 1\n{}", claude_says("on it")));
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let began = Instant::now();
+    assert_eq!(scratch.run("replay --speed 2").code, Some(0));
+    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+
+    // The attempt lasts for 20 s.
+    let mut replay = scratch.start("replay --speed 0.05");
+    let mut line = String::new();
+    BufReader::new(replay.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    kill_process(Pid::from_child(&replay), Signal::INT).unwrap();
+    assert_eq!(finish(replay).code, Some(130), "{line}");
 }
 
 /// What real agents have said and done, how it ended, and which program it was.
@@ -79,6 +100,11 @@ fn is_replayed_as_shown(recording: &Path, agent: &str) {
     let again = scratch.run("replay");
     let shown = (&again.stdout, &again.stderr);
     assert_eq!(shown, (&live.stdout, &live.stderr), "{}", recording.display());
+    // Its own settings lead to each of its steps.
+    scratch.write("own.toml", "[loop]\nmax_iterations = 1\nmax_retries = 0\nmax_limit_wait = \"1s\"\n");
+    let same = scratch.run("replay --config own.toml");
+    let is_same = same.code == Some(0) && same.stdout.starts_with("the same: ");
+    assert!(is_same, "{}: {same:?}", recording.display());
 }
 
 #[test]
