@@ -45,13 +45,15 @@ impl Attempt {
     fn next() -> anyhow::Result<Self> {
         let variable = |name| std::env::var(name).unwrap_or_default();
         let (plays, run) = (variable(PLAYS), variable("RALPH_RUN"));
-        let logs = Path::new(".ralph/logs");
+        // The one of a worker is its own.
+        let home = std::env::var("RALPH_HOME").unwrap_or_else(|_| ".ralph".to_owned());
+        let logs = Path::new(&home).join("logs");
         let count = logs.join("agent.count");
         let counted = fs::read_to_string(&count).unwrap_or_default();
         let counted = counted.split_once(' ').filter(|(of, _)| *of == run);
         let before = counted.and_then(|(_, count)| count.parse().ok()).unwrap_or(0);
         if !plays.is_empty() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(logs)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
             fs::write(&count, format!("{run} {}", before + 1))?;
         }
         Ok(Self { words: plays.split(',').nth(before).unwrap_or_default().trim().to_owned(), before })

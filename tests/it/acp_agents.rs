@@ -81,10 +81,6 @@ fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
         assert_end(&scratch, &run, code, reason, "failed");
         assert!(run.stderr.contains(words), "{plays}: {run:?}");
     }
-    // Over a pipe there is no user to ask.
-    let mut piped = scratch.ralph("prompt p.md 1 --max-retries 0 --agent script");
-    let run = Scratch::finish(piped.env("RALPH_SCRIPT_PLAY", "permission edit"));
-    assert!(run.code == Some(4) && run.stderr.contains("can only be played over ACP"), "{run:?}");
 }
 
 /// A key in the environment is the only login without a user.
