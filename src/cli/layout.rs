@@ -103,7 +103,9 @@ fn grouped(command: Command, width: usize) -> Command {
         let mut lines = vec![format!("{heading}{group}:{heading:#}")];
         let mut terms: Vec<(String, String)> = names.iter().map(about).collect();
         // One column for all groups.
-        terms.iter_mut().for_each(|(name, _)| *name = format!("{name:widest$}"));
+        for (name, _) in &mut terms {
+            *name = format!("{name:widest$}");
+        }
         put_terms(&terms, width, &mut lines);
         for line in lines.iter_mut().skip(1) {
             let name = line

@@ -143,14 +143,13 @@ fn owners(root: &Command, flag: &str) -> Vec<(String, Arg)> {
 
 /// The argument of that name, as in `--jobs` or `-j`, that the help of a verb shows, by this name or another.
 fn shown<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
-    command.get_arguments().filter(|arg| !arg.is_hide_set()).find(|arg| match flag.strip_prefix("--") {
-        Some(long) => {
-            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|names| names.contains(&long))
+    command.get_arguments().filter(|arg| !arg.is_hide_set()).find(|arg| {
+        if let Some(long) = flag.strip_prefix("--") {
+            return arg.get_long() == Some(long)
+                || arg.get_all_aliases().is_some_and(|names| names.contains(&long));
         }
-        None => {
-            let aliases = arg.get_all_short_aliases().unwrap_or_default();
-            arg.get_short().into_iter().chain(aliases).any(|short| flag == format!("-{short}"))
-        }
+        let aliases = arg.get_all_short_aliases().unwrap_or_default();
+        arg.get_short().into_iter().chain(aliases).any(|short| flag == format!("-{short}"))
     })
 }
 

@@ -95,7 +95,9 @@ fn a_codex_that_gives_up_has_met_a_limit() {
         (&["exceeded"], None),
     ] {
         let mut talk = prompted(false);
-        pieces.iter().for_each(|piece| talk.chunk(piece));
+        for piece in pieces {
+            talk.chunk(piece);
+        }
         talk.end_turn();
         let fault = talk.reply.usage.fault.as_ref();
         assert_eq!(fault.map(|fault| fault.class), class, "{pieces:?}: {fault:?}");
