@@ -3,22 +3,22 @@
 //! A sigil is a name in angle brackets, a body, and the name again: `<promise>COMPLETE</promise>`; some have
 //! attributes after the name, some are only a name: `<verify-pass/>`. It is a *claim* if it ends its line, else a
 //! *mention*, because agents also talk about their markers. Only closing decoration may follow it. In a code span,
-//! only a label may precede it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a fenced code block,
-//! and after words that deny it, it is a mention; an [`Objection`] says why. Whether a claim counts depends on its
-//! message, see [`super::speech`].
+//! only a label may precede it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a block for code or
+//! examples, and after words that deny it, it is a mention; an [`Objection`] says why. Whether a claim counts depends
+//! on its message, see [`super::speech`].
 
 mod denial;
+mod element;
 mod fence;
 mod kind;
 mod place;
 
 use std::fmt;
 
-use fence::Fence;
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
 pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
-use place::LineState;
+use place::{Block, LineState};
 
 /// The assistant claims that everything is done.
 pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
@@ -94,7 +94,7 @@ pub enum Objection {
     Place,
     /// It is in a quotation, or in a code span after words that are no label.
     Quoted,
-    /// It is in a fenced code block.
+    /// It is in a fenced code block, or in an element such as `<pre>`.
     Code,
     /// The words before it deny it.
     Denied,
@@ -287,8 +287,8 @@ pub struct SigilScanner {
     number: u64,
     /// The last sigil, as long as only decoration follows it on its line.
     last: Option<Said>,
-    /// The code block of that line.
-    fence: Option<Fence>,
+    /// The block that was open before that line.
+    block: Option<Block>,
 }
 
 impl Default for SigilScanner {
@@ -303,7 +303,7 @@ impl SigilScanner {
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
         let (found, open, line) = (Sigils::default(), String::new(), LineState::default());
-        Self { kinds, found, open, line, number: 0, last: None, fence: None }
+        Self { kinds, found, open, line, number: 0, last: None, block: None }
     }
 
     /// Begins another text, with continued line numbers, and returns the sigils of the last one.
@@ -365,6 +365,9 @@ impl SigilScanner {
         let first = lines.next().unwrap_or_default();
         if !first.chars().all(is_decoration) {
             self.mention_last(Objection::Place);
+        } else if first.contains(QUOTES) {
+            // It closes a quotation of several lines.
+            self.mention_last(Objection::Quoted);
         }
         self.line.read(first);
         for line in lines {
@@ -395,13 +398,13 @@ impl SigilScanner {
 
     /// Settles the last sigil at the end of its line. In a code block it is an example.
     fn end_line(&mut self) {
-        let open = self.line.fence_behind(self.fence);
-        if self.fence.is_some() || open.is_some() {
+        let open = self.line.block_behind(self.block);
+        if self.block.is_some() || open.is_some() {
             self.mention_last(Objection::Code);
         } else if let Some(last) = self.last.take() {
             self.found.add(last);
         }
-        self.fence = open;
+        self.block = open;
         self.line = std::mem::take(&mut self.line).next();
     }
 

@@ -120,11 +120,20 @@ impl Denial {
         self.is_apart = char.is_whitespace();
     }
 
-    /// The state for the next line if this one ends in a colon.
+    /// The state for the next line if this one ends in a colon, or in the middle of a sentence.
     pub(super) fn on_next_line(mut self) -> Self {
         self.end_word();
-        self.end_clause();
+        if !self.is_about_to_say() {
+            self.end_clause();
+        }
         self
+    }
+
+    /// Whether the text ends in the middle of a sentence, before what is to be said: "I will not output".
+    pub(super) fn is_about_to_say(&self) -> bool {
+        let mut ended = self.clone();
+        ended.end_word();
+        !ended.stops && SAYING.contains(&ended.words[KEPT - 1].as_str())
     }
 
     /// Whether a sigil that follows directly is denied.

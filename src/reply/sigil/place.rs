@@ -1,11 +1,19 @@
 //! Decides from the line before a sigil whether the sigil can be a claim.
 
 use super::denial::Denial;
+use super::element::{Element, ElementLine};
 use super::fence::{Fence, FenceLine};
 use super::{Objection, QUOTES, SINGLE_QUOTES, Sigil, is_decoration};
 
 /// The most words of a label: `Status of the loop:`.
 const LABEL: u32 = 4;
+
+/// A part of the text in which markers are examples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    Fence(Fence),
+    Element(Element),
+}
 
 /// The state of a line up to the current position. Its size does not depend on the line's length.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +36,7 @@ pub(super) struct LineState {
     block_quoted: bool,
     denial: Denial,
     fence: FenceLine,
+    element: ElementLine,
 }
 
 /// The state of single quotes.
@@ -69,16 +78,23 @@ impl LineState {
         }
     }
 
-    /// The state for the next line. A denial before a colon at the end applies there, too.
+    /// The state for the next line. A denial before a colon at the end applies there, too, and one whose sentence goes
+    /// on there: "I will not say".
     pub(super) fn next(self) -> Self {
-        let goes_on = self.words == 0 || self.ends_in_colon;
+        let goes_on = self.words == 0 || self.ends_in_colon || self.denial.is_about_to_say();
         let denial = if goes_on { self.denial.on_next_line() } else { Denial::default() };
         Self { denial, ..Self::default() }
     }
 
-    /// The open code block after this line; `open` is the one before it.
-    pub(super) fn fence_behind(&self, open: Option<Fence>) -> Option<Fence> {
-        self.fence.behind(open)
+    /// The open block after this line; `open` is the one before it. There is none inside another one.
+    pub(super) fn block_behind(&self, open: Option<Block>) -> Option<Block> {
+        let fence = |open| self.fence.behind(open).map(Block::Fence);
+        let element = |open| self.element.behind(open).map(Block::Element);
+        match open {
+            Some(Block::Fence(open)) => fence(Some(open)),
+            Some(Block::Element(open)) => element(Some(open)),
+            None => fence(None).or_else(|| element(None)),
+        }
     }
 
     fn is_quoted(&self) -> bool {
@@ -87,6 +103,7 @@ impl LineState {
 
     fn take(&mut self, char: char) {
         self.fence.take(char);
+        self.element.take(char);
         self.denial.take(char);
         // An arrow is not a quotation.
         let is_first = self.words == 0 && self.last.is_none_or(|last| last.is_whitespace() || last == '>');

@@ -115,6 +115,28 @@ const PLACES: &[(&str, bool)] = &[
     ("```md\n```sh\nmake\n```\n```\n@", true),
     ("```md\n~~~sh\nmake\n~~~\n```\n@", true),
     ("````md\n```sh\nmake\n```\n````\n@", true),
+    // In an element of HTML.
+    ("<pre>\n@\n</pre>\n", false),
+    ("<pre>\n@", false),
+    ("<pre>@\n</pre>", false),
+    ("- <PRE class=\"x\">\n  @\n  </PRE>", false),
+    ("<pre><code>\n@\n</code></pre>\n", false),
+    ("<pre>\nmake\n</pre>\n@", true),
+    ("<pre>\n```\n</pre>\n@", true),
+    ("```\n<pre>\n```\n@", true),
+    ("<pre>a</pre>\n@", true),
+    ("<code>\n@\n</code>", false),
+    ("<blockquote>\n@\n</blockquote>", false),
+    ("<example id=1>\n@\n</example>", false),
+    ("<!--\n@\n-->", false),
+    ("<!-- a\n-->\n@", true),
+    ("<!-- a -->\n@", true),
+    ("a < b\n@", true),
+    ("The tag <pre> is shown\n@", true),
+    ("<details>\n@", true),
+    // In a quotation of several lines.
+    ("You asked me to \"say\n@\"", false),
+    ("You asked me to “say\n**@**”", false),
     // An indented fence inside a block is code.
     ("```\n    ```\n@\n```\n", false),
     ("    ```\n    @\n    ```\n", false),
@@ -157,6 +179,11 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("Not done yet:\n@", false, true),
     ("Not done yet:\r\n\r\n**@**", false, true),
     ("**Not done yet:**\n@", false, true),
+    ("Not all is done, so I cannot output\n\n@", false, false),
+    ("I will not write\n`@`", false, false),
+    ("It does not build, so I report\n@", false, true),
+    ("It is not what I would say.\n@", true, true),
+    ("All is done, and so I say\n@", true, true),
     ("Not done yet:\n- docs\n\nAll of it is done now.\n@", true, true),
     ("It is not finished, see src/main.rs @", false, true),
     ("It isn't finished; v0.9 does not build @", false, true),
@@ -282,6 +309,8 @@ fn a_mention_says_why_it_is_none_that_counts() {
         ("not @", Objection::Denied),
         ("not @ yet", Objection::Place),
         ("```\n@", Objection::Code),
+        ("<pre>\n@", Objection::Code),
+        ("He says \"a\n@\"", Objection::Quoted),
         ("not @\n```\n@\n```", Objection::Code),
         ("```\n@\n```\nnot @", Objection::Denied),
     ] {
@@ -444,7 +473,7 @@ proptest! {
                 Just("PLAN</promise>"), Just("<"), Just("é"), Just("\n"), Just("x long text that is longer than a sigil"),
                 Just("`"), Just("\""), Just("'"), Just("’"), Just(" "), Just("."), Just(": "), Just("Status: "), Just("*"),
                 Just("\r\n"), Just("don't"), Just("<verify-pass"), Just("/>"), Just("<verify-fail>"),
-                Just("```\n"), Just("\n~~~"), Just("> "), Just("not "),
+                Just("```\n"), Just("\n~~~"), Just("<pre>\n"), Just("</pre>"), Just("> "), Just("not "),
             ],
             0..12,
         ),
@@ -470,7 +499,7 @@ proptest! {
         });
         prop_assert!(!found.complete() || ends_a_line(COMPLETE));
         prop_assert!(!found.replan() || ends_a_line(REPLAN));
-        let has_code = text.contains("```") || text.contains("~~~");
+        let has_code = ["```", "~~~", "<pre>"].iter().any(|code| text.contains(code));
         let alone = |marker: &str| text.lines().any(|line| line.trim() == marker);
         let may_be_denied = text.contains(": ") && (text.contains("not") || text.contains("n't"));
         prop_assert!(!alone(COMPLETE) || found.complete() || has_code || may_be_denied);
