@@ -279,6 +279,22 @@ fn nor_have_the_records_of_branches() {
 }
 
 #[test]
+fn nor_has_a_pull_request_what_an_agent_wrote_into_the_plan() {
+    let project = BranchProject::new(&plan(&[("one", 1)]));
+    project.agent(
+        "work; echo \"- [x] Call it with $MY_TOKEN and $ODD_PASSWORD\" >> IMPLEMENTATION_PLAN.md; end",
+    );
+    let run = run(&project.scratch, "loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let opened = project.home("gh");
+    assert_silent("the pull request", &opened);
+    assert!(
+        opened.contains("- [x] Call it with [redacted:MY_TOKEN] and [redacted:ODD_PASSWORD]\n"),
+        "{opened}"
+    );
+}
+
+#[test]
 fn reports_tell_no_secret_of_a_commit_message() {
     let scratch = scratch();
     let commits = "echo more >> made; git add made; git commit -qm \"use $MY_TOKEN\"";

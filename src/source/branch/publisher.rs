@@ -120,7 +120,11 @@ impl Publisher {
                 return Ok(Ok(()));
             }
         };
-        let launch = self.gh(&wanted, facts, tasks);
+        // Agents have written in the plan, and a pull request may be public.
+        let (mut title, mut body) = (facts.goal.clone(), body(facts, tasks));
+        context.clean(&mut title);
+        context.clean(&mut body);
+        let launch = self.gh(&wanted, &title, &body);
         let captured = side_command::run(&launch, bounds(PULL_REQUEST_LIMIT), context)?;
         match pull_request(captured) {
             Ok(address) => {
@@ -171,15 +175,13 @@ impl Publisher {
         })
     }
 
-    fn gh(&self, base: &str, facts: &Facts, tasks: &[Task]) -> Launch {
-        let args = ["pr", "create", "--base", base, "--head", &self.branch, "--title", &facts.goal, "--body"];
-        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
-        args.push(body(facts, tasks).into());
+    fn gh(&self, base: &str, title: &str, body: &str) -> Launch {
+        let args = ["pr", "create", "--base", base, "--head", &self.branch, "--title", title, "--body", body];
         // `gh` must not ask, advertise or colour.
         let env = [("GH_PROMPT_DISABLED", "1"), ("GH_NO_UPDATE_NOTIFIER", "1"), ("NO_COLOR", "1")];
         Launch {
             program: "gh".into(),
-            args,
+            args: args.into_iter().map(OsString::from).collect(),
             cwd: self.tree.clone(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             mark: self.mark.clone(),
