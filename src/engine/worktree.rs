@@ -27,6 +27,12 @@ pub trait Worktree {
     /// The commit that HEAD names.
     fn head(&self) -> Option<String>;
 
+    /// Why the repository has lost the commit that HEAD named before, and what to do; `None` if it has that commit, or git
+    /// cannot tell.
+    fn lost(&self, _head: &str) -> Option<String> {
+        None
+    }
+
     /// Free space on the file systems of the project and of the ralph dir.
     fn rooms(&self) -> Rooms {
         [None; 2]

@@ -97,6 +97,35 @@ pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
     Ok(branch.map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned())))
 }
 
+/// The folder of the repository that the work tree `root` is of, without a git process.
+#[must_use]
+pub fn repository(root: &Path) -> Option<PathBuf> {
+    head_file::common_dir(root)
+}
+
+/// Why the work tree `root` of this repository has lost a commit, and what to do; `None` if the commit is there, or git
+/// cannot tell.
+#[must_use]
+pub fn lost(root: &Path, repository: &Path, commit: &str) -> Option<String> {
+    let is_refused =
+        |arguments: &[&str]| matches!(run(root, arguments, LIMIT), Err(GitError::Refused { .. }));
+    if !root.is_dir() || !is_refused(&["cat-file", "-e", &format!("{commit}^{{commit}}")]) {
+        return None;
+    }
+    let what = if checked_out(root).ok()? != CheckedOut::NoTree {
+        let is_usable = !is_refused(&["rev-parse", "--git-dir"]);
+        is_usable.then(|| {
+            format!("its repository does not have commit {commit:.10}, which HEAD named, any more")
+        })?
+    } else if repository.join("HEAD").exists() {
+        // Only what leads to it is gone.
+        return None;
+    } else {
+        format!("its repository {} is gone, with all commits", repository.display())
+    };
+    Some(format!("{}: {what}: bring that back from a backup or a remote, then start again", root.display()))
+}
+
 /// The lock of the work tree's index, if there is one: a git runs there, or was killed.
 #[must_use]
 pub fn index_lock(root: &Path) -> Option<PathBuf> {

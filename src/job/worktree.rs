@@ -21,6 +21,8 @@ use crate::project::Project;
 /// those of an agent by the time at which a file was touched.
 pub(super) struct GitWorktree {
     root: Option<PathBuf>,
+    /// The folder of its repository.
+    repository: Option<PathBuf>,
     /// The project and the ralph dir, which are on file systems.
     places: [PathBuf; 2],
     /// The plan, which counts as part of the tree wherever it lies, also if git ignores it.
@@ -55,8 +57,8 @@ impl GitWorktree {
 
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
         let (last, baseline, at_start, moved, between) = (None, None, None, false, Vec::new());
-        let places = Default::default();
-        Self { root, places, plan, last, baseline, at_start, moved, between }
+        let (places, repository) = (Default::default(), root.as_deref().and_then(git::trees::repository));
+        Self { root, repository, places, plan, last, baseline, at_start, moved, between }
     }
 
     fn quick(&self) -> Quick {
@@ -97,6 +99,13 @@ impl Worktree for GitWorktree {
 
     fn head(&self) -> Option<String> {
         self.root.as_deref().and_then(git::head)
+    }
+
+    fn lost(&self, head: &str) -> Option<String> {
+        let (root, repository) = (self.root.as_deref()?, self.repository.as_deref()?);
+        // As long as HEAD names it, no git has to be asked.
+        let may_be_lost = self.head().as_deref() != Some(head);
+        may_be_lost.then(|| git::trees::lost(root, repository, head)).flatten()
     }
 
     fn work_since(&self, from: Option<&str>) -> Option<WorkDone> {
@@ -236,6 +245,34 @@ mod tests {
             assert!(!scene.iteration("echo >>tracked; echo >>trace; echo >old", ":"), "{agent}");
             assert!(scene.iteration("echo >>trace", agent), "{agent}");
             assert!(!scene.iteration(":", ":"), "{agent}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_lost_with_its_repository() {
+        let afterwards = |agent: &str| {
+            let mut scene = Scene::new();
+            scene.worktree = GitWorktree::at(Some(scene.folder.path().to_owned()), PathBuf::new());
+            let before = scene.worktree.head().unwrap();
+            scene.sh(agent);
+            scene.worktree.lost(&before)
+        };
+        for kept in [
+            ":",
+            "git commit -q --allow-empty -m more",
+            "git commit -q --amend -m other",
+            "git checkout -q --orphan new",
+            "git checkout -q --detach; git branch -q -D main master || :",
+        ] {
+            assert_eq!(afterwards(kept), None, "{kept}");
+        }
+        for (gone, told) in [
+            ("rm -rf .git", "is gone, with all commits"),
+            ("rm .git/HEAD", "is gone, with all commits"),
+            ("rm -rf .git; git init -q; git add .; git commit -qm anew", "does not have commit"),
+        ] {
+            let said = afterwards(gone).unwrap();
+            assert!(said.contains(told) && said.contains("from a backup or a remote"), "{said}");
         }
     }
 

@@ -546,3 +546,27 @@ FETCH
     assert_eq!(said.matches("is not for agents at work").count(), fetched.lines().count(), "{said}");
     assert!(!log(&scratch, &hard).iter().any(|line| line.contains("by hand")), "{:?}", log(&scratch, &hard));
 }
+
+#[test]
+fn an_agent_that_removes_the_repository_ends_the_run_and_its_task_is_not_done() {
+    for (removes, told) in [
+        ("rm -rf .git", "is gone, with all commits"),
+        ("rm -rf .git; git init -q; git add -A; git commit -qm anew", "does not have commit"),
+        ("rm -rf .git; exit 3", "is gone, with all commits"),
+    ] {
+        for verify in ["", "--no-verify"] {
+            let scratch = tasks(&format!("work; {removes}; done_"));
+            let id = add(&scratch, "task");
+            add(&scratch, "other");
+            let ended = run(&scratch, &format!("run --all {verify}"));
+            ends(&scratch, &ended, 5, "git_failed");
+            let said = format!("{}: its repository ", scratch.root().display());
+            assert!(ended.stderr.contains(&said) && ended.stderr.contains(told), "{ended:?}");
+            assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (1, "pending"), "{ended:?}");
+        }
+    }
+    let scratch = crate::policies::project("rm -rf .git; complete");
+    let ended = run(&scratch, "prompt p.md 3");
+    ends(&scratch, &ended, 5, "git_failed");
+    assert_eq!(attempts(&scratch), 1);
+}

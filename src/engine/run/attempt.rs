@@ -15,7 +15,9 @@ use crate::engine::source::{Booked, Work};
 use crate::engine::tally::Settled;
 use crate::engine::validation::Validation;
 use crate::engine::validator::{Proof, Verdict};
-use crate::reply::sigil::{COMPLETE, FAILURE, Objection, REPLAN, Said};
+use crate::reply::sigil::{COMPLETE, FAILURE, Objection, REPLAN, Said, Sigils};
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
 
 /// Where an attempt began.
 #[derive(Debug, Clone)]
@@ -99,6 +101,9 @@ impl Loop<'_> {
             None => (self.job.worktree.head() != start.head).then_some(true),
         };
         let mut settled = Settled { changed, ..Settled::default() };
+        if let Some(why) = start.head.as_deref().and_then(|head| self.job.worktree.lost(head)) {
+            return Ok((settled, Some(lost(report, why))));
+        }
         if !matches!(report.status, AttemptStatus::Success | AttemptStatus::Still) {
             return Ok((settled, None));
         }
@@ -308,6 +313,15 @@ impl Loop<'_> {
         let _ = source.book(&booked(tally.iteration, &report, &settled), context);
         end
     }
+}
+
+/// The end after an attempt with which commits were lost: nothing that its agent says can be proven.
+fn lost(report: &mut Report, why: String) -> End {
+    let (class, kind) = (Class::Other, Kind::Reported);
+    report.status = AttemptStatus::AgentFailure;
+    report.failure = Some(Failure { class, kind, message: why.clone(), reset_at: None });
+    report.sigils = Sigils::default();
+    End::because(Outcome::GitFailed, why)
 }
 
 fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booked<'a> {
