@@ -220,15 +220,14 @@ fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
 
 /// Refuses a database whose schema version another program has changed.
 pub(super) fn require_version(connection: &Connection, path: &Path) -> Fallible<()> {
-    match header(connection)? {
-        (APPLICATION_ID, VERSION) => Ok(()),
-        (_, version) => {
-            let what = format!(
-                "another program has changed the version of its schema ({version}, known is {VERSION})"
-            );
-            Err(GraphError::damaged(path, &what).into())
+    let what = match header(connection)? {
+        (APPLICATION_ID, VERSION) => return Ok(()),
+        (APPLICATION_ID, version) => {
+            format!("another program has changed the version of its schema ({version}, known is {VERSION})")
         }
-    }
+        (id, _) => format!("another program has changed its application id ({id})"),
+    };
+    Err(GraphError::damaged(path, &what).into())
 }
 
 /// The application id and the schema version.

@@ -519,6 +519,15 @@ fn a_version_that_was_set_back_seals_nothing_and_is_told() {
 }
 
 #[test]
+fn a_changed_application_id_is_told_as_that() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    sealed.forge("PRAGMA application_id = 1;");
+    let error = store.reopen_unbooked("run-1").unwrap_err();
+    assert!(error.to_string().contains("has changed its application id (1)"), "{error}");
+}
+
+#[test]
 fn a_schema_that_another_program_has_changed_is_told_as_that() {
     let sealed = Sealed::new();
     let mut store = looked_at(&sealed);
