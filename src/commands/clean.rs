@@ -17,6 +17,7 @@ use crate::record::lookup::{self, Loop};
 use crate::record::registry::LoopEntry;
 use crate::record::state_read::{self, Extent};
 use crate::record::{lock, recorder, requests};
+use crate::text::line::shell_word;
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
@@ -36,7 +37,8 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         let name = &found.name;
         let is_worker = found.project.is_of_worker();
         if found.alive().is_some() && !(is_worker && (args.all || args.target.name.is_some())) {
-            let running = format!("loop '{name}' is running: end it first, with 'ralph cancel {name}'");
+            let quoted = shell_word(name);
+            let running = format!("loop '{name}' is running: end it first, with 'ralph cancel {quoted}'");
             if args.target.name.is_some() {
                 bail!(running);
             }

@@ -17,6 +17,7 @@ use crate::job::workspace;
 use crate::project::Project;
 use crate::record::state_read::Extent;
 use crate::record::{lookup, of_others, recorder};
+use crate::text::line::shell_word;
 use crate::text::list::some_of;
 
 /// How many of the ignored files that go with a tree are named.
@@ -167,7 +168,8 @@ fn running_in(here: &Project, path: &Path) -> Option<String> {
         other.alive().is_some() && (project.root().starts_with(path) || project.run_dir().starts_with(path))
     };
     let name = &lookup::of_machine(here, Extent::Head).iter().find(is_there)?.name.clone();
-    Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {name}'"))
+    let quoted = shell_word(name);
+    Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {quoted}'"))
 }
 
 /// Whether the tree may go; with `force` only what cannot be saved keeps it.

@@ -13,6 +13,7 @@ use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 use crate::record::state::{Pending, State};
 use crate::record::{ending, recorder};
+use crate::text::line::shell_word;
 
 /// How long a loop gets to take a request and to act on it.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -60,8 +61,13 @@ pub(super) fn hold(found: &Loop) -> anyhow::Result<Vec<Said>> {
             vec![paused(), Said::Remark(format!("{name} holds after the current attempt"))]
         }
         Answer::Pending => vec![not_yet(found)],
-        Answer::Over => bail!("loop '{name}' ended before it could be paused: see 'ralph status {name}'"),
+        Answer::Over => bail!("loop '{name}' ended before it could be paused: {}", see_status(name)),
     })
+}
+
+/// Where a message sends the user who wants to know more of a loop.
+pub(super) fn see_status(name: &str) -> String {
+    format!("see 'ralph status {}'", shell_word(name))
 }
 
 /// What messages call it.
@@ -184,7 +190,7 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
         if super::worker::exists(name).is_ok_and(|exists| exists) && super::worker::is_running(name)? {
             bail!("worker '{name}' has no monitor, and its agent works on: 'ralph run {name}' takes it up");
         }
-        bail!("loop '{name}' is not running: see 'ralph status {name}'");
+        bail!("loop '{name}' is not running: {}", see_status(name));
     }
     let unknown = loops.iter().find_map(|found| found.state.as_ref().err().cloned());
     let running: Vec<Loop> = loops.into_iter().filter(|found| found.alive().is_some()).collect();

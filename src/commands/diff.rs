@@ -14,8 +14,8 @@ use crate::git::range::{self, Difference};
 use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::report::{LoopReport, RunReport, Work};
+use crate::text::line::shell_word;
 use crate::text::list::some_of;
-use crate::view::next_step::shell_word;
 
 /// So many files are named that git does not know.
 const UNKNOWN: usize = 3;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{Answer, ask, not_yet, noun};
+use super::control::{Answer, ask, not_yet, noun, see_status};
 use super::output::{Said, remark};
 use super::plain_loop::count as number;
 use super::target;
@@ -22,9 +22,9 @@ use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};
 use crate::record::run_folder::RunStart;
 use crate::record::state::{Pending, State};
+use crate::text::line::shell_word;
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
-use crate::view::next_step::shell_word;
 
 /// What begins so is put behind [`RESUME`], and gives a limit that the rest of the command line does not.
 const RESUME_MORE: &str = "--resume-";
@@ -183,7 +183,7 @@ pub(super) fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<Vec<Said
             Answer::Taken(_) => {}
             Answer::Pending => said.push(not_yet(found)),
             Answer::Over => {
-                bail!("loop '{name}' ended before it could be changed: see 'ralph status {name}'")
+                bail!("loop '{name}' ended before it could be changed: {}", see_status(name))
             }
         }
     }
@@ -230,7 +230,7 @@ fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<Said> {
         }
         Answer::Taken(_) => Said::Answer(format!("resumed ralph loop for {name}")),
         Answer::Pending => not_yet(found),
-        Answer::Over => bail!("loop '{name}' ended before it could go on: see 'ralph status {name}'"),
+        Answer::Over => bail!("loop '{name}' ended before it could go on: {}", see_status(name)),
     })
 }
 

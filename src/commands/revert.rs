@@ -14,6 +14,7 @@ use crate::record::lookup::{self, Loop};
 use crate::record::recorder;
 use crate::record::state_read::Extent;
 use crate::record::work_done::{Iteration, newest_first};
+use crate::text::line::shell_word;
 
 /// `ralph revert`.
 pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
@@ -62,9 +63,10 @@ fn refuse_while_running(found: &Loop) -> anyhow::Result<()> {
     let busy = |other: &Loop| other.project.root() == root && other.alive().is_some();
     match lookup::of_machine(&found.project, Extent::Head).iter().find(|other| busy(other)) {
         Some(other) => bail!(
-            "loop '{0}' is running in {1}: end it first, with 'ralph cancel {0}'",
+            "loop '{}' is running in {}: end it first, with 'ralph cancel {}'",
             other.name,
-            root.display()
+            root.display(),
+            shell_word(&other.name)
         ),
         None => Ok(()),
     }

@@ -180,7 +180,8 @@ impl New<'_> {
         }
         let on = tree.branch.as_ref().map_or("no branch".to_owned(), |name| format!("the branch {name}"));
         let what = format!("the work tree for the branch {} is on {on}", self.branch);
-        let way_out = format!("finish what is in progress there, then 'git switch {}' in it", self.branch);
+        let way_out =
+            format!("finish what is in progress there, then 'git switch {}' in it", shell_word(self.branch));
         Err(GitError::in_the_way(what, self.path.display(), way_out))
     }
 

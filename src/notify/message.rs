@@ -13,9 +13,9 @@ use crate::settings::notify::Moment;
 use crate::tell::words;
 use crate::text::count;
 use crate::text::hidden::revealed;
-use crate::text::line::one_line_within;
+use crate::text::line::{one_line_within, shell_word};
 use crate::text::timestamp;
-use crate::view::next_step::{Ending, next_step, shell_word};
+use crate::view::next_step::{Ending, next_step};
 
 /// Foreign texts are cut to this, in characters.
 const LONGEST: usize = 300;

@@ -13,6 +13,7 @@ use crate::presets::login_command;
 use crate::record::state::State;
 use crate::tell::group::Group;
 use crate::text::duration;
+use crate::text::line::shell_word;
 
 const BUILD: &str = "loop build";
 
@@ -287,11 +288,6 @@ fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
 fn dollars(amount: f64) -> String {
     let cents = (amount * 100.0).ceil().max(1.0) / 100.0;
     format!("{cents:.2}").trim_end_matches(".00").to_owned()
-}
-
-/// A name as one would write it for a shell.
-pub(crate) fn shell_word(name: &str) -> String {
-    shlex::try_quote(name).map_or_else(|_| name.to_owned(), std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]

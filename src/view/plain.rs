@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cells;
-use super::next_step::shell_word;
 use super::person_lines::{Closing, PersonLines};
 use super::run_lines::RunLines;
 use super::terminal;
@@ -23,6 +22,7 @@ use crate::record::report::{Live, LoopReport};
 use crate::tell::blocks;
 use crate::tell::seen::Seen;
 use crate::tell::words::{self, Entry, Kind};
+use crate::text::line::shell_word;
 use crate::text::terminal::message;
 use crate::text::{count, duration};
 

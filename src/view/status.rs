@@ -7,13 +7,13 @@ use std::time::Duration;
 use chrono::Utc;
 use serde_json::{Value, json};
 
-use super::next_step::shell_word;
 use super::snapshot::LoopSnapshot;
 use super::worker_status;
 use crate::engine::budget::{Budget, Limit, Unit};
 use crate::engine::fact::TaskCounts;
 use crate::record::state::{AtTask, State};
 use crate::tell::words::{self, tries_now};
+use crate::text::line::shell_word;
 use crate::text::terminal::message;
 use crate::text::{count, duration, line, timestamp};
 

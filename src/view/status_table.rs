@@ -6,7 +6,6 @@ use chrono::{Local, Utc};
 
 use super::cells::{cut, plain};
 use super::columns::Table;
-use super::next_step::shell_word;
 use super::report;
 use super::snapshot::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
@@ -14,6 +13,7 @@ use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::tell::words::{self, sign, tries_now};
 use crate::text::count::money;
+use crate::text::line::shell_word;
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::next_step::shell_word;
 use crate::engine::event::Stamped;
 use crate::engine::fact::{Asked, AttemptEnded, Fact, Word};
 use crate::engine::outcome::Outcome;
@@ -10,6 +9,7 @@ use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
 use crate::tell::seen::Seen;
 use crate::text::duration::of_seconds;
+use crate::text::line::shell_word;
 use crate::text::terminal::message;
 
 /// What is known of the loop so far.

@@ -299,3 +299,24 @@ fn a_look_at_a_clone_writes_nothing_there() {
     let summaries = listing(&scratch.path(".ralph/runs"));
     assert!(summaries.iter().any(|(path, ..)| path.ends_with("summary.json")), "{summaries:?}");
 }
+
+/// The user copies these commands into a shell.
+#[test]
+fn commands_in_messages_quote_the_names_of_branches_and_loops() {
+    let scratch = project("complete");
+    let name = "a$(touch x)b";
+    let run = |args: &str| Scratch::finish(scratch.ralph(args).arg(name));
+    assert_eq!(run("prompt p.md 1 --name").code, Some(0));
+    let told = run("pause").stderr;
+    assert!(told.contains("see 'ralph status 'a$(touch x)b''"), "{told}");
+    assert_eq!(run("clean").code, Some(0));
+    let told = run("logs").stderr;
+    let commands = "'ralph report 'a$(touch x)b'' or 'ralph logs 'a$(touch x)b' --agent'";
+    assert!(told.contains(commands), "{told}");
+
+    let planned = BranchProject::without_remote(&plan(&[("a$(id)b", 1)]));
+    let tree = planned.scratch.path(".worktrees/a$(id)b");
+    planned.scratch.git(&["worktree", "add", "--quiet", "-b", "other", tree.to_str().unwrap()]);
+    let told = planned.scratch.run("loop build").stdout;
+    assert!(told.contains("then 'git switch 'a$(id)b'' in it"), "{told}");
+}

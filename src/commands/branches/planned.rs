@@ -13,8 +13,8 @@ use crate::project::{BRANCH_PLAN, Project};
 use crate::record::lookup::{Loop, is_known};
 use crate::record::state::State;
 use crate::settings::Settings;
+use crate::text::line::shell_word;
 use crate::text::list::some_of;
-use crate::view::next_step::shell_word;
 
 /// What the user is told when there is no plan.
 const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";

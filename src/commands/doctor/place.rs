@@ -9,8 +9,8 @@ use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
 use crate::record::state_read::Extent;
 use crate::record::{lock, lookup, recorder};
+use crate::text::line::shell_word;
 use crate::text::{bytes, count};
-use crate::view::next_step::shell_word;
 
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
 const ENOUGH_SPACE: u64 = 1 << 30;

@@ -13,6 +13,7 @@ use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::text;
+use crate::text::line::shell_word;
 
 /// Whose logs are meant.
 pub(super) struct Meant {
@@ -59,9 +60,11 @@ pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop
 /// What to say of a loop of which only the runs are left; else `error`.
 pub(super) fn forgotten(args: &LogsArgs, error: anyhow::Error) -> anyhow::Error {
     match (&args.target.name, meant(args)) {
-        (Some(name), Ok(_)) => anyhow!(
-            "'{name}' is forgotten but for its runs: see 'ralph report {name}' or 'ralph logs {name} --agent'"
-        ),
+        (Some(name), Ok(_)) => {
+            let quoted = shell_word(name);
+            let see = format!("see 'ralph report {quoted}' or 'ralph logs {quoted} --agent'");
+            anyhow!("'{name}' is forgotten but for its runs: {see}")
+        }
         _ => error,
     }
 }

@@ -8,7 +8,8 @@ use crate::engine::tally::Tally;
 use crate::engine::validation::Standing;
 use crate::record::report::{LoopReport, RunReport};
 use crate::tell::group::Group;
-use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget, shell_word};
+use crate::text::line::shell_word;
+use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget};
 
 /// What is known of loops besides their reports.
 pub(crate) struct Known<'a> {

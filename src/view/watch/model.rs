@@ -4,6 +4,7 @@ use super::filter::{Sort, listed};
 use super::keys::{Deed, Key, Sight, Wish};
 use super::row::{Key as LoopKey, Row};
 use super::scroll::{Pages, Paragraph};
+use crate::text::line::shell_word;
 
 /// A note is no longer than this, in characters.
 const LONGEST_NOTE: usize = 2000;
@@ -273,7 +274,8 @@ impl Model {
         }
         if !row.is_alive {
             let word = row.word;
-            self.tell(format!("{name} does not run ({word}): 'ralph report {name}' says what is next"), true);
+            let next = format!("'ralph report {}' says what is next", shell_word(&name));
+            self.tell(format!("{name} does not run ({word}): {next}"), true);
             return None;
         }
         match deed? {

@@ -17,8 +17,8 @@ pub(crate) use transcript::Transcripts;
 
 use super::ends;
 use crate::record::report::RunReport;
+use crate::text::line::shell_word;
 use crate::text::timestamp;
-use crate::view::next_step::shell_word;
 
 /// How the page looks.
 const STYLE: &str = include_str!("style.css");

@@ -10,10 +10,9 @@ use super::{Logs, anchor};
 use crate::record::report::{CommitReport, LoopReport};
 use crate::tell::words;
 use crate::text::count::money;
-use crate::text::line::one_line_within;
+use crate::text::line::{one_line_within, shell_word};
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
-use crate::view::next_step::shell_word;
 use crate::view::report::{changes, done_of, span};
 
 /// So much of a name, subject or reason is shown, in characters.
