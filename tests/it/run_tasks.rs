@@ -971,3 +971,24 @@ fn at_a_limit_a_verification_that_has_not_passed_is_unproven() {
         assert_eq!(attempts(&scratch), before + 1, "{verdict}: {run:?}");
     }
 }
+
+/// A search for a word of a megabyte took all memory of the machine.
+#[test]
+fn a_description_of_one_long_word_takes_no_memory() {
+    let long = "x".repeat(50_000);
+    let notes = format!("[ $verifies = 1 ] || say '<journal>{long}</journal>'; {GOOD}");
+    let scratch = tasks(&notes);
+    add(&scratch, "first");
+    fs::write(beside(&scratch, "long"), long.repeat(20)).unwrap();
+    let mut command = scratch.ralph("task add second -d -");
+    let added = Scratch::finish(command.stdin(fs::File::open(beside(&scratch, "long")).unwrap()));
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let mut limited = scratch.command("prlimit");
+    let limited =
+        limited.args(["--as=3000000000", env!("CARGO_BIN_EXE_ralph"), "run", "--all", "--no-verify"]);
+    let run = Scratch::finish(limited);
+    ends(&scratch, &run, 0, "complete");
+    let mut search = scratch.ralph("journal --search");
+    let found = Scratch::finish(search.arg(&long[..5000]));
+    assert!(found.code == Some(0) && found.stdout.contains("xxx"), "{found:?}");
+}

@@ -12,6 +12,9 @@ use crate::memory::journal::{Became, JournalEntry};
 const TRIGRAM: usize = 3;
 /// At most this many words of a text are searched.
 const MOST_WORDS: usize = 50;
+/// So many characters of a word are searched. `SQLite` reads the positions of each trigram of a word at once: for a
+/// megabyte of base64, that took all memory of the machine.
+const LONGEST_WORD: usize = 64;
 
 pub(super) fn note(graph: &Connection, entry: &JournalEntry) -> Fallible<()> {
     let files = serde_json::to_string(&entry.files_modified)
@@ -134,7 +137,8 @@ pub(super) fn search(
 /// The words of a text, so that no title is parsed as a query.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    words.filter(|word| !word.is_empty()).take(MOST_WORDS).map(str::to_lowercase).collect()
+    let cut = |word: &str| word.chars().take(LONGEST_WORD).flat_map(char::to_lowercase).collect();
+    words.filter(|word| !word.is_empty()).take(MOST_WORDS).map(cut).collect()
 }
 
 fn is_indexed(word: &str) -> bool {
