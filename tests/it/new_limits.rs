@@ -159,8 +159,8 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
 
         // The suggested next command is valid as printed.
         let overview = scratch.run("").stdout;
-        let next = overview.lines().find_map(|line| line.strip_prefix("Next: ralph resume prompt --max-"));
-        let next = next.unwrap_or_else(|| panic!("{overview}")).split("  ").next().unwrap_or_default();
+        let next = overview.lines().find_map(|line| line.split_once("then ralph resume prompt --max-"));
+        let next = next.unwrap_or_else(|| panic!("{overview}")).1.split(',').next().unwrap_or_default();
         std::fs::write(beside(&scratch, "good"), "").unwrap();
         let resumed = scratch.run(&format!("resume prompt --max-{next}"));
         assert_end(&scratch, &resumed, 0, "complete", "stopped");

@@ -851,7 +851,7 @@ fn an_unverified_task_is_verified_first_by_the_next_run() {
         let id = add(&scratch, "task");
         let run = scratch.run("run --all --max-limit-wait 1s");
         ends(&scratch, &run, code, reason);
-        assert!(run.stdout.contains("Done: 1 iterations — 1 succeeded"), "{run:?}");
+        assert!(run.stdout.contains("Done: 1 task — 0 done, 0 failed, 1 open"), "{run:?}");
         assert!(log(&scratch, &id)[0].contains("before it was verified"), "{:?}", log(&scratch, &id));
         fs::write(beside(&scratch, "in"), "").unwrap();
         let before = attempts(&scratch);
