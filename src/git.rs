@@ -8,6 +8,7 @@ mod call;
 pub mod change;
 mod changes;
 mod checkout;
+pub mod clean_tree;
 pub mod commits;
 pub mod contents;
 mod error;
@@ -30,7 +31,7 @@ pub mod trees;
 mod uncommitted;
 pub mod worktrees;
 
-pub use changes::{Changed, changed_since, changes, touched};
+pub use changes::{Changed, changed_since, changes, touched, uncommitted};
 pub use error::GitError;
 pub use exclude::{exclude, keep_plan_out, litter, runtime_patterns};
 pub use repository::{common_dir, git_version, head, is_tracked};

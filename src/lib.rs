@@ -19,6 +19,7 @@ pub mod presets;
 pub mod process;
 mod project;
 pub mod prompt;
+mod proof;
 pub mod record;
 pub mod reply;
 pub mod script_agent;

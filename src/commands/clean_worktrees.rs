@@ -15,6 +15,7 @@ use crate::git::save::{Saved, What};
 use crate::git::trees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
+use crate::proof;
 use crate::record::state_read::Extent;
 use crate::record::{lookup, of_others, recorder};
 use crate::text::line::shell_word;
@@ -47,7 +48,11 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         .skip(1) // the main one
         .filter(|tree| tree.path.starts_with(&folder))
         .collect();
-    let meant = meant(&all, &folder, args.target.name.as_deref())?;
+    let name = args.target.name.as_deref();
+    let meant = match meant(&all, &folder, name) {
+        Err(_) if name.is_some_and(|name| here.proof(name).is_dir()) => Vec::new(),
+        meant => meant?,
+    };
     let mut kept = 0;
     let mut yields = false;
     if !meant.is_empty() {
@@ -72,10 +77,26 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     for path in &strangers {
         warn(&format!("{} is no work tree of this repository: it is left alone", shown(&here, path)));
     }
-    if meant.is_empty() && strangers.is_empty() {
+    let has_proofs = clean_proofs(&here, args.target.name.as_deref());
+    if meant.is_empty() && strangers.is_empty() && !has_proofs {
         say("no worktrees to clean");
     }
     Ok(u8::from(kept > 0))
+}
+
+/// Removes the trees in which claims were proven, which hold nothing of their own; of the loop with this name, or all.
+/// Returns whether there were any.
+fn clean_proofs(here: &Project, name: Option<&str>) -> bool {
+    let is_meant = |tree: &PathBuf| name.is_none_or(|name| *tree == here.proof(name));
+    let trees: Vec<PathBuf> = proof::trees(&here.proofs()).into_iter().filter(is_meant).collect();
+    for tree in &trees {
+        match proof::remove_all(here.root(), tree) {
+            Ok(true) => say(&format!("removed {}", shown(here, tree))),
+            Ok(false) => say(&format!("kept {}:\n  a claim is being proven in it", shown(here, tree))),
+            Err(error) => warn(&error.to_string()),
+        }
+    }
+    !trees.is_empty()
 }
 
 /// `.worktrees`, as git writes it down: without symbolic links.

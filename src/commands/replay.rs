@@ -226,7 +226,7 @@ fn frame(track: &Track, verb: Option<Verb>) -> Frame {
 
 /// Whether the loop that begins with this line has counted something before.
 fn goes_on(line: &[u8]) -> bool {
-    matches!(read(line), Some(EventLine { fact: Fact::LoopStarted { tally: Some(_), .. }, .. }))
+    matches!(read(line), Some(EventLine { fact: Fact::LoopStarted { tally: Some(tally), .. }, .. }) if tally.iteration > 0)
 }
 
 /// How fast events follow each other.

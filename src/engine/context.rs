@@ -160,6 +160,12 @@ impl<'a> Context<'a> {
         Self { beside, ..self }
     }
 
+    /// The loop's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
     /// A mailbox for messages of small threads, and the port to it.
     #[must_use]
     pub fn open<M>(&self) -> (Port<M>, Mailbox<M>) {

@@ -118,7 +118,10 @@ pub(super) enum Validated {
 
 impl Loop<'_> {
     fn run(&mut self) -> End {
-        let Job { context, project, limits, tally, recovered, .. } = &mut self.job;
+        let Job { context, project, limits, tally, recovered, validator, .. } = &mut self.job;
+        if let Some(validator) = validator {
+            validator.loop_begins(context.name(), &mut tally.base);
+        }
         let mut step = context.count(tally).tell(Fact::loop_started(project, limits, tally));
         if let Some(recovered) = recovered.take() {
             step = step.and_then(|()| context.tell(recovered));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::{Spent, Used};
 use super::outcome::Ended;
 use super::report::{AttemptStatus, Report, Signal};
-use super::validation::{Evidence, Validation, reason};
+use super::validation::{Base, Evidence, Validation, reason};
 use crate::reply::sigil::TASK_FAILED;
 use crate::reply::usage::{Class, Usage};
 use crate::text::texts::{New, Texts};
@@ -76,6 +76,9 @@ pub struct Tally {
     /// The current one of several tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// What claims are measured against; `None` where the validation asks for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
     /// An agent may have changed the files since the last validation, or there was no validation.
     pub changed_since_validation: bool,
     /// Notes of the user for the next prompt.
@@ -425,6 +428,7 @@ impl Tally {
                 notes: self.notes,
                 given: self.given,
                 about: self.about,
+                base: self.base,
                 in_attempt: self.in_attempt,
                 ..Self::default()
             };

@@ -1,5 +1,6 @@
 //! The result of a validation, the words for it, and what it shows of a loop's work.
 
+use chrono::{DateTime, Utc};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,16 @@ const WORD: &str = "the agent's word";
 
 /// The name of a fresh agent that looks whether a task is done.
 pub const VERIFYING_AGENT: &str = "a verifying agent";
+
+/// What claims are measured against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Base {
+    /// The commit where the loop began.
+    pub commit: String,
+    /// When that was.
+    pub began: DateTime<Utc>,
+}
 
 /// The result of a validation.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -7,11 +7,15 @@ use super::context::Context;
 use super::outcome::End;
 use super::report::{Report, Signal};
 use super::source::Work;
-use super::validation::Validation;
+use super::validation::{Base, Validation};
 use crate::reply::usage::Usage;
 
 /// What proves that an iteration's work is good.
 pub trait Validator {
+    /// The loop of this name begins, or goes on: then `base` is that of its beginning. A validator that measures claims
+    /// against a commit sets it.
+    fn loop_begins(&mut self, _name: &str, _base: &mut Option<Base>) {}
+
     /// Whether this attempt's result can be validated.
     fn applies(&self, _report: &Report) -> bool {
         true
@@ -72,4 +76,12 @@ pub struct Proof<'a> {
     pub agent: &'a mut dyn Agent,
     /// The end of the loop's own time.
     pub deadline: Option<Instant>,
+}
+
+impl Proof<'_> {
+    /// Whether the agent says that its work is done.
+    #[must_use]
+    pub fn claims(&self) -> bool {
+        matches!(self.signal, Signal::Complete | Signal::Done)
+    }
 }

@@ -2,6 +2,7 @@
 //! files that are written whole ([`atomic`]). Errors name the file.
 
 pub mod atomic;
+pub mod clock;
 pub mod key;
 mod locked;
 pub mod own;

@@ -23,6 +23,14 @@ pub fn open(path: &Path) -> io::Result<File> {
     opened(path).map(|(file, _)| file)
 }
 
+/// Copies a file to a free path, with its mode.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = open(from)?;
+    let mut copy = OpenOptions::new().write(true).create_new(true).open(to)?;
+    copy.set_permissions(source.metadata()?.permissions())?;
+    io::copy(&mut source, &mut copy).map(drop)
+}
+
 /// The file and its apparent length in bytes.
 fn opened(path: &Path) -> io::Result<(File, u64)> {
     if is_stream(path) {

@@ -69,8 +69,20 @@ fn change_time(found: &std::fs::Metadata) -> Option<SystemTime> {
 /// written in between. `None` if git fails.
 #[must_use]
 pub fn changes(root: &Path) -> Option<Vec<Changed>> {
+    changes_within(root, SEARCH_LIMIT).ok()
+}
+
+/// [`changes`] for a caller that needs to know, and has the time.
+///
+/// # Errors
+/// If git fails.
+pub fn uncommitted(root: &Path) -> Result<Vec<Changed>, GitError> {
+    changes_within(root, LOOK_LIMIT)
+}
+
+fn changes_within(root: &Path, limit: Duration) -> Result<Vec<Changed>, GitError> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
-    let answer = run(root, &status, SEARCH_LIMIT).ok()?;
+    let answer = run(root, &status, limit)?;
     let changed = |entry: &[u8]| {
         let state = [*entry.first()?, *entry.get(1)?];
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(entry.get(3..)?));
@@ -80,7 +92,7 @@ pub fn changes(root: &Path) -> Option<Vec<Changed>> {
         let touched = found.as_ref().and_then(change_time);
         Some(Changed { path, state, size, written, touched })
     };
-    Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
+    Ok(answer.split(|&byte| byte == 0).filter_map(changed).collect())
 }
 
 /// The newest tracked or unignored file below `root` that was written after `since`: a sign of life of a silent

@@ -32,6 +32,7 @@ use crate::git::{self, left_locks};
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
+use crate::proof::Prover;
 use crate::record::config_watch::WatchedConfig;
 use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
@@ -39,6 +40,7 @@ use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
+use crate::settings::proof_level::ProofLevel;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::digest::sha256_of_words;
@@ -112,7 +114,7 @@ impl<'a> Ready<'a> {
             resume: Resume::No,
             agent_name,
             agent: Box::new(agent),
-            validator: validator(settings, launch),
+            validator: validator(settings, project, launch),
             plan: project.implementation_plan(),
             board: Board::default(),
             ticket: None,
@@ -358,12 +360,15 @@ fn validation(settings: &Settings) -> Option<&str> {
     settings.validation_command.as_deref().filter(|_| settings.validation_enabled)
 }
 
-/// The validator of the settings; its command runs where the agent does.
-fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
+/// The validator of the settings, for agents that are started with this launch.
+fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
     let shown = settings.secrets.word(command);
     let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
-    Some(Box::new(command))
+    Some(match settings.proof_level {
+        ProofLevel::Place => Box::new(command),
+        ProofLevel::Clean => Box::new(Prover::new(project, command)),
+    })
 }
 
 /// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.

@@ -5,12 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::engine::policy::Rooms;
 use crate::engine::worktree::{WorkDone, Worktree};
 use crate::files::room::Room;
-use crate::files::theirs;
+use crate::files::{clock, theirs};
 use crate::git::range::Amount;
 use crate::git::{self, Changed};
 use crate::project::Project;
@@ -153,17 +151,9 @@ impl Worktree for GitWorktree {
 /// advances with the kernel's ticks only, of at most 10 ms; a clock that is set back meanwhile is not waited for.
 fn let_files_be_later_than(moment: SystemTime) {
     let patience = Instant::now() + Duration::from_millis(20);
-    while clock_of_files() <= moment && Instant::now() < patience {
+    while clock::of_files() <= moment && Instant::now() < patience {
         std::thread::sleep(Duration::from_micros(500));
     }
-}
-
-/// The current time by the clock of file times, which lags by up to a tick of the kernel.
-fn clock_of_files() -> SystemTime {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
-    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
 }
 
 #[cfg(test)]

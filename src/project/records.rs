@@ -9,6 +9,8 @@ use crate::files::own;
 
 /// The folder of the branches' records, below the runs.
 const BRANCHES: &str = "branches";
+/// The folder of proof trees, below the runs.
+const PROOFS: &str = "proof";
 /// What stood in work trees of branches before their records were kept here.
 const EARLIER: &str = "earlier";
 
@@ -103,6 +105,18 @@ impl Project {
     #[must_use]
     pub fn run(&self, run: &str) -> PathBuf {
         self.runs().join(file_name::encoded(run))
+    }
+
+    /// The folder of the work trees in which claims are proven.
+    #[must_use]
+    pub fn proofs(&self) -> PathBuf {
+        self.runs().join(PROOFS)
+    }
+
+    /// The work tree in which the claims of the loop with this name are proven.
+    #[must_use]
+    pub fn proof(&self, name: &str) -> PathBuf {
+        self.proofs().join(file_name::encoded(name))
     }
 
     /// Whether a path is below the run dir without symbolic links: a path in a state or a run record may have come

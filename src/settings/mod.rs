@@ -10,6 +10,7 @@ mod loading;
 mod near_miss;
 pub mod notify;
 mod origin;
+pub mod proof_level;
 mod read;
 mod resolved;
 pub mod setting;

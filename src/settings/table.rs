@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::SettingsError;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
+use super::proof_level::ProofLevel;
 use super::resolved::{self, Resolved};
 use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
@@ -375,6 +376,18 @@ settings! {
             key: "validation.timeout",
             shell: "VALIDATION_TIMEOUT",
             default: "10m",
+        }
+        /// How a claim of done is proven: place (where the agent works), or clean (in a clean checkout of its commit)
+        proof_level: ProofLevel = Setting {
+            key: "proof.level",
+            shell: "PROOF",
+            flag: Some(Flag {
+                long: "--proof",
+                value: "LEVEL",
+                help: "Where --validate proves that work is done: place, or clean (a checkout of the commit)",
+                ..Flag::STOPPING
+            }),
+            default: "place",
         }
         /// Whether a fresh agent looks whether a task is done before it counts
         verify: bool = Setting {

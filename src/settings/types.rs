@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::SettingsError;
+use super::proof_level::ProofLevel;
 use super::resolved::Resolved;
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
@@ -119,6 +120,15 @@ impl SettingType for Duration {
             return Err(row.invalid(problem));
         }
         Ok(value)
+    }
+}
+
+impl SettingType for ProofLevel {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let level = Self::ALL.into_iter().find(|level| level.word() == row.value.trim());
+        level.ok_or_else(|| row.invalid(format!("`{}` is neither place nor clean", row.value)))
     }
 }
 

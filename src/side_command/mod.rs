@@ -2,6 +2,7 @@
 
 mod validation;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,22 +38,37 @@ pub(crate) fn run(
     bounds: Bounds,
     context: &mut Context<'_>,
 ) -> Result<Result<Captured, StartError>, End> {
+    let its = launch.clone();
+    let work = move |cancelled: &AtomicBool| capture(&its, Vec::new(), bounds.limit, bounds.room, cancelled);
+    let captured = beside(bounds.cut_at, context, work)?;
+    Ok(captured.unwrap_or_else(|source| Err(StartError::thread(launch, source))))
+}
+
+/// Does something in a thread while the loop handles requests. A stop request of the urgency `cut_at` sets the flag that
+/// the work gets, and so does an error of the loop, which does not wait for it then.
+///
+/// # Errors
+/// The outer one if the loop cannot continue, the inner one if there is no thread for it.
+pub(crate) fn beside<T: Send + 'static>(
+    cut_at: Urgency,
+    context: &mut Context<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<io::Result<T>, End> {
     let (port, mailbox) = context.open();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let (its, flag) = (launch.clone(), Arc::clone(&cancelled));
-    let work = move || port.post(0, capture(&its, Vec::new(), bounds.limit, bounds.room, &flag));
-    if let Err(source) = threads::start(work) {
-        return Ok(Err(StartError::thread(launch, source)));
+    let flag = Arc::clone(&cancelled);
+    if let Err(error) = threads::start(move || port.post(0, work(&flag))) {
+        return Ok(Err(error));
     }
     loop {
-        if context.urgency() >= bounds.cut_at {
+        if context.urgency() >= cut_at {
             cancelled.store(true, Ordering::Relaxed);
         }
         match context.listen(&mailbox, None) {
-            Ok(Wake::Message(captured)) => return Ok(captured),
+            Ok(Wake::Message(done)) => return Ok(Ok(done)),
             Ok(_) => {}
             Err(end) => {
-                // The command must not outlive the loop.
+                // It must not outlive the loop.
                 cancelled.store(true, Ordering::Relaxed);
                 return Err(end);
             }

@@ -1,5 +1,6 @@
 //! The command that proves an agent's work.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::{Bounds, run};
@@ -8,7 +9,7 @@ use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{NO_OUTPUT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
-use crate::process::capture::{Captured, Ended};
+use crate::process::capture::{Captured, Ended, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::text::duration;
@@ -17,7 +18,7 @@ use crate::text::duration;
 const ROOM: usize = 64 * 1024;
 
 /// A command for `sh -c`, run after an iteration. Exit code 0 means success.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ValidationCommand {
     launch: Launch,
     /// The command as the user wrote it, without secrets.
@@ -31,6 +32,33 @@ impl ValidationCommand {
     #[must_use]
     pub(crate) fn new(command: &str, shown: &str, limit: Duration, launch: &Launch) -> Self {
         Self { launch: launch.shell(command), shown: shown.to_owned(), limit }
+    }
+
+    /// The same command, with its launch changed.
+    #[must_use]
+    pub(crate) fn with_launch(mut self, change: impl FnOnce(&mut Launch)) -> Self {
+        change(&mut self.launch);
+        self
+    }
+
+    /// Runs it without a loop that listens; `None` if it was cancelled.
+    pub(crate) fn run_alone(&self, cancelled: &AtomicBool) -> Option<Validation> {
+        self.validation(capture(&self.launch, Vec::new(), self.limit, ROOM, cancelled))
+    }
+
+    /// Runs it while the loop listens, at most until `deadline`.
+    ///
+    /// # Errors
+    /// If the loop cannot continue.
+    pub(crate) fn run(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = left.map_or(self.limit, |left| left.min(self.limit));
+        let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
+        let captured = run(&self.launch, bounds, context)?;
+        if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
+            return Ok(Verdict::CutOff(Box::default()));
+        }
+        Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
     }
 }
 
@@ -51,17 +79,6 @@ impl FilesValidator for ValidationCommand {
 }
 
 impl ValidationCommand {
-    fn run(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let limit = left.map_or(self.limit, |left| left.min(self.limit));
-        let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
-        let captured = run(&self.launch, bounds, context)?;
-        if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
-            return Ok(Verdict::CutOff(Box::default()));
-        }
-        Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
-    }
-
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
         let captured = match captured {
             Ok(captured) => captured,

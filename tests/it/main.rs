@@ -66,6 +66,7 @@ mod places;
 mod play;
 mod policies;
 mod processes;
+mod proofs;
 mod ralph_md;
 mod ralph_md_faults;
 mod receiver;

@@ -16,6 +16,7 @@ const EXAMPLE: &str = include_str!("../../config.example");
 /// A value that is no default of the setting.
 fn sample(setting: &Setting) -> &'static str {
     match setting.key {
+        "proof.level" => return "clean",
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",

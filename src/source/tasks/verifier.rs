@@ -9,8 +9,8 @@ use super::{Current, Graph};
 use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
-use crate::engine::report::Report;
-use crate::engine::validation::{NOT_VERIFIED, VERIFYING_AGENT, Validation};
+use crate::engine::report::{Report, Signal};
+use crate::engine::validation::{Base, NOT_VERIFIED, VERIFYING_AGENT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
 use crate::graph::GraphError;
@@ -123,7 +123,9 @@ impl<'a> Verifier<'a> {
         context: &mut Context<'_>,
     ) -> Result<Option<Verdict>, End> {
         let Some(command) = &mut self.command else { return Ok(None) };
-        let Proof { iteration, work, report, signal, deadline, .. } = *proof;
+        let Proof { iteration, work, report, deadline, .. } = *proof;
+        // It is asked only about a task whose agent says that it is done.
+        let signal = Signal::Done;
         let again = Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent };
         match command.validate(again, context)? {
             Verdict::Found(validation) if validation.ok => {
@@ -161,6 +163,12 @@ impl<'a> Verifier<'a> {
 }
 
 impl Validator for Verifier<'_> {
+    fn loop_begins(&mut self, name: &str, base: &mut Option<Base>) {
+        if let Some(command) = &mut self.command {
+            command.loop_begins(name, base);
+        }
+    }
+
     fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
         self.command.as_mut()?.of_files()
     }

@@ -1,0 +1,94 @@
+//! What the validation command finds at the base, in the proof tree. It runs beside the first agent, so that nothing
+//! waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, SystemTime};
+
+use super::judgement::{Fitness, fitness};
+use super::tree::{ProofTree, TreeError};
+use crate::engine::validation::Validation;
+use crate::side_command::ValidationCommand;
+use crate::threads;
+
+/// How long the end of a cancelled command is awaited: it is killed at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is looked at, and with what.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    /// The clean tree.
+    pub(super) tree: ProofTree,
+    /// The command, as it runs there.
+    pub(super) command: ValidationCommand,
+    /// The command there, in the user's home directory.
+    pub(super) command_at_home: ValidationCommand,
+    /// The commit.
+    pub(super) base: String,
+    /// When the loop began: what was written since is an agent's.
+    pub(super) began: SystemTime,
+}
+
+/// A look that is on its way.
+pub(super) struct Baseline {
+    /// Gets nothing if it could not be brought to its end.
+    result: Receiver<Option<Fitness>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Look {
+    /// Begins it.
+    pub(super) fn start(self) -> Baseline {
+        let (send, result) = mpsc::channel();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancelled);
+        // Without a thread, the first claim that fails does it.
+        let _ = threads::start(move || drop(send.send(self.take(&flag))));
+        Baseline { result, cancelled }
+    }
+
+    /// What a clean tree is worth; `None` if that could not be found out. A claim that needs the tree reports why.
+    pub(super) fn take(&self, cancelled: &AtomicBool) -> Option<Fitness> {
+        // Only a convenience: without the ref, git may remove a commit that nothing else leads to after some weeks.
+        let _ = self.tree.keep_base(&self.base);
+        self.try_take(cancelled).ok().flatten()
+    }
+
+    fn try_take(&self, cancelled: &AtomicBool) -> Result<Option<Fitness>, TreeError> {
+        let laid = self.tree.lay(&self.base, cancelled)?;
+        let Some(at_base) = self.command.run_alone(cancelled) else { return Ok(None) };
+        let found =
+            if at_base.ok { Some(fitness(&at_base, None)) } else { self.with_others(&at_base, cancelled)? };
+        self.tree.leave(&laid)?;
+        Ok(found)
+    }
+
+    /// What a tree is worth in which the command has failed. After an error it has files of others, and no seal.
+    fn with_others(
+        &self,
+        at_base: &Validation,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Fitness>, TreeError> {
+        let carried = self.tree.carry(self.began)?;
+        let with_others = self.command_at_home.run_alone(cancelled);
+        self.tree.take_out(carried)?;
+        Ok(with_others.map(|with_others| fitness(at_base, Some(&with_others))))
+    }
+}
+
+impl Baseline {
+    /// What it has found, if it is through.
+    pub(super) fn found(&self) -> Option<Fitness> {
+        self.result.try_recv().ok().flatten()
+    }
+}
+
+/// Ends it, also if a claim needs the tree.
+impl Drop for Baseline {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        // The command must not outlive the loop.
+        let _ = self.result.recv_timeout(PATIENCE);
+    }
+}

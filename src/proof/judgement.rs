@@ -1,0 +1,205 @@
+//! What follows from what the validation command finds at the base, in the clean tree and with the files beside it that
+//! are not committed. Pure.
+
+use std::time::Duration;
+
+use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
+use crate::text::duration;
+use crate::text::line::{last_lines, one_line_within};
+use crate::text::list::some_of;
+
+/// The longest line of an output in a message, in characters.
+const LINE: usize = 160;
+/// How many files are named.
+const SHOWN: usize = 5;
+
+/// What a clean tree is worth for this command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fitness {
+    /// It has what the command needs.
+    Fit {
+        /// The last line of what the command printed, if it fails at the base.
+        failure: Option<String>,
+    },
+    /// It lacks something that is not committed.
+    Lacking {
+        /// The last line of what the command printed there.
+        failure: String,
+    },
+}
+
+/// Judges a clean tree. `at_base` is what the command finds in it at the base; `with_others` says what it finds there
+/// in the user's home directory, beside the files that were not committed when the loop began; it is needed only if that
+/// fails.
+///
+/// A command that fails in the same way both times fails for want of work. One that needs an installed package or a
+/// file of the user's does not get that far without it.
+pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) -> Fitness {
+    if at_base.ok {
+        return Fitness::Fit { failure: None };
+    }
+    let failure = last_line(&at_base.output);
+    let is_same = |others: &Validation| !others.ok && outline(&others.output) == outline(&at_base.output);
+    if with_others.is_none_or(is_same) {
+        Fitness::Fit { failure: Some(failure) }
+    } else {
+        Fitness::Lacking { failure }
+    }
+}
+
+impl Fitness {
+    /// What the user should know of it.
+    pub(super) fn notice(&self, base: &str) -> Option<String> {
+        match self {
+            Self::Fit { failure: None } => None,
+            Self::Fit { failure: Some(failure) } => {
+                Some(format!("the validation command fails at {base:.7}, where the loop began: {failure}"))
+            }
+            Self::Lacking { failure } => Some(format!(
+                "the validation command needs something that is not committed, and fails in a clean checkout of {base:.7} \
+                 ({failure}): claims are validated in place only; commit what it needs, or have the command make it"
+            )),
+        }
+    }
+}
+
+/// The last line of an output that says something, before the one about its end.
+fn last_line(output: &str) -> String {
+    let lines = last_lines(output, 2);
+    let line = match lines[..] {
+        [line, end] if end.starts_with('(') => line,
+        [.., line] => line,
+        [] => "it printed nothing",
+    };
+    one_line_within(line, LINE)
+}
+
+/// An output without numbers, except for how it has ended: times, process ids and addresses differ between two runs.
+fn outline(output: &str) -> String {
+    let (printed, end) = output.trim_end().rsplit_once('\n').unwrap_or(("", output));
+    let plain = |word: &str| {
+        let has_number = word.bytes().any(|byte| byte.is_ascii_digit());
+        if has_number { "#".to_owned() } else { word.to_owned() }
+    };
+    let words: Vec<String> = printed.split_whitespace().map(plain).collect();
+    words.join(" ") + "\n" + end
+}
+
+/// What a command has found in the clean tree at this commit, with words for the next agent, who sees nothing there.
+pub(super) fn in_clean_tree(found: Validation, commit: &str, elapsed: Duration) -> Validation {
+    if found.ok {
+        let by = Some(format!("clean tree {commit:.7}, {}", duration::elapsed(elapsed)));
+        return Validation { by, ..found };
+    }
+    let by = found.by.map(|by| format!("{by} in a clean tree"));
+    let about = format!(
+        "(run in a clean checkout of your commit {commit:.7}, which has the committed files, but none that git ignores)\n"
+    );
+    let at =
+        if found.output.starts_with(NO_OUTPUT) { found.output.find('\n').map_or(0, |at| at + 1) } else { 0 };
+    let (head, rest) = found.output.split_at(at);
+    Validation { output: format!("{head}{about}{rest}"), by, ..found }
+}
+
+/// What a command has found where the agent works, because a clean tree lacks something.
+pub(super) fn in_place_only(found: Validation) -> Validation {
+    let by = found.by.map(|by| format!("{by}, in place only"));
+    Validation { by, ..found }
+}
+
+/// Why a claim was not looked at.
+#[derive(Debug)]
+pub(super) enum Unproven {
+    /// Files are changed or new.
+    Uncommitted(Vec<String>),
+    /// The history was rewritten.
+    OtherHistory {
+        /// The claimed commit.
+        commit: String,
+        /// The commit where the loop began.
+        base: String,
+    },
+    /// There is no commit any more.
+    NoCommit,
+    /// The clean tree cannot be made.
+    NoTree(String),
+}
+
+impl Unproven {
+    /// What the next prompt says, and its first line what reports say.
+    pub(super) fn validation(&self) -> Validation {
+        let output = match self {
+            Self::Uncommitted(files) => {
+                let files = some_of(files, SHOWN);
+                format!("not committed: {files}: commit what belongs to the work, and remove the rest")
+            }
+            Self::OtherHistory { commit, base } => format!(
+                "the commit {commit:.7} does not descend from {base:.7}, where the loop began: put the work on top of that, with \
+                 'git reset --soft {base:.10}' and a new commit"
+            ),
+            Self::NoCommit => "the branch has no commit any more: commit the work".to_owned(),
+            Self::NoTree(why) => format!("{NOT_VERIFIED}{why}"),
+        };
+        Validation { undecided: true, output, ..Validation::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ok: bool, output: &str) -> Validation {
+        Validation { ok, output: output.to_owned(), ..Validation::default() }
+    }
+
+    #[test]
+    fn a_command_that_passes_at_the_base_lacks_nothing() {
+        assert_eq!(fitness(&found(true, ""), None), Fitness::Fit { failure: None });
+    }
+
+    #[test]
+    fn one_that_fails_in_the_same_way_with_all_files_fails_for_want_of_work() {
+        let base = found(false, "1 test failed in 12 ms\n(exit code 1)");
+        let others = found(false, "1 test failed in 7 ms\n(exit code 1)");
+        let fit = Fitness::Fit { failure: Some("1 test failed in 12 ms".to_owned()) };
+        assert_eq!(fitness(&base, Some(&others)), fit);
+        assert_eq!(fitness(&base, None), fit);
+    }
+
+    #[test]
+    fn one_that_passes_or_fails_otherwise_with_them_lacks_something() {
+        let base = found(false, "sh: 1: vitest: not found\n(exit code 127)");
+        for others in
+            [found(true, ""), found(false, "2 tests failed\n(exit code 1)"), found(false, "(exit code 1)")]
+        {
+            let found = fitness(&base, Some(&others));
+            assert!(matches!(found, Fitness::Lacking { failure } if failure.contains("vitest")));
+        }
+        assert_ne!(outline("a\n(exit code 1)"), outline("a\n(exit code 2)"));
+    }
+
+    #[test]
+    fn what_was_found_says_where_it_was_found() {
+        let by = |found: Validation| Validation { by: Some("npm test".to_owned()), ..found };
+        let told = |found: Validation| in_clean_tree(by(found), "2f3a9c1234", Duration::from_secs(12));
+        assert_eq!(told(found(true, "")).by.unwrap(), "clean tree 2f3a9c1, 12s");
+        let bad = told(found(false, "no\n(exit code 1)"));
+        assert_eq!(bad.by.unwrap(), "npm test in a clean tree");
+        assert!(
+            bad.output.starts_with("(run in a clean checkout") && bad.output.ends_with("no\n(exit code 1)")
+        );
+        let silent = told(found(false, &format!("{NO_OUTPUT}npm test)\n(exit code 1)"))).output;
+        assert!(
+            silent.starts_with(NO_OUTPUT) && silent.contains("checkout") && silent.ends_with("(exit code 1)")
+        );
+        assert_eq!(in_place_only(by(found(true, ""))).by.unwrap(), "npm test, in place only");
+    }
+
+    #[test]
+    fn a_claim_that_was_not_looked_at_says_why_in_its_first_line() {
+        let files = (0..7).map(|n| format!("f{n}")).collect();
+        let found = Unproven::Uncommitted(files).validation();
+        assert!(found.undecided && !found.ok && found.output.contains("f4") && !found.output.contains("f6"));
+        assert!(!found.output.contains('\n'), "{}", found.output);
+    }
+}

@@ -1,0 +1,127 @@
+//! What lies in a folder, as far as it shows whether a program has written there since.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Every entry of a folder, ignored ones included, by its path in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Listing(BTreeMap<PathBuf, Stamp>);
+
+/// What changes when a program writes an entry. A time of modification can be set, a time of change (ctime) cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    mode: u32,
+    inode: u64,
+    /// Of a folder nothing more: its entries say what happens to it.
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(found: &fs::Metadata) -> Self {
+        let (mode, inode) = (found.mode(), found.ino());
+        if found.is_dir() {
+            return Self { mode, inode, size: 0, changed: (0, 0) };
+        }
+        Self { mode, inode, size: found.size(), changed: (found.ctime(), found.ctime_nsec()) }
+    }
+}
+
+impl Listing {
+    /// What lies in a folder; nothing if it is missing.
+    ///
+    /// # Errors
+    /// If a folder in it cannot be read.
+    pub(super) fn of(folder: &Path) -> io::Result<Self> {
+        let mut entries = BTreeMap::new();
+        if folder.symlink_metadata().is_ok() {
+            let mut folders = vec![PathBuf::new()];
+            while let Some(inner) = folders.pop() {
+                for entry in fs::read_dir(folder.join(&inner))? {
+                    let entry = entry?;
+                    let (name, found) = (inner.join(entry.file_name()), entry.metadata()?);
+                    if found.is_dir() {
+                        folders.push(name.clone());
+                    }
+                    entries.insert(name, Stamp::of(&found));
+                }
+            }
+        }
+        Ok(Self(entries))
+    }
+
+    /// Without what lies in this folder.
+    pub(super) fn without(mut self, folder: &str) -> Self {
+        self.0.retain(|path, _| !path.starts_with(folder));
+        self
+    }
+
+    /// Whether it has this entry in the same state as another listing, or neither has it.
+    pub(super) fn agrees_on(&self, path: &Path, other: &Self) -> bool {
+        self.0.get(path) == other.0.get(path)
+    }
+
+    /// The entries that another listing does not have, or has in another state.
+    pub(super) fn missing_in<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a Path> {
+        self.0
+            .iter()
+            .filter(|(path, stamp)| later.0.get(*path) != Some(stamp))
+            .map(|(path, _)| path.as_path())
+    }
+
+    /// All of it in one text, in which no two listings are equal.
+    pub(super) fn write(&self, into: &mut Vec<u8>) {
+        let mut line = String::new();
+        for (path, Stamp { mode, inode, size, changed }) in &self.0 {
+            line.clear();
+            let _ = write!(line, "{mode} {inode} {size} {}.{} ", changed.0, changed.1); // to a String it cannot fail
+            into.extend_from_slice(line.as_bytes());
+            into.extend_from_slice(path.as_os_str().as_bytes());
+            into.push(0);
+        }
+        into.push(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn whoever_writes_in_a_folder_is_seen_whatever_times_it_sets() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("logs")).unwrap();
+        for name in ["a", "b", "logs/c"] {
+            fs::write(dir.path().join(name), "one").unwrap();
+        }
+        let before = Listing::of(dir.path()).unwrap();
+        assert_eq!(before, Listing::of(dir.path()).unwrap());
+        let path = dir.path().join("a");
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, "two").unwrap();
+        File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        // A new inode, in case that both were written within one tick of the clock.
+        fs::copy(&path, dir.path().join("new")).unwrap();
+        fs::rename(dir.path().join("new"), &path).unwrap();
+        let after = Listing::of(dir.path()).unwrap();
+        assert_eq!(before.missing_in(&after).collect::<Vec<_>>(), [Path::new("a")]);
+        assert!(before.agrees_on(Path::new("b"), &after) && !before.agrees_on(Path::new("a"), &after));
+        let text = |listing: &Listing| {
+            let mut text = Vec::new();
+            listing.write(&mut text);
+            text
+        };
+        assert_ne!(text(&before), text(&after));
+        assert_eq!(text(&before.without("logs")).iter().filter(|byte| **byte == 0).count(), 3);
+        assert_eq!(Listing::of(&dir.path().join("nowhere")).unwrap(), Listing::default());
+        assert!(fs::metadata(&path).unwrap().modified().unwrap() <= SystemTime::now());
+    }
+}

@@ -1,0 +1,17 @@
+//! Proves a claim in a clean checkout of the claimed commit instead of the files that its agent has left.
+//!
+//! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
+//! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]). [`environment`] says what
+//! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
+//! ([`carry`]), and [`judgement`] what follows from it.
+
+mod baseline;
+mod carry;
+mod environment;
+mod judgement;
+mod listing;
+mod prover;
+mod tree;
+
+pub(crate) use prover::Prover;
+pub(crate) use tree::{remove_all, trees};

@@ -1,0 +1,258 @@
+//! The proof tree of a loop: a work tree of ralph's own in the folder of the runs, with a home directory and a folder for
+//! temporary files beside it. It is kept between two proofs, with what ralph's own runs have built in it.
+//!
+//! An agent can write there. So after each proof a seal is left: a signature, with the user's key, over the state of
+//! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
+//! removes everything and begins with a new tree.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use super::carry::Carried;
+use super::environment::{Folders, environment, without};
+use super::listing::Listing;
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, key, own};
+use crate::git::{GitError, clean_tree};
+use crate::process::launch::Launch;
+use crate::project::Project;
+use crate::text::digest::{hmac_sha256, sha256};
+
+/// How often a lock of another process is tried.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest seal, in bytes.
+const SEAL: u64 = 1024;
+/// What lies beside a tree, as ends of file names; no encoded name ends so.
+const BESIDE: [&str; 4] = ["~home", "~lock", "~seal", "~tmp"];
+/// What git writes into its folder for a tree without changing the tree.
+const REFLOGS: &str = "logs";
+
+/// Why a commit could not be laid out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TreeError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file or folder of ours cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The loop does not want it any more.
+    #[error("it was cancelled")]
+    Cancelled,
+}
+
+/// The proof tree of a loop, which may not exist yet.
+#[derive(Debug, Clone)]
+pub(super) struct ProofTree {
+    /// Where the loop's agents work.
+    root: PathBuf,
+    tree: PathBuf,
+    /// The name of its base in git.
+    name: String,
+    /// Ralph's folders, of which nothing belongs to the work.
+    own: Vec<PathBuf>,
+    /// What signs the seals; without it no tree is used twice.
+    key: Option<String>,
+}
+
+/// A commit that is laid out, for one run of a command. Dropped without [`ProofTree::leave`], the tree is not used again.
+#[derive(Debug)]
+pub(super) struct Laid {
+    before: Listing,
+    /// What git has in its folder for the tree.
+    entry: Listing,
+    _lock: File,
+}
+
+impl ProofTree {
+    /// The tree of the loop with this name, whose agents work in the root of `project`.
+    pub(super) fn of(project: &Project, name: &str) -> Self {
+        // A derived key, so that no other signature can serve as such a seal.
+        let user = project.user_key().and_then(|path| key::at(&path).ok());
+        let tree = project.proof(name);
+        Self {
+            root: project.root().to_owned(),
+            name: tree.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            tree,
+            own: vec![project.run_dir().to_owned(), project.worktrees()],
+            key: user.map(|user| hmac_sha256(&user, b"proof trees")),
+        }
+    }
+
+    /// Where the agents work.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Keeps the commit alive against which the work is measured.
+    pub(super) fn keep_base(&self, commit: &str) -> Result<(), GitError> {
+        clean_tree::keep_base(&self.root, &self.name, commit)
+    }
+
+    /// Lays out a commit, which takes the tree until the result is dropped.
+    pub(super) fn lay(&self, commit: &str, cancelled: &AtomicBool) -> Result<Laid, TreeError> {
+        let folder = self.tree.parent().unwrap_or(&self.root);
+        own::make_folders(folder).map_err(FileError::at(folder))?;
+        let lock = self.lock(cancelled)?;
+        let is_ours = self.is_sealed();
+        let (seal, home, tmp) = (self.beside("~seal"), self.beside("~home"), self.beside("~tmp"));
+        remove_file(&seal).map_err(FileError::at(&seal))?;
+        if !is_ours {
+            clean_tree::remove(&self.root, &self.tree)?;
+            clean_tree::remove_folder(&home).map_err(FileError::at(&home))?;
+            clean_tree::add(&self.root, &self.tree, commit)?;
+        }
+        clean_tree::remove_folder(&tmp).map_err(FileError::at(&tmp))?;
+        for folder in [&home, &tmp] {
+            own::make_folder(folder).map_err(FileError::at(folder))?;
+        }
+        clean_tree::lay(&self.root, &self.tree, commit)?;
+        let [before, entry] = [self.listing()?, self.entry()?];
+        Ok(Laid { before, entry, _lock: lock })
+    }
+
+    /// Seals the tree after the command has ended. If the command has changed files of the commit, or what git knows of
+    /// them, the next proof compares all contents.
+    pub(super) fn leave(&self, laid: &Laid) -> Result<(), TreeError> {
+        let (after, entry) = (self.listing()?, self.entry()?);
+        let index = Path::new("index");
+        let mut is_doubtful = !laid.entry.agrees_on(index, &entry);
+        let mut changed = laid.before.missing_in(&after).peekable();
+        if !is_doubtful && changed.peek().is_some() {
+            let files = clean_tree::files(&self.tree)?;
+            is_doubtful = changed.any(|path| files.contains(path));
+        }
+        if is_doubtful {
+            clean_tree::distrust_index(&self.root, &self.tree)?;
+        }
+        // The index may be gone by now.
+        let Some(seal) = self.signature(&after, &self.entry()?)? else { return Ok(()) };
+        let path = self.beside("~seal");
+        atomic::write_own(&path, seal.as_bytes(), Durability::Atomic)?;
+        Ok(())
+    }
+
+    /// Brings the files into the tree that were not committed when the loop `began`.
+    pub(super) fn carry(&self, began: SystemTime) -> Result<Carried, FileError> {
+        Carried::bring(&self.root, &self.tree, began, &self.own).map_err(FileError::at(&self.tree))
+    }
+
+    /// Takes them out again.
+    pub(super) fn take_out(&self, carried: Carried) -> Result<(), FileError> {
+        carried.take_out().map_err(FileError::at(&self.tree))
+    }
+
+    /// Has a command run in the tree instead of the folder where agents work, in a home directory of its own or in the
+    /// user's.
+    pub(super) fn bring(&self, launch: &mut Launch, has_own_home: bool) {
+        let (home, tmp) = (self.beside("~home"), self.beside("~tmp"));
+        let own = has_own_home.then_some([home.as_path(), tmp.as_path()]);
+        let folders = Folders { root: &self.root, tree: &self.tree, own };
+        let own: Vec<_> = std::env::vars_os().collect();
+        let found = environment(&own, &launch.env, folders, Path::is_dir);
+        if let Some(command) = launch.args.last() {
+            launch.args = without(&found.unset, command).into();
+        }
+        launch.env = found.set;
+        launch.cwd.clone_from(&self.tree);
+    }
+
+    fn beside(&self, end: &str) -> PathBuf {
+        beside(&self.tree, end)
+    }
+
+    fn lock(&self, cancelled: &AtomicBool) -> Result<File, TreeError> {
+        let path = self.beside("~lock");
+        let options = &mut OpenOptions::new();
+        let file = own::open(&path, options.create(true).truncate(false).write(true))
+            .map_err(FileError::at(&path))?;
+        loop {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) if cancelled.load(Ordering::Relaxed) => {
+                    return Err(TreeError::Cancelled);
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+                // Some file systems have no locks.
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
+            }
+        }
+    }
+
+    fn listing(&self) -> Result<Listing, FileError> {
+        listing(&self.tree)
+    }
+
+    /// What git has in its folder for the tree.
+    fn entry(&self) -> Result<Listing, TreeError> {
+        let entry = clean_tree::entry(&self.root, &self.tree)?;
+        Ok(entry.map(|entry| listing(&entry)).transpose()?.unwrap_or_default().without(REFLOGS))
+    }
+
+    /// The signature over the state of everything; `None` without a key.
+    fn signature(&self, tree: &Listing, entry: &Listing) -> Result<Option<String>, TreeError> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let mut text = Vec::new();
+        for listing in [tree, &listing(&self.beside("~home"))?, entry] {
+            listing.write(&mut text);
+        }
+        Ok(Some(hmac_sha256(key.as_bytes(), sha256(&text).as_bytes())))
+    }
+
+    /// Whether everything is as the last proof has left it.
+    fn is_sealed(&self) -> bool {
+        let Ok(seal) = own::read(&self.beside("~seal"), SEAL) else { return false };
+        let signature = || self.signature(&self.listing()?, &self.entry()?);
+        signature().is_ok_and(|signature| signature.is_some_and(|signature| signature.as_bytes() == seal))
+    }
+}
+
+/// The proof trees in this folder.
+pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {
+    let is_tree = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.is_dir() && !path.is_symlink() && !BESIDE.iter().any(|end| name.ends_with(end))
+    };
+    let mut trees: Vec<_> = own::entries(folder).unwrap_or_default().into_iter().filter(is_tree).collect();
+    trees.sort();
+    trees
+}
+
+/// Removes a proof tree of the repository of `root`, and what lies beside it; `false` if a proof is at work in it.
+///
+/// # Errors
+/// If something of it cannot be removed.
+pub(crate) fn remove_all(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    let path = beside(tree, "~lock");
+    let lock = own::open(&path, OpenOptions::new().create(true).truncate(false).write(true)).ok();
+    if lock.as_ref().is_some_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock))) {
+        return Ok(false);
+    }
+    clean_tree::remove(root, tree)?;
+    for end in BESIDE {
+        // What stays is no tree, and the next proof removes it.
+        let path = beside(tree, end);
+        let _ = if path.is_dir() { clean_tree::remove_folder(&path) } else { remove_file(&path) };
+    }
+    Ok(true)
+}
+
+fn beside(tree: &Path, end: &str) -> PathBuf {
+    let mut name = tree.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    tree.with_file_name(name)
+}
+
+fn listing(folder: &Path) -> Result<Listing, FileError> {
+    Listing::of(folder).map_err(FileError::at(folder))
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,256 @@
+//! Claims are proven in a clean checkout of their commit: cheats that leave something beside it are refused, honest work
+//! passes at the first attempt.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::policies::{attempts, prompt};
+use crate::run_tasks::{add, ends, tasks};
+use crate::scratch::{Run, Scratch, Started, claude_says, executable, wait_for};
+
+/// What the validation command finds good.
+const CHECK: &str = "#!/bin/sh\ngrep -q good code || { echo \"code is $(cat code)\"; exit 1; }\n";
+/// What an agent does honestly.
+const FIX: &str = "echo good > code; git commit -qam fix";
+
+/// A project with a program that is bad, and its check.
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("code", "bad\n");
+    scratch.write(".gitignore", "ignored\nnode_modules/\n");
+    executable(&scratch.path("check"), CHECK);
+    scratch.git(&["add", "code", "check", ".gitignore"]);
+    scratch.git(&["commit", "--quiet", "-m", "begin"]);
+    scratch
+}
+
+/// An agent that does these things, one in each attempt, and says each time that all is done.
+fn agent(scratch: &Scratch, deeds: &[&str]) {
+    let cases: String = deeds.iter().zip(1..).map(|(deed, n)| format!("{n}) {deed} ;;\n")).collect();
+    let says =
+        claude_says("<promise>COMPLETE</promise>").replace("cat > /dev/null", "cat > \"$HOME/prompt.$n\"");
+    let body = format!(
+        "n=$(($(cat \"$HOME/n\" 2>/dev/null || echo 0) + 1)); echo $n > \"$HOME/n\"\ncase $n in\n{cases}esac\n{says}"
+    );
+    scratch.agent("claude", &body);
+}
+
+fn start(scratch: &Scratch, limit: usize, validate: &str) -> std::process::Command {
+    let mut ralph = scratch.ralph(&format!("prompt p.md {limit} --proof clean --validate"));
+    ralph.arg(validate);
+    ralph
+}
+
+fn run(scratch: &Scratch, limit: usize, validate: &str) -> Run {
+    Scratch::finish(&mut start(scratch, limit, validate))
+}
+
+fn tree(scratch: &Scratch) -> PathBuf {
+    scratch.path(".ralph/runs/proof/prompt")
+}
+
+/// One attempt does this, and its claim is refused for this reason.
+#[track_caller]
+fn is_refused(scratch: &Scratch, deed: &str, reason: &str) {
+    agent(scratch, &[deed]);
+    let run = run(scratch, 1, "./check");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains(reason), "'{reason}' is missing: {run:?}");
+}
+
+#[test]
+fn an_honest_fix_is_proven_at_once_in_a_tree_of_its_own() {
+    let scratch = project();
+    agent(&scratch, &[FIX]);
+    let log = scratch.outside().join("log");
+    let validate =
+        format!("{{ pwd; echo $HOME; echo $TMPDIR; env | grep -c ^GIT_; }} >> {}; ./check", log.display());
+    let run = run(&scratch, 3, &validate);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!scratch.outside().join("home/prompt.2").exists(), "{run:?}");
+    let report = scratch.run("report").stdout;
+    assert!(report.contains("proven: clean tree "), "{report}");
+    let log = fs::read_to_string(log).unwrap();
+    let tree = tree(&scratch).canonicalize().unwrap();
+    let tree = tree.display();
+    let proof = format!("{tree}\n{tree}~home\n{tree}~tmp\n0\n");
+    assert!(log.ends_with(&proof) && !log.contains(&format!("{}\n", scratch.root().display())), "{log}");
+    assert_eq!(scratch.git(&["status", "--porcelain", "--", "code", "check", ".ralph/runs"]), "");
+    assert!(scratch.git(&["for-each-ref", "refs/ralph/base"]).contains("refs/ralph/base/prompt"));
+    // Without a claim the command runs in place, as ever.
+    scratch.agent("claude", &claude_says("not yet"));
+    let log = scratch.outside().join("second");
+    crate::proofs::run(&scratch, 1, &format!("pwd >> {}; ./check", log.display()));
+    assert!(
+        fs::read_to_string(log)
+            .unwrap()
+            .contains(&format!("{}\n", scratch.root().canonicalize().unwrap().display()))
+    );
+}
+
+#[test]
+fn what_is_not_committed_does_not_count_and_the_next_prompt_names_it() {
+    let scratch = project();
+    scratch.write("notes of the user", "there before\n");
+    agent(&scratch, &["echo good > code; echo x > more", "git add more; git commit -qam fix"]);
+    let run = run(&scratch, 3, "./check");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap();
+    assert!(prompt.contains("not committed: code, more: commit"), "{prompt}");
+    assert!(!scratch.outside().join("home/prompt.3").exists());
+}
+
+#[test]
+fn files_that_git_ignores_prove_nothing() {
+    let scratch = project();
+    executable(&scratch.path("check"), "#!/bin/sh\ntest -e ignored || { echo nothing there; exit 1; }\n");
+    scratch.git(&["commit", "--quiet", "-am", "check"]);
+    is_refused(&scratch, "echo x > ignored", "nothing there");
+}
+
+#[test]
+fn what_git_is_told_not_to_see_proves_nothing() {
+    for hide in ["--assume-unchanged", "--skip-worktree"] {
+        let scratch = project();
+        is_refused(&scratch, &format!("git update-index {hide} code; echo good > code"), "code is bad");
+    }
+}
+
+#[test]
+fn hooks_and_filters_that_an_agent_configures_have_no_effect() {
+    let scratch = project();
+    let deed = "git config filter.x.smudge 'echo good'; git config filter.x.clean 'echo bad'; echo 'code filter=x' > .git/info/attributes
+        printf '#!/bin/sh\\necho good > code\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
+        git config core.hooksPath .git/hooks; rm code; git checkout -q code";
+    is_refused(&scratch, deed, "code is bad");
+}
+
+#[test]
+fn programs_in_the_files_of_agents_are_not_found() {
+    let scratch = project();
+    agent(
+        &scratch,
+        &["mkdir -p ignored; printf '#!/bin/sh\\nexit 0\\n' > ignored/look; chmod +x ignored/look"],
+    );
+    let mut ralph = start(&scratch, 1, "look");
+    let path =
+        scratch.command("true").get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+    ralph.env("PATH", format!("{}:{}", scratch.path("ignored").display(), path.display()));
+    let run = Scratch::finish(&mut ralph);
+    assert_eq!(run.code, Some(4), "{run:?}");
+}
+
+#[test]
+fn a_history_that_was_rewritten_proves_nothing() {
+    let scratch = project();
+    let deed = "echo good > code; git commit -qa --amend -m other";
+    is_refused(&scratch, deed, "does not descend from");
+    // Nor do objects that stand for others.
+    let scratch = project();
+    let base = scratch.git(&["rev-parse", "HEAD"]);
+    let deed = format!("{deed}; git replace --graft HEAD {}", base.trim());
+    is_refused(&scratch, &deed, "does not descend from");
+}
+
+#[test]
+fn what_is_written_into_the_proof_tree_is_gone_at_the_next_proof() {
+    let deeds = [
+        // The base's check is looked at beside this attempt; the claim ends that, and seals the tree.
+        "true",
+        "printf '#!/bin/sh\\nexit 0\\n' > \"$T/check\"; touch -r .gitignore \"$T/check\"",
+        "git -C \"$T\" update-index --assume-unchanged check; printf '#!/bin/sh\\nexit 0\\n' > \"$T/check\"",
+        "rm -r \"$T\"",
+        "rm \"$T/.git\"; git init -q \"$T\"",
+    ];
+    let scratch = project();
+    let deeds = deeds.map(|deed| deed.replace("$T", &tree(&scratch).display().to_string()));
+    agent(&scratch, &deeds.each_ref().map(String::as_str));
+    let run = run(&scratch, deeds.len(), "./check");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("code is bad"), "{run:?}");
+    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.5")).unwrap();
+    assert!(prompt.contains("run in a clean checkout"), "{prompt}");
+}
+
+#[test]
+fn claims_of_tasks_and_branches_are_proven_as_well() {
+    let scratch =
+        tasks("[ $n = 1 ] || work; [ $n = 1 ] && echo more > more || git add -A; git commit -qm more; done_");
+    add(&scratch, "task");
+    let ended = scratch.run("run --all --no-verify --proof clean --validate true");
+    ends(&scratch, &ended, 0, "complete");
+    assert!(prompt(&scratch, 2).contains("not committed: more: commit"), "{}", prompt(&scratch, 2));
+    assert_eq!(attempts(&scratch), 2);
+
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    project.agent("if [ $RALPH_ITERATION = 1 ]; then work; echo > proof; else git add proof; git commit -qm proof; fi; end");
+    let mut build = project.scratch.ralph("loop build --proof clean --validate");
+    let run = Scratch::finish(build.arg("test -e proof"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(project.home("prompt-one-2").contains("not committed: proof: commit"), "{run:?}");
+    assert_eq!(project.calls("one"), 2);
+    let listed = project.scratch.git(&["worktree", "list"]);
+    assert!(listed.contains(".ralph/runs/proof/one ") && project.plan().contains("Status: done"), "{listed}");
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(0) && run.stdout.contains("done"), "{run:?}");
+}
+
+#[test]
+fn a_command_that_needs_files_of_the_user_is_told_once_and_runs_in_place() {
+    let scratch = project();
+    scratch.write("node_modules/runner", "echo ran");
+    executable(
+        &scratch.path("check"),
+        &format!("{CHECK}. ./node_modules/runner\n").replace("grep", ". ./node_modules/runner; grep"),
+    );
+    scratch.git(&["commit", "--quiet", "-am", "check"]);
+    agent(&scratch, &["true", FIX]);
+    let run = run(&scratch, 3, "./check");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let told = run.stderr.matches("claims are validated in place only").count();
+    assert_eq!(told, 1, "{run:?}");
+    let report = scratch.run("report").stdout;
+    assert!(report.contains("proven: ./check, in place only"), "{report}");
+}
+
+#[test]
+fn without_a_commit_the_command_runs_in_place() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let run = run(&scratch, 2, "true");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("has no commit of git"), "{run:?}");
+    assert!(!tree(&scratch).exists());
+}
+
+#[test]
+fn a_proof_that_was_killed_is_made_by_the_next_start() {
+    let scratch = project();
+    agent(&scratch, &[FIX]);
+    let at_work = scratch.outside().join("at-work");
+    // It hangs at the claim, the first time.
+    let validate =
+        format!("./check || exit 1; test -e {0} && exit 0; touch {0}; sleep 600", at_work.display());
+    let ralph = Started::quietly(&mut start(&scratch, 3, &validate));
+    wait_for("the proof", || at_work.exists().then_some(()));
+    drop(ralph);
+    fs::write(scratch.path(".git/worktrees/prompt/index.lock"), "").unwrap();
+    scratch.git(&["worktree", "lock", tree(&scratch).to_str().unwrap()]);
+    let run = run(&scratch, 3, &validate);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let listed = scratch.git(&["worktree", "list", "--porcelain"]);
+    assert!(listed.contains("detached") && !listed.contains("locked"), "{listed}");
+}
+
+#[test]
+fn proof_trees_are_removed_with_the_others() {
+    let scratch = project();
+    agent(&scratch, &[FIX]);
+    assert_eq!(run(&scratch, 3, "./check").code, Some(0));
+    let run = scratch.run("clean --worktrees");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    assert!(run.stdout.contains("removed .ralph/runs/proof/prompt"), "{run:?}");
+    assert!(fs::read_dir(scratch.path(".ralph/runs/proof")).unwrap().next().is_none(), "{run:?}");
+    assert!(!scratch.git(&["worktree", "list"]).contains("proof"));
+}
