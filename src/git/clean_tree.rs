@@ -33,7 +33,8 @@ const CONFIG: [&str; 9] = [
     "submodule.recurse=false",
 ];
 /// No object stands for another one.
-const ENVIRONMENT: [(&str, &str); 2] = [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null")];
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null"), ("GIT_LITERAL_PATHSPECS", "1")];
 /// The refs that keep the commits alive against which work is measured.
 const BASES: &str = "refs/ralph/base";
 
@@ -155,6 +156,41 @@ pub fn not_committed(root: &Path) -> Result<Vec<PathBuf>, GitError> {
     Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
+/// What differs between two commits, as git prints it with `-z`: raw lines, then numbers of lines.
+///
+/// # Errors
+/// If git fails.
+pub fn differences(root: &Path, base: &str, commit: &str) -> Result<Vec<u8>, GitError> {
+    let words = [
+        "diff",
+        "--raw",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        base,
+        commit,
+        "--",
+    ];
+    run_with(root, &words, &environment(), LOOK_LIMIT)
+}
+
+/// Lays the versions of `base` of these files over the commit in the tree, and removes those that are new.
+///
+/// # Errors
+/// If git refuses.
+pub fn take_back(tree: &Path, base: &str, old: &[String], new: &[String]) -> Result<(), GitError> {
+    let filters = filters_off(tree)?;
+    let words =
+        ["checkout", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul"].map(OsStr::new);
+    git_with(tree, &filters, &words, old.join("\0").into_bytes())?;
+    for path in new.iter().map(|path| tree.join(path)) {
+        gone(fs::remove_file(&path)).map_err(GitError::unreadable(&path))?;
+    }
+    Ok(())
+}
+
 /// Whether `commit` is `base` or descends from it, as the objects say.
 #[must_use]
 pub fn descends(root: &Path, commit: &str, base: &str) -> bool {
@@ -177,10 +213,14 @@ fn environment() -> Vec<(OsString, OsString)> {
 }
 
 fn git(place: &Path, more: &[String], words: &[&OsStr]) -> Result<Vec<u8>, GitError> {
+    git_with(place, more, words, Vec::new())
+}
+
+fn git_with(place: &Path, more: &[String], words: &[&OsStr], input: Vec<u8>) -> Result<Vec<u8>, GitError> {
     let settings = CONFIG.into_iter().chain(more.iter().map(String::as_str));
     let settings = settings.flat_map(|setting| ["-c", setting]).map(OsStr::new);
     let command: Vec<_> = words.iter().take(2).map(|word| word.to_string_lossy()).collect();
-    let how = ChangeOptions { env: environment(), limit: LAY_LIMIT, ..ChangeOptions::default() };
+    let how = ChangeOptions { env: environment(), input, limit: LAY_LIMIT };
     let arguments: Vec<&OsStr> = settings.chain(words.iter().copied()).collect();
     change_with(place, &arguments, &how).map_err(|error| error.of(&command.join(" "), place))
 }

@@ -32,7 +32,7 @@ use crate::git::{self, left_locks};
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::proof::Prover;
+use crate::proof::{Measures, Prover};
 use crate::record::config_watch::WatchedConfig;
 use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
@@ -40,7 +40,7 @@ use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
-use crate::settings::proof_level::ProofLevel;
+use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::digest::sha256_of_words;
@@ -367,7 +367,14 @@ fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<
     let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
     Some(match settings.proof_level {
         ProofLevel::Place => Box::new(command),
-        ProofLevel::Clean => Box::new(Prover::new(project, command)),
+        level => {
+            let measures = Measures {
+                with_base: level == ProofLevel::Base,
+                protected: settings.proof_protected.clone(),
+                refuses: settings.proof_on_protected == OnProtected::Refuse,
+            };
+            Box::new(Prover::new(project, command, measures))
+        }
     })
 }
 

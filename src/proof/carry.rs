@@ -84,9 +84,9 @@ impl Carried {
             fs::create_dir_all(folder)?;
         }
         if found.is_symlink() {
-            symlink(fs::read_link(from)?, to)?
+            symlink(fs::read_link(from)?, to)?;
         } else {
-            theirs::copy(from, to)?
+            theirs::copy(from, to)?;
         }
         Ok(true)
     }

@@ -1,11 +1,14 @@
 //! What follows from what the validation command finds at the base, in the clean tree and with the files beside it that
 //! are not committed. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::counts::{Counts, counts};
+use super::protected::Change;
 use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
 use crate::text::duration;
-use crate::text::line::{last_lines, one_line_within};
+use crate::text::line::{last_lines, one_line_within, shell_word};
 use crate::text::list::some_of;
 
 /// The longest line of an output in a message, in characters.
@@ -20,6 +23,8 @@ pub(super) enum Fitness {
     Fit {
         /// The last line of what the command printed, if it fails at the base.
         failure: Option<String>,
+        /// The tests that it ran there, if its runner is known.
+        tests: Option<Counts>,
     },
     /// It lacks something that is not committed.
     Lacking {
@@ -36,12 +41,12 @@ pub(super) enum Fitness {
 /// file of the user's does not get that far without it.
 pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) -> Fitness {
     if at_base.ok {
-        return Fitness::Fit { failure: None };
+        return Fitness::Fit { failure: None, tests: tests_in(&at_base.output) };
     }
     let failure = last_line(&at_base.output);
     let is_same = |others: &Validation| !others.ok && outline(&others.output) == outline(&at_base.output);
     if with_others.is_none_or(is_same) {
-        Fitness::Fit { failure: Some(failure) }
+        Fitness::Fit { failure: Some(failure), tests: tests_in(&at_base.output) }
     } else {
         Fitness::Lacking { failure }
     }
@@ -51,8 +56,8 @@ impl Fitness {
     /// What the user should know of it.
     pub(super) fn notice(&self, base: &str) -> Option<String> {
         match self {
-            Self::Fit { failure: None } => None,
-            Self::Fit { failure: Some(failure) } => {
+            Self::Fit { failure: None, .. } => None,
+            Self::Fit { failure: Some(failure), .. } => {
                 Some(format!("the validation command fails at {base:.7}, where the loop began: {failure}"))
             }
             Self::Lacking { failure } => Some(format!(
@@ -61,6 +66,22 @@ impl Fitness {
             )),
         }
     }
+}
+
+/// The tests that an output counts; `None` also if a part of it was left out.
+pub(super) fn tests_in(output: &str) -> Option<Counts> {
+    counts(output).filter(|_| !output.contains("bytes left out"))
+}
+
+/// What was left out of the tests, if that is so.
+pub(super) fn fewer(before: Counts, now: Counts, base: &str) -> Option<String> {
+    let is_less = now.ran < before.ran || now.skipped > before.skipped;
+    is_less.then(|| {
+        format!(
+            "{} tests ran and {} were skipped, where at {base:.7} {} ran and {} were skipped: bring them back",
+            now.ran, now.skipped, before.ran, before.skipped
+        )
+    })
 }
 
 /// The last line of an output that says something, before the one about its end.
@@ -101,6 +122,29 @@ pub(super) fn in_clean_tree(found: Validation, commit: &str, elapsed: Duration) 
     Validation { output: format!("{head}{about}{rest}"), by, ..found }
 }
 
+/// What it means that the work passes, but not with the base's version of files that it is measured by.
+pub(super) fn with_base(found: Validation, base: &str, protected: &BTreeMap<String, Change>) -> Validation {
+    let old = || protected.iter().filter(|(_, change)| **change != Change::Added);
+    let named = some_of(old().map(|(path, change)| format!("{path} ({})", change.word())), SHOWN);
+    let paths: Vec<String> = old().take(SHOWN).map(|(path, _)| shell_word(path)).collect();
+    let about = format!(
+        "(run with the files of {base:.7} that your work is measured by, in place of yours: {named}; do not change these, or \
+         take the change back with 'git checkout {base:.10} -- {}')\n",
+        paths.join(" ")
+    );
+    let by = found.by.map(|by| format!("{by} with the tests of {base:.7}"));
+    Validation { output: about + &found.output, by, ..found }
+}
+
+/// What the user should know of work that passes only so, and counts.
+pub(super) fn told_of_base(base: &str, protected: &BTreeMap<String, Change>) -> String {
+    let old = protected.iter().filter(|(_, change)| **change != Change::Added);
+    let named = some_of(old.map(|(path, change)| format!("{path} ({})", change.word())), SHOWN);
+    format!(
+        "the work passes only with files that its agent has changed since {base:.7}: {named}: look at these"
+    )
+}
+
 /// What a command has found where the agent works, because a clean tree lacks something.
 pub(super) fn in_place_only(found: Validation) -> Validation {
     let by = found.by.map(|by| format!("{by}, in place only"));
@@ -121,6 +165,8 @@ pub(super) enum Unproven {
     },
     /// There is no commit any more.
     NoCommit,
+    /// The command has run no test.
+    NoTests,
     /// The clean tree cannot be made.
     NoTree(String),
 }
@@ -138,6 +184,9 @@ impl Unproven {
                  'git reset --soft {base:.10}' and a new commit"
             ),
             Self::NoCommit => "the branch has no commit any more: commit the work".to_owned(),
+            Self::NoTests => {
+                "the validation command has run no test: see to it that the tests run".to_owned()
+            }
             Self::NoTree(why) => format!("{NOT_VERIFIED}{why}"),
         };
         Validation { undecided: true, output, ..Validation::default() }
@@ -154,14 +203,14 @@ mod tests {
 
     #[test]
     fn a_command_that_passes_at_the_base_lacks_nothing() {
-        assert_eq!(fitness(&found(true, ""), None), Fitness::Fit { failure: None });
+        assert_eq!(fitness(&found(true, ""), None), Fitness::Fit { failure: None, tests: None });
     }
 
     #[test]
     fn one_that_fails_in_the_same_way_with_all_files_fails_for_want_of_work() {
         let base = found(false, "1 test failed in 12 ms\n(exit code 1)");
         let others = found(false, "1 test failed in 7 ms\n(exit code 1)");
-        let fit = Fitness::Fit { failure: Some("1 test failed in 12 ms".to_owned()) };
+        let fit = Fitness::Fit { failure: Some("1 test failed in 12 ms".to_owned()), tests: None };
         assert_eq!(fitness(&base, Some(&others)), fit);
         assert_eq!(fitness(&base, None), fit);
     }

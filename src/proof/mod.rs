@@ -3,15 +3,18 @@
 //! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
 //! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]). [`environment`] says what
 //! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
-//! ([`carry`]), and [`judgement`] what follows from it.
+//! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`protected`]),
+//! the command runs once more with the base's version of that; [`counts`] says how many tests have run.
 
 mod baseline;
 mod carry;
+mod counts;
 mod environment;
 mod judgement;
 mod listing;
+mod protected;
 mod prover;
 mod tree;
 
-pub(crate) use prover::Prover;
+pub(crate) use prover::{Measures, Prover};
 pub(crate) use tree::{remove_all, trees};

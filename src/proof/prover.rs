@@ -1,11 +1,15 @@
 //! The validator: without a claim it runs the user's command in place, with one in a clean checkout of the claimed commit.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use super::baseline::{Baseline, Look};
-use super::judgement::{Fitness, Unproven, in_clean_tree, in_place_only};
+use super::judgement::{
+    Fitness, Unproven, fewer, in_clean_tree, in_place_only, tests_in, told_of_base, with_base,
+};
+use super::protected::{Change, protected};
 use super::tree::{Laid, ProofTree, TreeError};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -17,9 +21,24 @@ use crate::git::{self, clean_tree};
 use crate::project::Project;
 use crate::side_command::{ValidationCommand, beside};
 
+/// What a claim is measured by besides the command.
+#[derive(Debug, Clone)]
+pub(crate) struct Measures {
+    /// It has to pass with the base's version of tests and scripts, too.
+    pub(crate) with_base: bool,
+    /// Patterns of more such files.
+    pub(crate) protected: Vec<String>,
+    /// A claim that passes only without these is refused, and not only reported.
+    pub(crate) refuses: bool,
+}
+
+/// A commit that is laid out with the base's version of what was changed.
+type WithBase = (Laid, BTreeMap<String, Change>);
+
 /// Proves claims in a clean tree.
 pub(crate) struct Prover {
     project: Project,
+    measures: Measures,
     /// The command where the agents work.
     in_place: ValidationCommand,
     /// What claims are measured against; `None` until the loop begins, and where they are not proven in a clean tree.
@@ -42,9 +61,9 @@ enum Claim {
 
 impl Prover {
     /// Proves claims by `command`, which runs in the root of `project` otherwise.
-    pub(crate) fn new(project: &Project, command: ValidationCommand) -> Self {
+    pub(crate) fn new(project: &Project, command: ValidationCommand, measures: Measures) -> Self {
         let project = project.clone();
-        Self { project, in_place: command, look: None, baseline: None, fitness: None, notice: None }
+        Self { project, measures, in_place: command, look: None, baseline: None, fitness: None, notice: None }
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -67,8 +86,7 @@ impl Prover {
             return self.prove_in_place(deadline, context);
         };
         let (tree, in_tree) = (look.tree.clone(), look.command.clone());
-        let plans = [self.project.implementation_plan(), self.project.branch_plan()];
-        let plans = plans.map(|plan| self.project.relative(&plan));
+        let plans = self.plans();
         let baseline = self.baseline.take();
         let prepared = beside(Urgency::Now, context, move |cancelled| {
             // Ended where it is still at work: the claim needs the tree.
@@ -88,7 +106,69 @@ impl Prover {
         let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
         let Verdict::Found(found) = verdict else { return Ok(verdict) };
         let found = in_clean_tree(found, &commit, elapsed);
-        if found.ok { Ok(Verdict::Found(found)) } else { self.failed(found, deadline, context) }
+        if !found.ok {
+            self.failed(found, deadline, context)
+        } else if self.measures.with_base {
+            self.against_base(found, &commit, deadline, context)
+        } else {
+            Ok(Verdict::Found(found))
+        }
+    }
+
+    /// A claim has passed in the clean tree: measures it by what was there before its agent.
+    fn against_base(
+        &mut self,
+        found: Validation,
+        commit: &str,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, End> {
+        let Some(look) = self.look.clone() else { return Ok(Verdict::Found(found)) };
+        let (base, command, tree) = (look.base.clone(), look.command.clone(), look.tree.clone());
+        let now = tests_in(&found.output);
+        if now.is_some_and(|now| now.ran == 0) {
+            return Ok(Verdict::Found(Unproven::NoTests.validation()));
+        }
+        if let (Some(Fitness::Fit { tests: Some(before), .. }), Some(now)) = (&self.fitness, now)
+            && let Some(why) = fewer(*before, now, &base)
+        {
+            if self.measures.refuses {
+                return Ok(Verdict::Found(Validation {
+                    undecided: true,
+                    output: why,
+                    ..Validation::default()
+                }));
+            }
+            context.notice(&why)?;
+        }
+        let (commit, more, plans) = (commit.to_owned(), self.measures.protected.clone(), self.plans());
+        let laid = beside(Urgency::Now, context, move |cancelled| {
+            lay_with_base(&look, &commit, &more, &plans, cancelled)
+        })?;
+        let (laid, protected) = match laid.map_err(|error| TreeError::Thread(error.to_string())).flatten() {
+            Ok(Some(laid)) => laid,
+            Ok(None) => return Ok(Verdict::Found(found)),
+            Err(TreeError::Cancelled) => return Ok(Verdict::CutOff(Box::default())),
+            Err(error) => return Ok(Verdict::Found(Unproven::NoTree(error.to_string()).validation())),
+        };
+        let verdict = command.run(deadline, context)?;
+        let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
+        let Verdict::Found(again) = verdict else { return Ok(verdict) };
+        if again.ok {
+            let by = found.by.map(|by| format!("{by}, also with the tests of {base:.7}"));
+            return Ok(Verdict::Found(Validation { by, ..found }));
+        }
+        if self.measures.refuses {
+            return Ok(Verdict::Found(with_base(again, &base, &protected)));
+        }
+        context.notice(&told_of_base(&base, &protected))?;
+        Ok(Verdict::Found(found))
+    }
+
+    /// Ralph's plans, which may differ from the commit.
+    fn plans(&self) -> [PathBuf; 2] {
+        let plans = [self.project.implementation_plan(), self.project.branch_plan()];
+        plans.map(|plan| self.project.relative(&plan))
     }
 
     fn lacks_something(&self) -> bool {
@@ -190,6 +270,25 @@ fn try_claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Result<C
     }
     let laid = tree.lay(&commit, cancelled)?;
     Ok(Claim::Laid(commit, laid))
+}
+
+/// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed, and
+/// at most more came.
+fn lay_with_base(
+    look: &Look,
+    commit: &str,
+    more: &[String],
+    plans: &[PathBuf],
+    cancelled: &AtomicBool,
+) -> Result<Option<WithBase>, TreeError> {
+    let Look { tree, base, .. } = look;
+    let mut changed = protected(&clean_tree::differences(tree.root(), base, commit)?, more);
+    changed.retain(|path, _| !plans.iter().any(|plan| plan == Path::new(path)));
+    if changed.values().all(|change| *change == Change::Added) {
+        return Ok(None);
+    }
+    let laid = tree.lay_with(commit, Some((base, &changed)), cancelled)?;
+    Ok(Some((laid, changed)))
 }
 
 /// The files that an agent has left uncommitted. What was so before the loop began is the user's.

@@ -5,6 +5,7 @@
 //! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
 //! removes everything and begins with a new tree.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use super::carry::Carried;
 use super::environment::{Folders, environment, without};
 use super::listing::Listing;
+use super::protected::Change;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, key, own};
 use crate::git::{GitError, clean_tree};
@@ -40,6 +42,9 @@ pub(super) enum TreeError {
     /// A file or folder of ours cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The system has no thread for it.
+    #[error("{0}")]
+    Thread(String),
     /// The loop does not want it any more.
     #[error("it was cancelled")]
     Cancelled,
@@ -95,6 +100,16 @@ impl ProofTree {
 
     /// Lays out a commit, which takes the tree until the result is dropped.
     pub(super) fn lay(&self, commit: &str, cancelled: &AtomicBool) -> Result<Laid, TreeError> {
+        self.lay_with(commit, None, cancelled)
+    }
+
+    /// Lays out a commit, with the base's version of the files that are protected.
+    pub(super) fn lay_with(
+        &self,
+        commit: &str,
+        base: Option<(&str, &BTreeMap<String, Change>)>,
+        cancelled: &AtomicBool,
+    ) -> Result<Laid, TreeError> {
         let folder = self.tree.parent().unwrap_or(&self.root);
         own::make_folders(folder).map_err(FileError::at(folder))?;
         let lock = self.lock(cancelled)?;
@@ -111,6 +126,14 @@ impl ProofTree {
             own::make_folder(folder).map_err(FileError::at(folder))?;
         }
         clean_tree::lay(&self.root, &self.tree, commit)?;
+        if let Some((base, protected)) = base {
+            let (new, old): (Vec<_>, Vec<_>) =
+                protected.iter().partition(|(_, change)| **change == Change::Added);
+            let paths = |files: Vec<(&'_ String, &Change)>| {
+                files.into_iter().map(|(path, _)| path.clone()).collect::<Vec<_>>()
+            };
+            clean_tree::take_back(&self.tree, base, &paths(old), &paths(new))?;
+        }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, _lock: lock })
     }

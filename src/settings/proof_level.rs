@@ -1,4 +1,4 @@
-//! How a claim is proven.
+//! How a claim is proven, and what follows.
 
 /// How a claim is proven, from the least to the most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -8,11 +8,37 @@ pub enum ProofLevel {
     Place,
     /// It runs in a clean checkout of the claimed commit.
     Clean,
+    /// It runs there once more, with the tests and scripts of the commit where the loop began.
+    Base,
+}
+
+/// What follows if the work passes only with tests or scripts that the agent has changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnProtected {
+    /// The claim is refused.
+    #[default]
+    Refuse,
+    /// It counts, and that is reported.
+    Tell,
+}
+
+impl OnProtected {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Refuse, Self::Tell];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Tell => "tell",
+        }
+    }
 }
 
 impl ProofLevel {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Place, Self::Clean];
+    pub const ALL: [Self; 3] = [Self::Place, Self::Clean, Self::Base];
 
     /// Its word.
     #[must_use]
@@ -20,6 +46,7 @@ impl ProofLevel {
         match self {
             Self::Place => "place",
             Self::Clean => "clean",
+            Self::Base => "base",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::SettingsError;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
-use super::proof_level::ProofLevel;
+use super::proof_level::{OnProtected, ProofLevel};
 use super::resolved::{self, Resolved};
 use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
@@ -377,17 +377,29 @@ settings! {
             shell: "VALIDATION_TIMEOUT",
             default: "10m",
         }
-        /// How a claim of done is proven: place (where the agent works), or clean (in a clean checkout of its commit)
+        /// How a claim of done is proven: place (where the agent works), clean (in a clean checkout of its commit), or base (also with the tests and scripts of the commit where the loop began)
         proof_level: ProofLevel = Setting {
             key: "proof.level",
             shell: "PROOF",
             flag: Some(Flag {
                 long: "--proof",
                 value: "LEVEL",
-                help: "Where --validate proves that work is done: place, or clean (a checkout of the commit)",
+                help: "Where --validate proves that work is done: place, clean (a checkout of the commit), or base (also with the base's tests)",
                 ..Flag::STOPPING
             }),
             default: "place",
+        }
+        /// More files that work is measured by, besides tests and scripts: names, paths and folders, with * for any letters
+        proof_protected: Vec<String> = Setting {
+            key: "proof.protected",
+            shell: "PROOF_PROTECTED",
+            empty: "none",
+        }
+        /// What follows if work passes only with tests or scripts that its agent has changed: refuse, or tell
+        proof_on_protected: OnProtected = Setting {
+            key: "proof.on_protected",
+            shell: "PROOF_ON_PROTECTED",
+            default: "refuse",
         }
         /// Whether a fresh agent looks whether a task is done before it counts
         verify: bool = Setting {

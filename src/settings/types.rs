@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::SettingsError;
-use super::proof_level::ProofLevel;
+use super::proof_level::{OnProtected, ProofLevel};
 use super::resolved::Resolved;
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
@@ -128,7 +128,16 @@ impl SettingType for ProofLevel {
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         let level = Self::ALL.into_iter().find(|level| level.word() == row.value.trim());
-        level.ok_or_else(|| row.invalid(format!("`{}` is neither place nor clean", row.value)))
+        level.ok_or_else(|| row.invalid(format!("`{}` is none of place, clean and base", row.value)))
+    }
+}
+
+impl SettingType for OnProtected {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let word = Self::ALL.into_iter().find(|on| on.word() == row.value.trim());
+        word.ok_or_else(|| row.invalid(format!("`{}` is neither refuse nor tell", row.value)))
     }
 }
 

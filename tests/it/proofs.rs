@@ -173,6 +173,98 @@ fn what_is_written_into_the_proof_tree_is_gone_at_the_next_proof() {
     assert!(prompt.contains("run in a clean checkout"), "{prompt}");
 }
 
+/// Attempts that do these things at the level `base`, with more flags.
+fn at_base(scratch: &Scratch, deeds: &[&str], more: &[(&str, &str)], validate: &str) -> Run {
+    agent(scratch, deeds);
+    let mut ralph = scratch.ralph(&format!("prompt p.md {} --proof base --validate", deeds.len()));
+    Scratch::finish(ralph.arg(validate).envs(more.iter().copied()))
+}
+
+/// A project whose check is below `scripts/`, and its tests below `tests/`.
+fn measured() -> Scratch {
+    let scratch = project();
+    executable(
+        &scratch.path("scripts/check"),
+        "#!/bin/sh\nfor test in tests/*; do sh $test || exit 1; done\n",
+    );
+    scratch.write("tests/good", "grep -q good code || { echo code is bad; exit 1; }\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "-m", "tests"]);
+    scratch
+}
+
+#[test]
+fn work_is_measured_by_the_tests_and_scripts_of_its_base() {
+    let cheats = [
+        "echo true > tests/good; git commit -qam cheat",
+        "git mv tests/good tests/other; echo true > tests/other; git commit -qam cheat",
+        "printf '#!/bin/sh\\nexit 0\\n' > scripts/check; git commit -qam cheat",
+    ];
+    for cheat in cheats {
+        let scratch = measured();
+        let run = at_base(
+            &scratch,
+            &[cheat, "git checkout -q HEAD~1 -- tests scripts; echo good > code; git commit -qam fix"],
+            &[],
+            "scripts/check",
+        );
+        assert_eq!(run.code, Some(0), "{cheat}: {run:?}");
+        let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap();
+        assert!(
+            prompt.contains("that your work is measured by") && prompt.contains("git checkout "),
+            "{cheat}: {prompt}"
+        );
+    }
+    let scratch = measured();
+    let run = at_base(&scratch, &[cheats[0]], &[("RALPH_PROOF_ON_PROTECTED", "tell")], "scripts/check");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("tests/good (changed)"), "{run:?}");
+    let scratch = measured();
+    let run = at_base(
+        &scratch,
+        &["echo better > .gitignore; git commit -qam x"],
+        &[("RALPH_PROOF_PROTECTED", ".gitignore code")],
+        "true",
+    );
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
+fn honest_work_with_and_without_tests_passes_at_once() {
+    for deed in [
+        "true",
+        "echo 'grep -q good code' > tests/more; git add tests",
+        "echo 'echo more' >> tests/good",
+        "git mv tests/good tests/renamed",
+    ] {
+        let scratch = measured();
+        let run = at_base(
+            &scratch,
+            &[&format!("echo good > code; {deed}; git commit -qam fix")],
+            &[],
+            "scripts/check",
+        );
+        assert_eq!(run.code, Some(0), "{deed}: {run:?}");
+    }
+    let scratch = measured();
+    let run = at_base(
+        &scratch,
+        &["echo good > code; git commit -qam fix"],
+        &[],
+        "echo '3 passed in 0.01s'; scripts/check",
+    );
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
+fn tests_that_do_not_run_prove_nothing() {
+    let scratch = measured();
+    let run =
+        at_base(&scratch, &["echo good > code; git commit -qam fix"], &[], "echo 'no tests ran in 0.01s'");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("has run no test"), "{run:?}");
+}
+
 #[test]
 fn claims_of_tasks_and_branches_are_proven_as_well() {
     let scratch =

@@ -17,6 +17,7 @@ const EXAMPLE: &str = include_str!("../../config.example");
 fn sample(setting: &Setting) -> &'static str {
     match setting.key {
         "proof.level" => return "clean",
+        "proof.on_protected" => return "tell",
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",
