@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Timeouts;
 use super::codec::Decoded;
 use crate::engine::report::{AttemptStatus, Report};
+use crate::presets::fault::class_of_words;
 use crate::reply::Reply;
 use crate::reply::decode::Item;
 use crate::reply::sigil::Sigils;
@@ -18,6 +19,8 @@ const STDERR_TAIL: usize = 8192;
 const STDERR_LINE: usize = 4096;
 /// What the user can do about an account without credit.
 const OUT_OF_CREDIT: &str = "add credit, or let another agent work (--agent)";
+/// What a person does about a model that is not there.
+const OTHER_MODEL: &str = "name a model that it has (--model)";
 /// How much of the assistant's text is kept, in bytes.
 const TEXT_TAIL: usize = 256 * 1024;
 
@@ -164,6 +167,7 @@ impl Traces {
             dead_filter: self.decoded.dead_filter.as_deref(),
             asides,
             stderr_tail: &stderr,
+            class_of_words,
         };
         let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));
         let status = failure.as_ref().map_or(AttemptStatus::Success, AttemptStatus::of);
@@ -231,13 +235,14 @@ impl Traces {
     }
 }
 
-/// The messages of a refused login and of an empty account say what to do about it. `login`: how to log in, as the second half
-/// of a message; empty if that is not needed.
+/// The messages of a refused login, of an empty account and of an unknown model say what to do about it. `login`: how to log in, as the second half
+/// of a message; empty where that is not needed.
 pub(super) fn with_remedy(mut failure: Failure, login: &str) -> Failure {
     let words = failure.message.trim_end_matches('.');
     match failure.class {
         Class::Auth if !login.is_empty() => failure.message = format!("{words}; to log in, {login}"),
         Class::Billing => failure.message = format!("{words}; {OUT_OF_CREDIT}"),
+        Class::Model => failure.message = format!("{words}; {OTHER_MODEL}"),
         _ => {}
     }
     failure

@@ -14,6 +14,7 @@ use crate::cli::ConfigArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::presets::{self, Preset};
+use crate::settings::setting::NONE;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 use crate::text::line::{escaped, joined};
 
@@ -77,7 +78,8 @@ fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
 /// - `default`: text as one would write it; where verbs differ, that of most
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
-/// - `value`: text as it was written, or that of `default`, with a mark for each secret in it; of a secret `(set)`
+/// - `value`: text as it was written, or that of `default`, with a mark for each secret in it; of a secret `(set)`; `none` where
+///   somebody has chosen to have none
 /// - `preset`: what the agent's preset gives, where there is no value and it gives one, else null
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
@@ -86,7 +88,11 @@ fn write_json(settings: &Settings, preset: Option<&Preset>, out: &mut dyn Write)
         let preset = preset.filter(|_| row.value.is_empty())?;
         Some(of_preset(row.setting.key, preset, settings)).filter(|given| !given.is_empty())
     };
-    let value = |row: &Resolved| settings.secrets.word(row.shown());
+    let is_chosen = |row: &Resolved| row.origin != Origin::Default && !row.setting.empty.is_empty();
+    let value = |row: &Resolved| match row.shown() {
+        "" if is_chosen(row) => NONE.to_owned(),
+        shown => settings.secrets.word(shown),
+    };
     let rows: Vec<JsonRow> =
         settings.rows().map(|row| JsonRow::new(row, value(row), of_preset(row))).collect();
     serde_json::to_writer_pretty(&mut *out, &rows)?;

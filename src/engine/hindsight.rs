@@ -43,7 +43,7 @@ impl Next {
             (Self::End(taken), _) if !is_of_limits(taken) => true,
             (Self::End(taken), Self::End(decided)) => decided.word() == taken.word(),
             // It waits for a provider before it begins.
-            (Self::Wait, Self::Iteration) => tally.waits_for_provider(),
+            (Self::Wait, Self::Iteration) => tally.outage().is_some(),
             (taken, decided) => taken == decided,
         }
     }
@@ -51,10 +51,20 @@ impl Next {
 
 /// Whether only the policy ends loops with this outcome.
 fn is_of_limits(outcome: Outcome) -> bool {
-    use Outcome::{BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, Overloaded};
+    use Outcome::{
+        BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, NoConnection,
+        Overloaded,
+    };
     matches!(
         outcome,
-        BudgetReached | DurationReached | Idle | LastFailed | LimitTooFar | MaxIterations | Overloaded
+        BudgetReached
+            | DurationReached
+            | Idle
+            | LastFailed
+            | LimitTooFar
+            | MaxIterations
+            | NoConnection
+            | Overloaded
     )
 }
 

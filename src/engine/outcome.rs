@@ -129,6 +129,9 @@ table! {
         /// The agent's provider is overloaded or out of order for longer than the loop may wait.
         Overloaded = row(4, "provider is overloaded for too long", "overloaded", Failed, Ended::Error)
             .goes_on();
+        /// There is no connection to the agent's provider for longer than we may wait.
+        NoConnection =
+            row(4, "no connection to the provider for too long", "no_connection", Failed, Ended::Error).goes_on();
         /// A push or a pull request failed, or the work tree could not be made.
         GitFailed = row(5, "git operation failed", "git_failed", Failed, Ended::Error);
         /// Ctrl+C, SIGTERM or SIGHUP.

@@ -15,16 +15,17 @@ use super::tally::{Last, Tally, may_retry, named_reset};
 use crate::files::room::{Floor, Room, Shortage};
 use crate::reply::usage::Class;
 use crate::text::bytes;
+use crate::text::pauses::Pauses;
 
 /// The longest pause while an agent does not say when its usage limit ends, in seconds.
 const MAX_BLIND_PAUSE: u64 = 60;
-/// The longest pause before a retry.
-const MAX_RETRY_PAUSE: Duration = Duration::from_mins(5);
-/// The first pause while a provider is overloaded or out of order, where the user has chosen none; each is three times as long
-/// as the one before.
-const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
-/// The longest of these pauses.
-const MAX_OVERLOAD_PAUSE: Duration = Duration::from_mins(10);
+/// The longest pause after failed iterations of a worker.
+const MAX_FAILURE_PAUSE: Duration = Duration::from_mins(5);
+/// The first pause while a provider is overloaded or cannot be reached, where the user has chosen none; each is three times as
+/// long as the one before.
+pub(crate) const OUTAGE_PAUSE: Duration = Duration::from_secs(15);
+/// The longest of them.
+const MAX_OUTAGE_PAUSE: Duration = Duration::from_mins(15);
 
 /// What a loop may use up, and what ends it.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +34,10 @@ pub struct Limits {
     pub max_iterations: Option<u64>,
     /// How often one iteration may be tried again after its first attempt.
     pub max_retries: u32,
-    /// The pause before a first retry; it doubles with every further one. `None` for no pause.
-    pub retry_pause: Option<Duration>,
+    /// The pauses before retries of an iteration.
+    pub retry_pauses: Pauses,
+    /// The first pause for a provider that is overloaded or cannot be reached.
+    pub outage_pause: Duration,
     /// The pause after an iteration that failed for good; it doubles with every further one in a row. `None` for no pause.
     pub failure_pause: Option<Duration>,
     /// What an iteration that failed for good means for the loop.
@@ -51,7 +54,7 @@ pub struct Limits {
     pub idle: Option<u64>,
     /// No attempt may begin when any of these limits is reached.
     pub budget: Budget,
-    /// The longest time in a row that a loop waits for a usage limit to pass, or for an overloaded provider.
+    /// The longest time that is waited in a row for a usage limit to pass, or for a provider.
     pub max_limit_wait: Duration,
     /// How much of a file system must be free before an attempt.
     pub free_space_floor: Floor,
@@ -62,7 +65,8 @@ impl Limits {
     #[must_use]
     pub fn pause_after(&self, failures: u64) -> Option<Duration> {
         let before = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.failure_pause.map(|first| retry_pause(first, before))
+        self.failure_pause
+            .map(|first| first.saturating_mul(2_u32.saturating_pow(before)).min(MAX_FAILURE_PAUSE))
     }
 }
 
@@ -111,7 +115,7 @@ pub type Rooms = [Option<Room>; 2];
 pub enum Step {
     /// Begin the next iteration with a new prompt.
     Begin {
-        /// How long to wait first, because a provider was overloaded.
+        /// How long to wait before, because a provider was overloaded or not to be reached.
         pause: Duration,
     },
     /// Begin the next iteration after a pause, because the latest one has failed.
@@ -182,18 +186,18 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         // A wait is pointless if no attempt may follow it.
         Last::Limited { reset } => spent(limits, tally, now)
             .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
-        Last::Overloaded => {
+        Last::Overloaded | Last::Unconnected => {
             spent(limits, tally, now).map_or_else(|| wait_for_provider(limits, tally, now.time), Step::End)
         }
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
-        // The prompt would overflow the context again, and what is forbidden stays forbidden.
-        Last::Failed(Class::Context | Class::Permission) => Step::End(Outcome::AgentFailed),
+        // The same prompt would overflow the context again, and nobody allows meanwhile what is forbidden.
+        Last::Failed(Class::Context | Class::Permission | Class::Model) => Step::End(Outcome::AgentFailed),
         Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
-            let pause = match (class, limits.retry_pause) {
-                (Class::Overload, _) => overload_pause(limits, tally.blind_waits),
-                (_, Some(first)) => retry_pause(first, tally.retries),
-                (_, None) => Duration::ZERO,
+            let pause = if class.is_outage() {
+                outage_pause(limits, tally.blind_waits)
+            } else {
+                limits.retry_pauses.after(tally.retries)
             };
             let retry = Step::Retry { retry: tally.retries + 1, pause };
             spent(limits, tally, now).map_or(retry, Step::End)
@@ -224,19 +228,19 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     }
 }
 
-/// After an attempt that met an overload when it had already called tools, the loop pauses as before a retry.
+/// After an attempt that met an outage when it had already called tools, its provider gets time as it does before a retry.
 fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
     match (tally.last, limits.failure_pause) {
-        (Last::Failed(Class::Overload), _) => {}
+        (Last::Failed(class), _) if class.is_outage() => {}
         (Last::Failed(_), Some(_)) => {
             let pause = limits.pause_after(tally.consecutive_errors).unwrap_or_default();
             return Step::BackOff { pause };
         }
         _ => return Step::Begin { pause: Duration::ZERO },
     }
-    let all = (0..=tally.blind_waits).fold(Duration::ZERO, |all, done| all + overload_pause(limits, done));
-    let pause = overload_pause(limits, tally.blind_waits);
-    if all <= limits.max_limit_wait { Step::Begin { pause } } else { Step::End(Outcome::Overloaded) }
+    let all = (0..=tally.blind_waits).fold(Duration::ZERO, |all, done| all + outage_pause(limits, done));
+    let pause = outage_pause(limits, tally.blind_waits);
+    if all <= limits.max_limit_wait { Step::Begin { pause } } else { Step::End(out_of_reach(tally)) }
 }
 
 /// The end of a loop whose budget is used up.
@@ -251,10 +255,15 @@ fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateT
     wait(limits, tally, now, until).unwrap_or(Step::End(Outcome::LimitTooFar))
 }
 
-/// 5, 15, 45 seconds … 10 minutes.
+/// 15, 45 seconds … 15 minutes.
 fn wait_for_provider(limits: &Limits, tally: &Tally, now: DateTime<Utc>) -> Step {
-    let until = now + overload_pause(limits, tally.blind_waits);
-    wait(limits, tally, now, until).unwrap_or(Step::End(Outcome::Overloaded))
+    let until = now + outage_pause(limits, tally.blind_waits);
+    wait(limits, tally, now, until).unwrap_or(Step::End(out_of_reach(tally)))
+}
+
+/// The end of a loop whose provider has not worked for too long.
+fn out_of_reach(tally: &Tally) -> Outcome {
+    if tally.outage() == Some(Class::Network) { Outcome::NoConnection } else { Outcome::Overloaded }
 }
 
 /// `None`: all waits in a row would be too long.
@@ -279,15 +288,9 @@ fn blind_pause(done: u32) -> Duration {
     Duration::from_secs(2_u64.saturating_pow(done.saturating_add(1)).min(MAX_BLIND_PAUSE))
 }
 
-/// The next pause for a provider that is overloaded, after `done` of them in a row.
-fn overload_pause(limits: &Limits, done: u32) -> Duration {
-    let first = limits.retry_pause.unwrap_or(OVERLOAD_PAUSE);
-    first.saturating_mul(3_u32.saturating_pow(done)).min(MAX_OVERLOAD_PAUSE)
-}
-
-/// The pause before a retry that follows `done` others, or after a failure that follows `done` others.
-fn retry_pause(first: Duration, done: u32) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(done)).min(MAX_RETRY_PAUSE)
+/// The next pause for a provider that is overloaded or cannot be reached, after `done` of them in a row.
+fn outage_pause(limits: &Limits, done: u32) -> Duration {
+    limits.outage_pause.saturating_mul(3_u32.saturating_pow(done)).min(MAX_OUTAGE_PAUSE)
 }
 
 #[cfg(test)]

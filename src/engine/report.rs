@@ -162,9 +162,9 @@ impl Report {
     /// Whether it uses up nothing: the loop waits, and the same work is done once more.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
-        let is_overload = self.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
+        let is_outage = self.failure.as_ref().is_some_and(|failure| failure.class.is_outage());
         self.status == AttemptStatus::UsageLimit
-            || self.status == AttemptStatus::AgentFailure && is_overload && !self.usage.called_tools
+            || self.status == AttemptStatus::AgentFailure && is_outage && !self.usage.called_tools
     }
 
     /// Whether the agent could not work, for a reason that passes with time or ends the loop; that says nothing about its work.
@@ -173,7 +173,15 @@ impl Report {
         let class = self.failure.as_ref().map(|failure| failure.class);
         matches!(
             class,
-            Some(Class::Limit | Class::Overload | Class::Auth | Class::Billing | Class::Permission)
+            Some(
+                Class::Limit
+                    | Class::Overload
+                    | Class::Network
+                    | Class::Auth
+                    | Class::Billing
+                    | Class::Permission
+                    | Class::Model
+            )
         )
     }
 

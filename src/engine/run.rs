@@ -271,13 +271,13 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, NotLoggedIn,
-            OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
+            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, NoConnection,
+            NotLoggedIn, OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
             | OutOfCredit => self.job.tally.last_error.clone(),
-            Overloaded => Some(self.overloaded()),
+            Overloaded | NoConnection => Some(self.out_of_reach()),
             Unproven => Some(self.unproven()),
             BudgetUnproven => Some(format!("the budget is used up, and {}", self.unproven())),
             DurationUnproven => Some(format!("its time is over, and {}", self.unproven())),
@@ -312,9 +312,9 @@ impl Loop<'_> {
         refutation.unwrap_or_else(|| "what was said to be done last has not been proven".to_owned())
     }
 
-    /// The provider's last error, and what the user can do about it.
-    fn overloaded(&self) -> String {
-        let error = self.job.tally.last_error.as_deref().unwrap_or("the provider is overloaded");
+    /// What the provider said last, and what the user can do about it.
+    fn out_of_reach(&self) -> String {
+        let error = self.job.tally.last_error.as_deref().unwrap_or("the provider cannot be reached");
         let longest = duration::format(self.job.limits.max_limit_wait);
         format!("{error}; {longest} is the longest wait: resume later, or raise --max-limit-wait")
     }
@@ -329,6 +329,7 @@ impl Loop<'_> {
         if !is_first && !self.pause(delay)? || self.job.context.stop.is_changed() {
             return Ok(());
         }
+        let pause = self.unless_resumed(pause);
         let given = self.job.tally.upcoming();
         let Some(work) = self.next_work(self.job.tally.iteration + 1, &given)? else { return Ok(()) };
         if self.job.limits.idle.is_some() {
@@ -354,11 +355,12 @@ impl Loop<'_> {
             }
         }
         self.begin(Duration::ZERO)
+        let pause = self.unless_resumed(pause);
     }
 
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
         let (iteration, max_retries) = (self.job.tally.iteration, self.job.limits.max_retries);
-        let pause = jitter::around(pause);
+        let pause = jitter::around(self.unless_resumed(pause));
         let pause_s = pause.as_secs_f64();
         self.job.context.tell(Fact::Retrying { iteration, max_retries, pause_s, retry })?;
         if !self.pause(pause)? {
@@ -376,6 +378,11 @@ impl Loop<'_> {
 
     /// The work of the current iteration. After a restart the source is asked for it again.
     fn same_work(&mut self) -> Result<(), End> {
+    /// A pause after a failure; none where an earlier process has met that: who resumes the loop wants the next attempt now.
+    fn unless_resumed(&self, pause: Duration) -> Duration {
+        if self.first.is_some() { pause } else { Duration::ZERO }
+    }
+
         let work = if let Some(work) = self.work.take() {
             Some(work)
         } else {

@@ -144,6 +144,8 @@ pub enum Last {
     },
     /// Its provider was overloaded or out of order before the agent called a tool.
     Overloaded,
+    /// It had no connection to its provider, before it called a tool.
+    Unconnected,
     /// A wait for a usage limit or a provider is over: the iteration runs again.
     Waited,
     /// It was cut off: the iteration runs again.
@@ -180,10 +182,16 @@ impl Tally {
         max_iterations.map(|limit| limit.saturating_add(self.allowance_from))
     }
 
-    /// Whether the loop waits for a provider that is overloaded or out of order.
+    /// The state of the provider that the loop waits for: overloaded or out of order, or not to be reached; `None` where it does
+    /// not wait for one.
     #[must_use]
-    pub fn waits_for_provider(&self) -> bool {
-        matches!(self.last, Last::Overloaded | Last::Failed(Class::Overload))
+    pub fn outage(&self) -> Option<Class> {
+        match self.last {
+            Last::Overloaded => Some(Class::Overload),
+            Last::Unconnected => Some(Class::Network),
+            Last::Failed(class) => Some(class).filter(|class| class.is_outage()),
+            _ => None,
+        }
     }
 
     /// Iterations begun in the current allowance; its time, money and other counts are about these.
@@ -252,7 +260,7 @@ impl Tally {
         }
         self.retries = 0;
         self.has_passed = false;
-        self.wait_was_blind_after_overload();
+        self.wait_was_blind_after_outage();
         self.validation_error = None;
         self.notes.drain(..given.notes.len().min(self.notes.len()));
         self.given = given;
@@ -262,12 +270,12 @@ impl Tally {
     pub fn retry(&mut self) {
         self.retries = self.retries.saturating_add(1);
         self.has_passed = false;
-        self.wait_was_blind_after_overload();
+        self.wait_was_blind_after_outage();
     }
 
-    /// Books a pause for an overloaded provider before another attempt.
-    fn wait_was_blind_after_overload(&mut self) {
-        if self.last == Last::Failed(Class::Overload) {
+    /// Before another attempt there was a pause for a provider that is overloaded or not to be reached.
+    fn wait_was_blind_after_outage(&mut self) {
+        if matches!(self.last, Last::Failed(class) if class.is_outage()) {
             self.blind_waits = self.blind_waits.saturating_add(1);
         }
     }
@@ -276,7 +284,7 @@ impl Tally {
     pub fn waited(&mut self, began: DateTime<Utc>, ended: DateTime<Utc>) {
         let is_named = match self.last {
             Last::Limited { reset } => named_reset(reset, began).is_some(),
-            Last::Overloaded => false,
+            Last::Overloaded | Last::Unconnected => false,
             _ => return,
         };
         if !is_named {
@@ -296,6 +304,7 @@ impl Tally {
         self.last = match (report.status, failure.class) {
             (AttemptStatus::UsageLimit, _) => Last::Limited { reset: failure.reset_at },
             (_, Class::Overload) => Last::Overloaded,
+            (_, Class::Network) => Last::Unconnected,
             (_, class) => Last::Failed(class),
         };
     }
@@ -344,14 +353,14 @@ impl Tally {
                 return;
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
+                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if report.is_waited_for() {
-                    self.last = Last::Overloaded;
+                    self.last = if class == Class::Network { Last::Unconnected } else { Last::Overloaded };
                     return;
                 }
                 self.error_count = self.error_count.saturating_add(1);
                 self.timeouts =
                     self.timeouts.saturating_add(u64::from(report.status == AttemptStatus::Timeout));
-                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;
                 }
@@ -366,7 +375,7 @@ impl Tally {
                     }
                 }
                 self.last = Last::Failed(class);
-                if report.status == AttemptStatus::AgentFailure && class == Class::Overload {
+                if report.status == AttemptStatus::AgentFailure && class.is_outage() {
                     return;
                 }
             }
@@ -437,7 +446,9 @@ impl Tally {
         } else {
             self.last = match self.last {
                 Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
-                Last::Overloaded | Last::Failed(Class::Billing | Class::Auth) => Last::Waited,
+                Last::Overloaded | Last::Unconnected | Last::Failed(Class::Billing | Class::Auth) => {
+                    Last::Waited
+                }
                 last => last,
             };
         }
@@ -468,9 +479,11 @@ impl Durations {
 
 /// Whether a failure of this class can be retried with the same prompt.
 pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
-    // A retry would fail again: the prompt is still too long, and login, credit and permissions are unchanged.
-    !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
-        && retries < max_retries
+    // A retry would fail again: the prompt is still the same, and login, credit, permissions and models are unchanged.
+    !matches!(
+        class,
+        Class::Context | Class::Auth | Class::Permission | Class::Billing | Class::Model | Class::Refused
+    ) && retries < max_retries
 }
 
 /// The reset time that an agent named, if it is still ahead.

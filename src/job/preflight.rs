@@ -1,6 +1,7 @@
 //! Everything that is checked and compiled before a loop starts: mistakes are refused here.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use regex::Regex;
@@ -17,7 +18,7 @@ use crate::agent::spec::AgentSpec;
 use crate::engine::agent::CommandLine;
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::project::Project;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
@@ -135,7 +136,8 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
     Limits {
         max_iterations: limit.or(settings.max_iterations.map(u64::from)),
         max_retries: settings.max_retries,
-        retry_pause: settings.backoff,
+        retry_pauses: settings.backoff.clone(),
+        outage_pause: outage_pause(settings),
         on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
         failed_end: Outcome::AgentFailed,
         last_counts: true,
@@ -147,6 +149,12 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         max_limit_wait: settings.max_limit_wait,
         free_space_floor: settings.free_space_floor.unwrap_or_default(),
     }
+}
+
+/// The first pause for a provider: the user's own first pause before a retry, where they have chosen one.
+fn outage_pause(settings: &Settings) -> Duration {
+    let is_chosen = settings.row("loop.backoff").is_some_and(|row| row.origin != Origin::Default);
+    settings.backoff.first().filter(|_| is_chosen).unwrap_or(OUTAGE_PAUSE)
 }
 
 /// The limits of a loop of this verb, with those that `settings` name in place of its own.
@@ -165,7 +173,10 @@ pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limi
             "loop.max_retries" if !matches!(verb, Verb::Tasks | Verb::Spawn) => {
                 changed.max_retries = named.max_retries;
             }
-            "loop.backoff" => changed.retry_pause = named.retry_pause,
+            "loop.backoff" => {
+                changed.retry_pauses.clone_from(&named.retry_pauses);
+                changed.outage_pause = named.outage_pause;
+            }
             "loop.stop_on_error" => changed.on_failure = named.on_failure,
             "monitoring.max_consecutive_errors" => {
                 (changed.breaker, changed.on_failure) = (named.breaker, named.on_failure);

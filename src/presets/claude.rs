@@ -81,8 +81,7 @@ pub(super) const TOOL_RESULTS: Option<(&str, &str)> = Some(("user", r#""tool_use
 macro_rules! with_words {
     ($program:literal) => {
         concat!(
-            billing!(),
-            by_code!(),
+            classes!(),
             r#"def said: map(select(type == "string" and . != "" and (startswith("[ede_diagnostic]") | not)));
 def words:
   ([.result] | said) as $result | ([.errors? // [] | .[]?] | said) as $errors
@@ -142,7 +141,8 @@ def tokens:
     end;
 if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
-     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | by_name) // (.api_error_status | by_status))}
+     . as $event | ([.message.content[]?.text? // empty] | join(" "))
+     | {error: ., class: class_of($event.error; $event.api_error_status)}
    else empty end),
   (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
   (.parent_tool_use_id as $parent
@@ -166,11 +166,9 @@ elif .type == "result" then
   {final: true, session_id, cost_usd: .total_cost_usd}
   + (if .is_error or (.subtype // "success") != "success" then
       {error: words,
-       class: (if .terminal_reason == "prompt_too_long"
-                  or (words | test("prompt is too long|request too large \\(max"; "i")) then "context"
-               elif words | test("disabled organization"; "i") then "auth"
-               elif words | billing then "billing"
-               else .api_error_status | by_status end)}
+       class: (if .terminal_reason == "prompt_too_long" then "context"
+               elif .stop_reason == "refusal" then "refused"
+               else . as $event | words | class_of(null; $event.api_error_status) end)}
      else {} end),
   tokens,
   (.modelUsage // {} | to_entries[] | {window_of: .key, context_window: .value.contextWindow})

@@ -7,19 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::reply::filter::{Input, JqProgram, Output};
 use crate::reply::usage::Class;
 
-/// An error outside a stream: `{status, name, message}` becomes `{class, message}`. Words about money and context count most, then
-/// the name and the status.
-const FAULT: &str = concat!(
-    by_code!(),
-    with_class!(
-        r#"
-(.message | class) as $said
-| {message: (.message | plain),
-   class: (if $said == "billing" or $said == "context" then $said
-           else (.name | by_name) // (.status | by_status) // $said end)}
-"#
-    )
-);
+/// An error that comes in no line of a stream: `{status, name, message}` becomes `{class, message}`.
+const FAULT: &str =
+    with_class!(r#". as $error | .message | {message: plain, class: class_of($error.name; $error.status)}"#);
 
 /// An error as an agent reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -60,6 +50,16 @@ impl Reported<'_> {
     }
 }
 
+/// The class of an error by its words alone.
+#[must_use]
+pub fn class_of_words(message: &str) -> Class {
+    if message.is_empty() {
+        Class::Other
+    } else {
+        Reported { message, ..Reported::default() }.understood().class
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,27 +84,64 @@ mod tests {
         for (message, expected) in [
             (
                 "stream disconnected before completion: Incomplete response returned, reason: content_filter",
-                Class::Other,
+                Class::Refused,
             ),
             ("Incomplete response returned, reason: max_output_tokens", Class::Other),
-            ("Output blocked by content filtering policy", Class::Other),
-            ("status: 400 content management policy", Class::Other),
-            // The status says more.
+            ("Output blocked by content filtering policy", Class::Refused),
+            ("status: 400 content management policy", Class::Refused),
+            // A status says more.
             ("unexpected status 429 Too Many Requests: the content filter is busy", Class::Limit),
             ("unexpected status 503 Service Unavailable: content filter unavailable", Class::Overload),
             (
                 "{\"error\":{\"code\": 500, \"message\": \"PROHIBITED_CONTENT service failed\"}}",
                 Class::Overload,
             ),
-            ("stream disconnected before completion: incomplete response", Class::Overload),
-            ("Incomplete response: connection reset", Class::Overload),
-            ("stream disconnected before completion: Transport error: network error", Class::Overload),
-            ("[API Error: terminated]", Class::Overload),
-            ("terminated", Class::Overload),
+            ("stream disconnected before completion: incomplete response", Class::Network),
+            ("Incomplete response: connection reset", Class::Network),
+            ("stream disconnected before completion: Transport error: network error", Class::Network),
+            ("[API Error: terminated]", Class::Network),
+            ("terminated", Class::Network),
             ("The command was terminated", Class::Other),
         ] {
             assert_eq!(class(None, "", message), expected, "{message}");
         }
+    }
+
+    /// The words of real agents and of what they are made with.
+    #[test]
+    fn a_missing_connection_is_none_of_the_others() {
+        for message in [
+            "API Error: Connection error.",
+            "API Error: Unable to connect to API (ECONNREFUSED)",
+            "Cannot connect to API: getaddrinfo EAI_AGAIN api.example.org",
+            "[API Error: exception TypeError: fetch failed sending request]",
+            "request to https://example.org failed, reason: getaddrinfo ENOTFOUND example.org",
+            "stream disconnected before completion: error sending request for url (https://example.org/v1)",
+            "error sending request: dns error: failed to lookup address information: Name or service not known",
+            "curl: (6) Could not resolve host: example.org",
+            "API Error: Request timed out.",
+        ] {
+            assert_eq!(class(None, "", message), Class::Network, "{message}");
+            assert_eq!(class(None, "server_error", message), Class::Network, "{message}");
+            assert_eq!(class(Some(503), "", message), Class::Overload, "{message}");
+        }
+        assert_eq!(class(None, "authentication_failed", "Connection error."), Class::Auth);
+    }
+
+    #[test]
+    fn an_unknown_model_is_named_by_words_of_many_kinds() {
+        for message in [
+            "There's an issue with the selected model (x). It may not exist or you may not have access to it.",
+            "The model `gpt-x` does not exist or you do not have access to it.",
+            "unexpected status 400 Bad Request: The 'gpt-x' model is not supported when using Codex",
+            "[API Error: model: no-such-model]",
+            "models/gemini-x is not found for API version v1beta",
+            "Model not found: fake/none",
+        ] {
+            assert_eq!(class(Some(404), "", message), Class::Model, "{message}");
+        }
+        assert_eq!(class(None, "", "The model said that the file was not found"), Class::Other);
+        assert_eq!(class(Some(403), "", "Your account is not allowed to use this model"), Class::Auth);
     }
 
     #[test]

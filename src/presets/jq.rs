@@ -43,38 +43,56 @@ def by_name:
    oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
    account_on_hold: "permission", verification_required: "permission",
    billing_error: "billing",
+   model_not_found: "model",
    overloaded: "overload", overloaded_error: "overload", server_error: "overload"}[tostring];
 "#
     };
 }
 
-/// Puts a definition before a program: `class`, the class of an error by its message alone, from an event that is an
-/// error.
-macro_rules! with_class {
-    ($program:literal) => {
+/// Definitions: `class`, the kind of an error whose message, from an event that says it is an error, is all
+/// there is; and `class_of`, the same where the error may have a name or the HTTP status of its provider as well. What the words
+/// say of money, the context, the model and a refusal counts most, then the name and the number.
+macro_rules! classes {
+    () => {
         concat!(
             billing!(),
             plain!(),
+            by_code!(),
             r#"def class: (. // "" | tostring) as $m
   | def says($words): $m | test($words; "i");
   def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
   if $m | billing then "billing"
   elif says("context.(window|length)|context exceeds|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
+  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|^(\\[API Error: )?model: [^ ]+$|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|(is|was) not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model")
+  then "model"
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
   then "auth"
   elif status("429") then "limit"
   elif status("5[0-9][0-9]") then "overload"
-  elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
   # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
-  elif says("incomplete response returned, reason:|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
+  elif says("content.?filter|content management policy|PROHIBITED_CONTENT|safeguards flagged|violates? .{0,20}usage policy|unable to respond to this request") then "refused"
+  elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT|incomplete response returned, reason:") then "other"
   elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
+  elif says("(cannot|unable to|could not|failed to) connect|(could not|couldn.t|cannot) resolve host|name resolution|name or service not known|no route to host|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|request timed out|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|NETDOWN|HOSTUNREACH|PIPE)\\b|EAI_(AGAIN|NONAME)")
+  then "network"
+  elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
   then "overload"
   else "other" end;
-"#,
-            $program
+def class_of($name; $status): class as $said
+  | ($name | by_name) as $named | ($status | by_status) as $coded
+  | if $said == "billing" or $said == "context" or $said == "model" then $said
+    elif ($said == "network" or $said == "refused") and $coded == null and ($named == null or $named == "overload") then $said
+    else $named // $coded // $said end;
+"#
         )
+    };
+}
+
+/// Puts the definitions of [`classes`] before a program.
+macro_rules! with_class {
+    ($program:literal) => {
+        concat!(classes!(), $program)
     };
 }

@@ -75,15 +75,15 @@ elif .type == "step_finish" then
 elif .type == "error" then
   .sessionID as $session | .error
   | (.data.message // .name // "unknown error") as $e
+  | ($e | class) as $said | .data.statusCode as $status | (.name // "") as $name
   | {session_id: $session, error: $e, class: (
-      if $e | class == "billing" then "billing"
-      elif $e | class == "context" then "context"
-      elif .data.statusCode == 429 then "limit"
-      elif .data.statusCode == 401 or .data.statusCode == 403 or .name == "ProviderAuthError" then "auth"
-      elif .name // "" | test("ContextOverflow") then "context"
-      elif (.data.statusCode | type) == "number" then
-        if .data.statusCode >= 500 then "overload" elif .data.statusCode >= 400 then "other" else ($e | class) end
-      else ($e | class) end)}
+      if $said == "billing" or $said == "context" or $said == "model" then $said
+      elif $name == "ProviderAuthError" then "auth"
+      elif $name | test("ContextOverflow") then "context"
+      elif $name | test("ModelNotFound") then "model"
+      elif ($status | type) == "number" then
+        ($status | by_status) // (if $said == "refused" or $status < 400 then $said else "other" end)
+      else $said end)}
     + ((.data.responseHeaders["retry-after"]? // "" | tonumber? | {reset_at: (now + .)}) // {})
 else empty end
 "#

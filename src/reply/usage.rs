@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `final` | `true` | this is the agent's own last event |
 //! | `error` | text | the attempt failed, unless a later `final` comes without `error`; an empty text repeats the message before |
-//! | `class` | `"limit"`, `"auth"`, `"context"`, `"permission"`, `"overload"`, `"billing"`, `"other"` | what kind of error; without it, with `"other"`, or where an error is told again, the class of the error before stays |
+//! | `class` | `"limit"`, `"auth"`, `"context"`, `"permission"`, `"overload"`, `"network"`, `"billing"`, `"model"`, `"refused"`, `"other"` | what kind of error; without it, with `"other"`, or where an error is told again, the class of the error before stays |
 //! | `hopeless` | `true` | the agent tries what cannot succeed: it is ended, and this error is its last word |
 //! | `reset_at` | seconds since the epoch | when a usage limit ends; also valid for an error that comes later |
 //! | `cost_usd` | number | cost of the run so far in US dollars |
@@ -53,11 +53,25 @@ pub enum Class {
     Permission,
     /// The provider is overloaded or down: wait, then retry.
     Overload,
+    /// There is no connection to the provider: wait, then retry.
+    Network,
     /// The account is out of credit: waiting is useless.
     Billing,
+    /// The agent or its provider does not have the model: a retry is useless.
+    Model,
+    /// The model refuses to answer, or a content filter has stopped it: the same prompt is refused again.
+    Refused,
     /// Anything else.
     #[default]
     Other,
+}
+
+impl Class {
+    /// Whether the provider cannot be reached or does not work, which passes by itself.
+    #[must_use]
+    pub const fn is_outage(self) -> bool {
+        matches!(self, Self::Overload | Self::Network)
+    }
 }
 
 /// One output of a result filter; see the module's documentation.

@@ -93,6 +93,8 @@ pub struct Evidence<'a> {
     pub asides: Asides,
     /// The end of the agent's stderr.
     pub stderr_tail: &'a str,
+    /// The class of an error by its words alone.
+    pub class_of_words: fn(&str) -> Class,
 }
 
 /// The way in which an attempt failed.
@@ -165,8 +167,20 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
         AgentEnd::Exited(code) if class == Class::Other => evidence.asides.class_of_exit(code),
         _ => class,
     };
+    let class = if class == Class::Other { class_of_stderr(evidence, kind) } else { class };
     let reset_at = evidence.fault.and_then(|fault| fault.reset_at);
     Err(Failure { class, kind, message, reset_at })
+}
+
+/// What stderr says where nothing else does: an agent may write there, and nowhere else, that it has no connection, or not the
+/// model. Other words there say little: tools write to it, too.
+fn class_of_stderr(evidence: &Evidence<'_>, kind: Kind) -> Class {
+    if !matches!(kind, Kind::Exit | Kind::NoOutput | Kind::NoFinal | Kind::Silent | Kind::Reported) {
+        return Class::Other;
+    }
+    let words = last_words(evidence.stderr_tail, kind, evidence.asides.chatter);
+    let class = (evidence.class_of_words)(&words);
+    if matches!(class, Class::Network | Class::Model) { class } else { Class::Other }
 }
 
 /// The failure of an agent whose turn has ended with this error, although its process still runs.
@@ -303,6 +317,7 @@ mod tests {
                 root_refusal: "cannot be used with root",
             },
             stderr_tail: "",
+            class_of_words: |words| if words.contains("ENOTFOUND") { Class::Network } else { Class::Other },
         }
     }
 
@@ -369,6 +384,20 @@ mod tests {
             class(Evidence { end: AgentEnd::Exited(41), fault: Some(&fault), ..good() }),
             Class::Limit
         );
+    }
+
+    #[test]
+    fn stderr_tells_a_missing_connection_where_nothing_else_does() {
+        let stderr_tail = "Error: getaddrinfo ENOTFOUND api.example.org\n";
+        let class = |evidence| judge(&evidence).unwrap_err().class;
+        let failed = Evidence { end: AgentEnd::Exited(1), stderr_tail, ..good() };
+        assert_eq!(class(failed.clone()), Class::Network);
+        assert_eq!(class(Evidence { readers: Readers::Nobody, ..failed.clone() }), Class::Network);
+        assert_eq!(class(Evidence { end: AgentEnd::TimedOut, ..failed.clone() }), Class::Other);
+        let fault = Fault { class: Class::Auth, message: "no key".into(), reset_at: None };
+        assert_eq!(class(Evidence { fault: Some(&fault), ..failed.clone() }), Class::Auth);
+        assert_eq!(class(Evidence { end: AgentEnd::Exited(41), ..failed }), Class::Auth);
+        assert!(judge(&Evidence { stderr_tail, ..good() }).is_ok());
     }
 
     #[test]

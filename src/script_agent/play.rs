@@ -16,7 +16,7 @@ pub const PLAY_VARIABLE: &str = "RALPH_SCRIPT_PLAY";
 /// A longer count of attempts is none of ours, in bytes.
 const LARGEST_COUNT: u64 = 1024;
 
-const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background SECONDS, done, failed, verify pass, verify fail, \
+const PLAYS: &str = "limit [SECONDS], auth, context, overload, offline, hang, background SECONDS, done, failed, verify pass, verify fail, \
                      review pass, review changes, journal WORDS, knowledge WORDS, model NAME, ask WORDS, silence or work";
 
 /// One attempt.
@@ -27,6 +27,8 @@ pub(super) enum Play {
     Auth,
     Context,
     Overload,
+    /// There is no connection to the provider.
+    Offline,
     /// Nothing more comes.
     Hang,
     /// A task goes on after the result for so many seconds; then the agent works.
@@ -59,6 +61,7 @@ impl FromStr for Play {
             ["auth"] => Self::Auth,
             ["context"] => Self::Context,
             ["overload"] => Self::Overload,
+            ["offline"] => Self::Offline,
             ["hang"] => Self::Hang,
             ["background", time] => Self::Background(seconds(time)?),
             ["done"] => Self::Task("task-done"),
@@ -104,6 +107,7 @@ impl Agent<'_> {
             Play::Auth => refuse("auth", "Not logged in", None),
             Play::Context => refuse("context", "The prompt is too long", None),
             Play::Overload => refuse("overload", "529 Overloaded", None),
+            Play::Offline => refuse("network", "Connection error: getaddrinfo ENOTFOUND", None),
             Play::Task(name) => {
                 let id = self.assigned()?.0;
                 self.text(&format!("As I was told to say.\n\n<{name}>{id}</{name}>"))
@@ -172,6 +176,7 @@ mod tests {
             ("auth", Play::Auth),
             ("context", Play::Context),
             ("overload", Play::Overload),
+            ("offline", Play::Offline),
             ("hang", Play::Hang),
             ("background 3", Play::Background(3)),
             ("work", Play::Work),

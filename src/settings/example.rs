@@ -27,6 +27,7 @@ fn entry(setting: &Setting) -> String {
     let Setting { shell, default, except, empty, kind, doc, flag, .. } = setting;
     let unit = match kind {
         ValueKind::Duration(_) => " (30s, 5m, 1h30m, or seconds)",
+        ValueKind::Pauses => " (such as 10s, or several separated by blanks)",
         ValueKind::Room => " (1 GB, 500 MB, 5%, or 0 for none)",
         ValueKind::Size => " (2 GB, 500 MB, or 0 for no limit)",
         ValueKind::Switch => " (true or false)",

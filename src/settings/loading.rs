@@ -161,8 +161,10 @@ impl Rows {
         })?;
         for row in &mut self.0 {
             let found = document.values.iter().find(|value| value.setting.key == row.setting.key);
-            if let Some(toml::Value { text, line, .. }) = found {
-                row.value.clone_from(text);
+            if let Some(toml::Value { text, line, .. }) = found
+                && let Some(value) = row.setting.meant(text)
+            {
+                value.clone_into(&mut row.value);
                 row.origin = origin(path.to_owned(), *line);
             }
         }
@@ -172,8 +174,10 @@ impl Rows {
     fn shell(&mut self, path: &Path, assignments: &[shell::Assignment]) {
         for row in &mut self.0 {
             let assigned = assignments.iter().find(|assignment| assignment.name == row.setting.shell);
-            if let Some(assignment) = assigned.filter(|assignment| decides(row.setting, &assignment.value)) {
-                row.value.clone_from(&assignment.value);
+            if let Some(assignment) = assigned
+                && let Some(value) = decided(row.setting, &assignment.value)
+            {
+                value.clone_into(&mut row.value);
                 row.origin = Origin::ShellConfig { path: path.to_owned(), line: assignment.line };
             }
         }
@@ -186,7 +190,7 @@ impl Rows {
             let names = row.setting.env.iter().filter(|name| !is_told(name));
             let found = names
                 .filter_map(|name| Some((*name, env(name)?)))
-                .find(|(_, value)| decides(row.setting, value));
+                .find_map(|(name, text)| Some((name, decided(row.setting, &text)?.to_owned())));
             if let Some((name, value)) = found {
                 row.value = value;
                 row.origin = Origin::Env(name);
@@ -200,15 +204,17 @@ impl Rows {
                 let problem = "there is no such setting; `ralph config` lists them".to_owned();
                 return Err(SettingsError::Invalid { place: (*key).to_owned(), problem });
             };
-            row.value.clone_from(value);
+            let Some(value) = row.setting.meant(value) else { continue };
+            value.clone_into(&mut row.value);
             row.origin = Origin::Flag(row.setting.flag.as_ref().map_or(key, |flag| flag.long));
         }
         Ok(())
     }
 }
 
-/// Whether a value from the shell config or the environment counts. An empty one does not, except that an empty
-/// override means that of the preset, and an empty list of words counts.
-fn decides(setting: &Setting, value: &str) -> bool {
-    matches!(setting.kind, ValueKind::Override | ValueKind::Words) || !value.is_empty()
+/// What a text from the shell config or the environment decides. An empty one decides nothing, except that an empty override
+/// asks for the preset's own, and an empty list of words is one.
+fn decided<'a>(setting: &Setting, text: &'a str) -> Option<&'a str> {
+    let decides = matches!(setting.kind, ValueKind::Override | ValueKind::Words) || !text.is_empty();
+    setting.meant(text).filter(|_| decides)
 }

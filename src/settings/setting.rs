@@ -1,5 +1,12 @@
 //! The parts of a row of the [`table`](super::table).
 
+use std::borrow::Cow;
+
+/// What `ralph config` shows of a filter that the agent's preset has.
+pub const BUILT_IN: &str = "built in";
+/// What it shows where a setting has no value.
+pub const NONE: &str = "none";
+
 /// A verb that runs loops; some defaults depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -72,6 +79,8 @@ pub enum ValueKind {
     },
     /// A duration, see [`duration`](crate::text::duration).
     Duration(Span),
+    /// Durations that follow each other, each may be zero; may be none.
+    Pauses,
     /// An amount of money above zero, in US dollars.
     Money,
     /// An amount of room on a disk, `1 GB` or `5%`, or `0`.
@@ -165,6 +174,29 @@ impl Setting {
     #[must_use]
     pub fn can_be_raised(&self) -> bool {
         self.flag.as_ref().is_some_and(|flag| !flag.raised.is_empty())
+    }
+
+    /// That there is no value, for people.
+    #[must_use]
+    pub fn no_value(&self) -> Cow<'static, str> {
+        match self.empty {
+            NONE | "the agent preset's own" => NONE.into(),
+            meaning => format!("{NONE} ({meaning})").into(),
+        }
+    }
+
+    /// The value that a text stands for, which may be one that `ralph config` shows: there is none, or the preset's own (then it
+    /// is empty), or the defaults of verbs, which decide nothing (`None`).
+    #[must_use]
+    pub fn meant<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let shown = text.trim();
+        if !self.except.is_empty() && shown == self.defaults_by_verb() {
+            return None;
+        }
+        let is_none =
+            !self.empty.is_empty() && (shown == NONE || shown == self.empty || *shown == *self.no_value());
+        let is_of_preset = self.kind == ValueKind::Override && shown == BUILT_IN;
+        Some(if is_none || is_of_preset { "" } else { text })
     }
 
     /// A value for people; without one, the meaning of that.

@@ -11,6 +11,7 @@ use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
 use crate::files::room::Floor;
 use crate::presets::Listing;
+use crate::text::pauses::Pauses;
 
 static AGENT_HELP: Listing =
     Listing::new("Agent to run: ").agents().then(", the same with -acp, script, custom or a command line");
@@ -237,14 +238,14 @@ settings! {
             default: "3",
             except: &[(&[Verb::Run, Verb::Tasks, Verb::Spawn, Verb::LoopPlan, Verb::LoopBuild], "0")],
         }
-        /// Pause before a first retry, doubled before every further one; also the first pause for an overloaded provider
-        backoff: Option<Duration> = Setting {
+        /// Pauses before the retries of an iteration, one after the other, the last one doubled up to 5m; the first also before an overloaded provider is tried again
+        backoff: Pauses = Setting {
             key: "loop.backoff",
             shell: "RETRY_BACKOFF",
             flag: Some(Flag {
                 long: "--backoff",
                 value: "D",
-                help: "Pause before a first retry, doubled before every further one",
+                help: "Pauses before retries, such as 10s or '0 10s 1m'; the last one is doubled from there on",
                 ..Flag::STOPPING
             }),
             empty: "none",
@@ -253,6 +254,7 @@ settings! {
         stop_on_error: bool = Setting {
             key: "loop.stop_on_error",
             shell: "STOP_ON_ERROR",
+            default: "0 10s 1m 5m",
             flag: Some(Flag {
                 long: "--stop-on-error",
                 short: Some('s'),

@@ -93,6 +93,11 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 
 /// The value of a setting as text, its type checked.
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
+    if let DeValue::String(text) = value
+        && setting.meant(text) != Some(text)
+    {
+        return Ok(text.to_string());
+    }
     match (setting.kind, value) {
         (
             ValueKind::Name
@@ -100,6 +105,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
             | ValueKind::Secret
             | ValueKind::Override
             | ValueKind::Duration(_)
+            | ValueKind::Pauses
             | ValueKind::Room
             | ValueKind::Size,
             DeValue::String(text),
@@ -107,6 +113,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
         (
             ValueKind::Count { .. }
             | ValueKind::Duration(_)
+            | ValueKind::Pauses
             | ValueKind::Money
             | ValueKind::Room
             | ValueKind::Size,
@@ -114,9 +121,11 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
         ) => i128::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
             .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key)),
-        (ValueKind::Duration(_) | ValueKind::Money, DeValue::Float(number)) => Ok(number.as_str().to_owned()),
+        (ValueKind::Duration(_) | ValueKind::Pauses | ValueKind::Money, DeValue::Float(number)) => {
+            Ok(number.as_str().to_owned())
+        }
         (ValueKind::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
-        (ValueKind::Words, DeValue::Array(list)) => words(setting, list),
+        (ValueKind::Words | ValueKind::Pauses, DeValue::Array(list)) => words(setting, list),
         (kind, _) => Err(wrong_type(setting.key, value, wanted(kind))),
     }
 }
@@ -131,6 +140,7 @@ fn wanted(kind: ValueKind) -> &'static str {
         ValueKind::Switch => "true or false",
         ValueKind::Room => "an amount like \"1 GB\" or \"5%\", or 0",
         ValueKind::Size => "an amount like \"2 GB\", or 0",
+        ValueKind::Pauses => "a list of durations like [\"10s\", \"1m\"], or one",
         ValueKind::Duration(_) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     }
 }

@@ -7,6 +7,7 @@ use super::proof_level::{OnProtected, ProofLevel};
 use super::resolved::Resolved;
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
+use crate::text::pauses::Pauses;
 use crate::text::{bytes, duration};
 
 /// The longest wait between two steps of ending an agent, which must not outlive ralph for hours.
@@ -138,6 +139,14 @@ impl SettingType for OnProtected {
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         let word = Self::ALL.into_iter().find(|on| on.word() == row.value.trim());
         word.ok_or_else(|| row.invalid(format!("`{}` is neither refuse nor tell", row.value)))
+    }
+}
+
+impl SettingType for Pauses {
+    const KIND: ValueKind = ValueKind::Pauses;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        Self::parse(&row.value).map_err(|error| row.invalid(error.to_string()))
     }
 }
 

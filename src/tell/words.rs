@@ -384,6 +384,7 @@ fn wait_for(reason: WaitReason) -> &'static str {
         WaitReason::Overload => "provider overloaded",
         WaitReason::DiskSpace => "waiting for room on the disk",
     }
+        WaitReason::Network => "no connection to the provider",
 }
 
 /// [`wait`] by the word of a report, which may be another pause.

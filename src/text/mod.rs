@@ -12,6 +12,7 @@ pub(crate) mod line;
 pub(crate) mod list;
 pub(crate) mod nearest;
 pub(crate) mod palette;
+pub mod pauses;
 pub mod redact;
 pub(crate) mod secret;
 pub(crate) mod telling;

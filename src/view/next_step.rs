@@ -151,7 +151,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
         (_, Ended::Replan | Ended::Empty, _) if !is_past => Advice::new(NeedsYou, "ralph plan".to_owned()),
         (_, Ended::Blocked, _) if !is_past => Advice::new(NeedsYou, "ralph task list".to_owned()),
         (_, Ended::Killed, _)
-        | (Some(Outcome::Overloaded), ..)
+        | (Some(Outcome::Overloaded | Outcome::NoConnection), ..)
         | (_, Ended::Interrupted | Ended::Limit | Ended::Budget, _) => {
             let again = again(ending, &name).filter(|_| !is_past || verb == BUILD);
             Advice::new(if spent.is_some() || again.is_some() { CanGoOn } else { Over }, again)

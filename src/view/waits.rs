@@ -3,20 +3,21 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::event::Stamped;
-use crate::engine::fact::{Fact, WaitReason};
+use crate::engine::fact::{Fact, WaitReason, Word};
 
 /// A limit that is met again so soon behind its end is the same: nobody has named its end, or has been wrong by a little.
 const SAME_LIMIT: TimeDelta = TimeDelta::minutes(1);
 /// One that lasts so much longer than was told is worth another word.
 const MUCH_LONGER: TimeDelta = TimeDelta::minutes(10);
-/// A provider that is overloaded again within this has not recovered.
-const SAME_OVERLOAD: TimeDelta = TimeDelta::minutes(10);
+/// A provider that does not work again within this has not recovered.
+const SAME_OUTAGE: TimeDelta = TimeDelta::minutes(10);
 
 /// The latest waits.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     limit: Option<Told>,
-    overload: Option<DateTime<Utc>>,
+    /// Why a provider was waited for last, and until when.
+    outage: Option<(Word<WaitReason>, DateTime<Utc>)>,
 }
 
 /// A limit of which somebody knows.
@@ -32,15 +33,14 @@ impl Waits {
     /// Books a wait; answers whether it is to be told.
     pub(crate) fn meet(&mut self, stamped: &Stamped<'_>) -> bool {
         let Fact::Waiting { reason, until, .. } = stamped.fact else { return false };
-        let is_limit = *reason == WaitReason::UsageLimit.into();
-        self.is_new(!is_limit, stamped.at.to_utc(), until.to_utc())
+        self.is_new(reason, stamped.at.to_utc(), until.to_utc())
     }
 
     /// Books a wait that begins now and lasts until then; answers whether nobody knows of it yet.
-    fn is_new(&mut self, is_overload: bool, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
-        if is_overload {
-            let last = self.overload.replace(until);
-            return last.is_none_or(|last| now > last + SAME_OVERLOAD);
+    fn is_new(&mut self, reason: &Word<WaitReason>, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
+        if *reason != WaitReason::UsageLimit.into() {
+            let last = self.outage.replace((reason.clone(), until));
+            return last.is_none_or(|(before, last)| before != *reason || now > last + SAME_OUTAGE);
         }
         match &mut self.limit {
             Some(told) if now <= told.last + SAME_LIMIT && until <= told.until + MUCH_LONGER => {
@@ -62,23 +62,26 @@ mod tests {
     #[test]
     fn one_limit_is_told_once_and_the_next_one_again() {
         let at = |minutes: i64| DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes);
+        let (limit, overload) = (WaitReason::UsageLimit.into(), WaitReason::Overload.into());
         let mut waits = Waits::default();
-        assert!(waits.is_new(false, at(0), at(60)));
-        assert!(!waits.is_new(false, at(1), at(60)), "another loop");
-        assert!(waits.is_new(false, at(1), at(90)), "it lasts longer");
-        assert!(waits.is_new(false, at(92), at(300)), "the next one");
-        assert!(waits.is_new(true, at(0), at(1)));
-        assert!(!waits.is_new(true, at(2), at(4)));
-        assert!(!waits.is_new(true, at(5), at(9)));
-        assert!(waits.is_new(true, at(20), at(21)));
+        assert!(waits.is_new(&limit, at(0), at(60)));
+        assert!(!waits.is_new(&limit, at(1), at(60)), "another loop");
+        assert!(waits.is_new(&limit, at(1), at(90)), "it lasts longer");
+        assert!(waits.is_new(&limit, at(92), at(300)), "the next one");
+        assert!(waits.is_new(&overload, at(0), at(1)));
+        assert!(!waits.is_new(&overload, at(2), at(4)));
+        assert!(!waits.is_new(&overload, at(5), at(9)));
+        assert!(waits.is_new(&overload, at(20), at(21)));
+        assert!(waits.is_new(&WaitReason::Network.into(), at(22), at(23)), "another reason");
     }
 
     #[test]
     fn a_limit_without_a_known_end_is_told_now_and_then() {
+        let limit = WaitReason::UsageLimit.into();
         let mut waits = Waits::default();
         let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         // Each try comes a moment after the end that was guessed, and the next guess is a minute.
-        let told = (0..30).filter(|wait| waits.is_new(false, at(wait * 61), at(wait * 61 + 60)));
+        let told = (0..30).filter(|wait| waits.is_new(&limit, at(wait * 61), at(wait * 61 + 60)));
         assert_eq!(told.collect::<Vec<_>>(), [0, 10, 20]);
     }
 }

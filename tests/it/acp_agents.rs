@@ -138,7 +138,7 @@ fn turns_that_have_failed_in_real_sessions_are_failures() {
             "failed",
             "reported an error: Your input exceeds the context window of this model.",
         ),
-        ("codex-acp.cut", "overloaded", "stream disconnected before completion: Transport error"),
+        ("codex-acp.cut", "no_connection", "stream disconnected before completion: Transport error"),
         ("codex-acp.content_filter", "failed", "Incomplete response returned, reason: content_filter"),
         ("codex-acp.max_output_tokens", "failed", "Incomplete response returned, reason: max_output_tokens"),
         ("codex-acp.at_capacity", "overloaded", "Selected model is at capacity."),
@@ -152,7 +152,7 @@ fn turns_that_have_failed_in_real_sessions_are_failures() {
             "not_logged_in",
             "reported an error: API key not valid. Please pass a valid API key.",
         ),
-        ("gemini.cut", "overloaded", "reported an error: terminated"),
+        ("gemini.cut", "no_connection", "reported an error: terminated"),
         ("opencode.401", "not_logged_in", "reported an error: Incorrect API key provided: none."),
         ("opencode.content_filter", "failed", "it refused to go on"),
     ];

@@ -251,7 +251,7 @@ fn words_that_sound_like_another_class_do_not_hide_it() {
         (
             "codex",
             r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: error sending request"}}"#,
-            Class::Overload,
+            Class::Network,
         ),
         (
             "codex",
@@ -266,18 +266,18 @@ fn words_that_sound_like_another_class_do_not_hide_it() {
         (
             "opencode",
             r#"{"type":"error","error":{"name":"APIError","data":{"message":"Cannot connect to API: ECONNREFUSED"}}}"#,
-            Class::Overload,
+            Class::Network,
         ),
         (
             "opencode",
             r#"{"type":"error","error":{"name":"APIError","data":{"message":"usage_limit is no field","statusCode":400}}}"#,
             Class::Other,
         ),
-        ("cline", r#"{"type":"error","message":"Cannot connect to API: "}"#, Class::Overload),
+        ("cline", r#"{"type":"error","message":"Cannot connect to API: "}"#, Class::Network),
         (
             "gemini",
             r#"{"type":"result","status":"error","error":{"message":"exception TypeError: fetch failed sending request"}}"#,
-            Class::Overload,
+            Class::Network,
         ),
         (
             "gemini",
@@ -324,7 +324,7 @@ fn the_class_that_claude_names_stays_whatever_its_result_lacks() {
         ("account_on_hold", "null", Class::Permission),
         ("verification_required", "null", Class::Permission),
         ("invalid_request", "null", Class::Other),
-        ("model_not_found", "404", Class::Other),
+        ("model_not_found", "404", Class::Model),
     ] {
         let words = r#"{"model":"<synthetic>","content":[{"type":"text","text":"no"}]}"#;
         let said = format!(r#"{{"type":"assistant","error":"{name}","message":{words}}}"#);

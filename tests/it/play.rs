@@ -51,6 +51,7 @@ pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: AgentEnd, step
         dead_filter: decoder.dead_filter(),
         asides: preset.asides,
         stderr_tail: stderr,
+        class_of_words: ralph::presets::fault::class_of_words,
     });
     Played { text, shows, reply, counters: decoder.counters(), verdict }
 }

@@ -365,7 +365,8 @@ fn bad_values_are_refused_before_anything_starts() {
         "--max-cost NaN",
         "--max-tokens 0",
         "--max-limit-wait -5m",
-        "--backoff 0",
+        "--backoff soon",
+        "--backoff -3",
         "--delay x",
         "--done-pattern [a-",
     ] {

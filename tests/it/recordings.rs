@@ -201,7 +201,7 @@ fn claude() {
         claude("refusal", "I begin to say something that is cutI begin to say something that is cut")
             .fails(
                 Kind::Exit,
-                Other,
+                Class::Refused,
                 "claude exited with code 1: API Error: Opus 5.5's safeguards flagged this message \
                  (https://www.anthropic.com/legal/aup). This sometimes happens with safe, normal conversations. Claude \
                  Code can't respond to this message with Opus 5.5. Try rephrasing the request in a new session or \
@@ -246,7 +246,7 @@ fn codex() {
         )
         .fails(
             Kind::Exit,
-            Other,
+            Class::Refused,
             "codex exited with code 1: stream disconnected before completion: Incomplete response returned, reason: \
              content_filter",
         )
@@ -360,7 +360,7 @@ fn gemini() {
             .tokens(0, 0)
             .by("gemini-2.5-pro", "f6029a51-459e-4eec-8b3c-c7f77171cebb"),
         gemini("e404", "")
-            .fails(Kind::Exit, Other, "gemini exited with code 1: [API Error: model: no-such-model]")
+            .fails(Kind::Exit, Class::Model, "gemini exited with code 1: [API Error: model: no-such-model]")
             .tokens(0, 0)
             .by("gemini-2.5-pro", "b51319d6-6d8b-4f5a-a350-8f44cb1475b3"),
         gemini("e503", "")
@@ -425,7 +425,7 @@ fn opencode() {
         opencode("content_filter", "I begin to say something that is cut")
             .fails(
                 Kind::Exit,
-                Class::Other,
+                Class::Refused,
                 "opencode exited with code 1: The response was blocked by the provider's content filter",
             )
             .cost(0.0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::policies::{assert_end, attempts, number, project};
-use crate::scratch::{Scratch, says};
+use crate::scratch::{Scratch, Started, says, side_by_side, wait_for};
 
 /// claude's own retry of a request that was refused with 401.
 fn retry(attempt: u32) -> String {
@@ -203,4 +203,73 @@ fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
     assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (2, 1));
     // The user has asked for that, so there is no warning.
     assert!(run.stderr.contains("starting loop") && !run.stderr.contains("warning"), "{run:?}");
+}
+
+/// What agents print without a network, each in its own way: as an error of its stream, or on stderr alone.
+#[test]
+fn no_network_is_waited_for_whatever_the_agent_and_told_as_that() {
+    let opencode = r#"{"type":"error","error":{"name":"APIError","data":{"message":"Cannot connect to API: EAI_AGAIN"}}}"#;
+    let codex = r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: error sending request"}}"#;
+    let gemini = r#"{"type":"result","status":"error","error":{"message":"[API Error: exception TypeError: fetch failed]"}}"#;
+    let claude =
+        r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: Connection error."}"#;
+    let cline = r#"{"type":"error","message":"Cannot connect to API: connect ECONNREFUSED 127.0.0.1:1"}"#;
+    let agents = [
+        ("claude", claude, ""),
+        ("codex", codex, ""),
+        ("gemini", gemini, ""),
+        ("opencode", opencode, ""),
+        ("cline", cline, ""),
+        ("amp", "", "Error: getaddrinfo ENOTFOUND ampcode.com"),
+    ];
+    side_by_side(&agents, |(agent, said, complained)| {
+        let scratch = Scratch::new();
+        let body =
+            format!("cat > /dev/null\necho >> ../attempts\necho '{said}'\necho '{complained}' >&2\nexit 1");
+        scratch.agent(agent, &body);
+        let run = scratch.run(&format!(
+            "prompt p.md 1 --agent {agent} --max-retries 0 --backoff 0.2 --max-limit-wait 1 --json"
+        ));
+        assert_end(&scratch, &run, 4, "no_connection", "failed");
+        assert!(run.stdout.contains(r#""event":"waiting","reason":"network""#), "{agent}: {run:?}");
+        assert!(scratch.read("../attempts").lines().count() > 1, "{agent}: {run:?}");
+    });
+    let scratch = Scratch::new();
+    scratch
+        .agent("mine", "cat > /dev/null\necho 'curl: (6) Could not resolve host: example.org' >&2\nexit 6");
+    let args = "prompt p.md 1 --agent mine --max-retries 0 --backoff 0.2 --max-limit-wait 1";
+    let run = scratch.run(args);
+    assert_end(&scratch, &run, 4, "no_connection", "failed");
+    assert!(run.stderr.contains("no connection to the provider; waiting until"), "{run:?}");
+    assert!(!run.stderr.contains("overloaded"), "{run:?}");
+}
+
+#[test]
+fn what_is_refused_or_unknown_is_tried_once() {
+    let filtered = r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: Incomplete response returned, reason: content_filter"}}"#;
+    let unknown = r#"{"type":"turn.failed","error":{"message":"unexpected status 404 Not Found: The model `gpt-x` does not exist or you do not have access to it."}}"#;
+    for (said, words) in
+        [(filtered, "reason: content_filter"), (unknown, "name a model that it has (--model)")]
+    {
+        let scratch = Scratch::new();
+        scratch.agent("codex", &format!("cat > /dev/null\necho >> ../attempts\necho '{said}'\nexit 1"));
+        let run = scratch.run("prompt p.md 3 --agent codex --max-retries 3");
+        assert_end(&scratch, &run, 4, "failed", "failed");
+        assert!(run.stderr.contains(words), "{run:?}");
+        assert_eq!(scratch.read("../attempts").lines().count(), 1, "{run:?}");
+    }
+}
+
+/// Retries come at once, then after pauses; whoever resumes the loop wants the next one now.
+#[test]
+fn a_resumed_loop_waits_for_no_pause_before_a_retry() {
+    let scratch = project("[ $n -lt 3 ] && exit 1; complete");
+    let ralph = Started::quietly(scratch.ralph("prompt p.md 1").args(["--backoff", "0 1h"]));
+    wait_for("the second failure", || {
+        scratch.read_if_there(".ralph/state.toml").contains("error_count = 2\n").then_some(())
+    });
+    drop(ralph);
+    let run = scratch.run("resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (3, 1), "{run:?}");
 }

@@ -149,7 +149,7 @@ impl Scratch {
         command.current_dir(self.root()).env_clear().env("PATH", path).env("HOME", &home);
         command.env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("LANG", "C.UTF-8");
-        command.envs(self.ladder.iter().copied());
+        command.envs(self.ladder.iter().copied()).env("RALPH_RETRY_BACKOFF", "none");
         outside_of_attempts(&mut command);
         for (name, value) in [("NAME", "Test"), ("EMAIL", "test@example.com")] {
             command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);

@@ -13,11 +13,11 @@ fn play(scratch: &Scratch, plays: &str, args: &str) -> Run {
 #[test]
 fn a_limit_and_an_overload_are_waited_for_one_after_the_other() {
     let scratch = Scratch::new();
-    let run = play(&scratch, "limit 2, limit, overload", "--max-retries 0 --backoff 0.2 --json");
+    let run = play(&scratch, "limit 2, limit, overload, offline", "--max-retries 0 --backoff 0.2 --json");
     assert_end(&scratch, &run, 0, "complete", "stopped");
     let count = |text: &str| run.stdout.matches(text).count();
     assert_eq!((count(r#""reason":"usage_limit""#), count(r#""reason":"overload""#)), (2, 1), "{run:?}");
-    assert_eq!(count(r#""event":"attempt_ended""#), 4, "{run:?}");
+    assert_eq!((count(r#""reason":"network""#), count(r#""event":"attempt_ended""#)), (1, 5), "{run:?}");
     // Each run begins with the first.
     let run = play(&scratch, "auth", "");
     assert_end(&scratch, &run, 4, "not_logged_in", "failed");

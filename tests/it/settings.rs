@@ -29,7 +29,7 @@ fn sample(setting: &Setting) -> &'static str {
     match setting.kind {
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
-        ValueKind::Duration(_) => "77s",
+        ValueKind::Duration(_) | ValueKind::Pauses => "77s",
         ValueKind::Room | ValueKind::Size => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
@@ -47,6 +47,7 @@ fn toml_sample(setting: &Setting) -> String {
         | ValueKind::Secret
         | ValueKind::Override
         | ValueKind::Duration(_)
+        | ValueKind::Pauses
         | ValueKind::Room
         | ValueKind::Size => {
             format!("'{text}'")
@@ -315,6 +316,79 @@ fn ralph_config_shows_every_setting() {
                 assert_eq!(default, setting.default_of(Some(verb)), "{row}");
             }
         }
+    }
+}
+
+/// Lines of a config that give each setting this value.
+fn written_back<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let line = |(setting, value): (&Setting, &str)| {
+        format!("{}='{}'\n", setting.shell, value.replace('\'', "'\\''"))
+    };
+    TABLE.iter().zip(values).map(line).collect()
+}
+
+#[test]
+fn what_ralph_config_shows_can_be_written_back() {
+    let is_secret = |setting: &Setting| setting.kind == ValueKind::Secret;
+    let samples: String = TABLE
+        .iter()
+        .filter(|setting| !is_secret(setting))
+        .map(|setting| format!("{}='{}'\n", setting.shell, sample(setting)))
+        .collect();
+    let none: String = TABLE
+        .iter()
+        .filter(|setting| !setting.empty.is_empty())
+        .map(|setting| format!("{}=none\n", setting.shell))
+        .collect();
+    for text in ["", &samples, &none] {
+        let scene = Scene::new().file("config", text);
+        let shown = |text: &str| {
+            std::fs::write(scene.path("config"), text).unwrap();
+            ralph(scene.dir.path(), "trust", Some("--yes"));
+            let table = config(scene.dir.path(), None);
+            let at = table.lines().next().unwrap().find("VALUE").expect("the column of values");
+            let cells: Vec<String> =
+                table.lines().skip(1).take(TABLE.len()).map(|line| line[at..].to_owned()).collect();
+            let rows: Vec<Value> = serde_json::from_str(&config(scene.dir.path(), Some("--json"))).unwrap();
+            (cells, rows)
+        };
+        let (cells, rows) = shown(text);
+        let (cells_again, _) = shown(&written_back(cells.iter().map(String::as_str)));
+        assert_eq!(cells_again, cells, "{text}");
+        let values = |rows: &[Value]| -> Vec<String> {
+            // An empty text and `none` are the same.
+            rows.iter().map(|row| row["value"].as_str().unwrap().replace("none", "")).collect()
+        };
+        let (_, rows_again) = shown(&written_back(values(&rows).iter().map(String::as_str)));
+        assert_eq!(values(&rows_again), values(&rows), "{text}");
+
+        // It is not only shown alike; what the preset gives is none of the user's.
+        let own = cells
+            .iter()
+            .zip(&rows)
+            .map(|(cell, row)| if row["preset"].is_null() { cell.as_str() } else { "" });
+        let own = written_back(own);
+        for verb in Verb::ALL {
+            let of =
+                |text: &str| fields(&Scene { verb: Some(verb), ..Scene::new() }.file("config", text).load());
+            assert_eq!(of(&own), of(text), "{verb:?}");
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_can_be_empty_can_be_none_in_every_place() {
+    for setting in TABLE.iter().filter(|setting| !setting.empty.is_empty()) {
+        let none = |scene: &Scene| {
+            let settings = scene.load();
+            let row = settings.rows().find(|row| row.setting.key == setting.key).expect("a row").clone();
+            assert_eq!(row.value, "", "{}", setting.key);
+            assert_ne!(row.origin, Origin::Default, "{}", setting.key);
+        };
+        none(&Scene::new().file("ralph.toml", &format!("{} = 'none'\n", setting.key)));
+        none(&Scene::new().file("config", &format!("{}=none\n", setting.shell)));
+        none(&Scene { env: vec![(setting.env[0], "none")], ..Scene::new() });
+        none(&Scene { flags: vec![(setting.key, "none".to_owned())], ..Scene::new() });
     }
 }
 

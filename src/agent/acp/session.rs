@@ -365,7 +365,7 @@ impl Session {
                 turn.hang_up();
                 return;
             }
-            StopReason::Refusal => ("it refused to go on", Class::Other),
+            StopReason::Refusal => ("it refused to go on", Class::Refused),
             StopReason::MaxTokens => ("it has reached its limit of tokens", Class::Context),
             StopReason::MaxTurnRequests => ("it has reached its limit of requests in a turn", Class::Other),
             StopReason::Cancelled => ("its turn was cancelled", Class::Other),

@@ -242,7 +242,7 @@ fn prompted_as(agent: &str, read_only: bool) -> Talk {
 #[test]
 fn each_way_to_stop_says_whether_it_was_good() {
     for (answer, class, message) in [
-        (json!({ "result": { "stopReason": "refusal" } }), Class::Other, "it refused to go on"),
+        (json!({ "result": { "stopReason": "refusal" } }), Class::Refused, "it refused to go on"),
         (
             json!({ "result": { "stopReason": "max_tokens" } }),
             Class::Context,

@@ -180,7 +180,7 @@ mod tests {
             ("exceeded retry limit, last status: 429 Too Many Requests", Class::Limit),
             ("API Error: 529 Overloaded. This is a server-side issue", Class::Overload),
             ("{\"error\":{\"code\":503,\"message\":\"Try later\"}}", Class::Overload),
-            ("No such model: error 404", Class::Other),
+            ("No such model: error 404", Class::Model),
         ] {
             assert_eq!(fault(words).class, class, "{words}");
         }

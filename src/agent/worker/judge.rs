@@ -7,6 +7,7 @@ use crate::agent::ended::with_remedy;
 use crate::agent::pane::halt::fault;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::presets::Preset;
+use crate::presets::fault::class_of_words;
 use crate::process::launch::Launch;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind, reported};
@@ -155,7 +156,12 @@ impl Left {
             }
             (None, Some(code), _) => {
                 let message = format!("{name} exited with code {code}{ends_with}");
-                let class = preset.asides.class_of_exit(code);
+                // Its last words come in no stream: only what they say of the connection counts.
+                let said = class_of_words(&ends_with);
+                let class = match preset.asides.class_of_exit(code) {
+                    Class::Other if said == Class::Network => said,
+                    class => class,
+                };
                 return Some(Failure { kind: Kind::Exit, class, message, reset_at: None });
             }
             (None, None, Some(signal)) => {

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::of_preset;
 use crate::presets::Preset;
+use crate::settings::setting::BUILT_IN;
 use crate::settings::{Origin, Resolved, Settings};
 use crate::text::line::escaped;
 use crate::text::palette::{FAINT, GOOD, STRONG};
@@ -95,17 +96,13 @@ fn in_words(
         Some((name, given)) => {
             // Nobody reads a jq program of a page; `--json` has it.
             let is_filter = setting.key.ends_with("_filter");
-            named(format!("preset {name}"), if is_filter { "built in".into() } else { given }, false, true)
+            named(format!("preset {name}"), if is_filter { BUILT_IN.into() } else { given }, false, true)
         }
         None if is_default && !setting.except.is_empty() => {
             named("default".into(), setting.defaults_by_verb(), false, true)
         }
         None if row.value.is_empty() => {
-            let none = match setting.empty {
-                "none" | "the agent preset's own" => "none".to_owned(),
-                meaning => format!("none ({meaning})"),
-            };
-            named(in_place(&row.origin, place), none, !is_default, false)
+            named(in_place(&row.origin, place), setting.no_value().into_owned(), !is_default, false)
         }
         None => named(in_place(&row.origin, place), settings.secrets.word(row.shown()), !is_default, true),
     }

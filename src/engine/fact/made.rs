@@ -9,15 +9,16 @@ use chrono::{DateTime, Utc};
 use super::{Asked, AttemptEnded, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word};
 use crate::engine::budget::Budget;
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::{Last, Tally};
 use crate::engine::worktree::WorkDone;
 use crate::files::room::{Floor, Shortage};
 use crate::reply::show::Show;
-use crate::reply::usage::Usage;
+use crate::reply::usage::{Class, Usage};
 use crate::text::duration::of_seconds;
+use crate::text::pauses::Pauses;
 
 impl<'a> Fact<'a> {
     /// A loop begins in this folder, with this tally.
@@ -102,10 +103,11 @@ impl<'a> Fact<'a> {
     /// The loop waits: for space on the disk if there is a shortage, else for a usage limit or a provider.
     #[must_use]
     pub fn waiting(until: DateTime<Utc>, shortage: Option<Shortage>, tally: &Tally) -> Self {
-        let reason = match shortage {
-            Some(_) => WaitReason::DiskSpace,
-            None if tally.waits_for_provider() => WaitReason::Overload,
-            None => WaitReason::UsageLimit,
+        let reason = match (shortage, tally.outage()) {
+            (Some(_), _) => WaitReason::DiskSpace,
+            (None, Some(Class::Network)) => WaitReason::Network,
+            (None, Some(_)) => WaitReason::Overload,
+            (None, None) => WaitReason::UsageLimit,
         };
         Self::Waiting {
             free_bytes: shortage.map(|shortage| shortage.free),
@@ -215,7 +217,9 @@ impl From<&Limits> for LineLimits {
             last_counts: limits.last_counts,
             budget: limits.budget.into(),
             max_limit_wait_s: limits.max_limit_wait.as_secs_f64(),
-            retry_pause_s: seconds(limits.retry_pause),
+            outage_pause_s: Some(limits.outage_pause.as_secs_f64()),
+            retry_pause_s: None,
+            retry_pauses_s: Some(limits.retry_pauses.named().iter().map(Duration::as_secs_f64).collect()),
             stop_on_error: limits.on_failure == OnFailure::End,
         }
     }
@@ -226,7 +230,8 @@ impl Limits {
     pub const UNKNOWN: Self = Self {
         max_iterations: None,
         max_retries: 0,
-        retry_pause: None,
+        retry_pauses: Pauses::NONE,
+        outage_pause: OUTAGE_PAUSE,
         failure_pause: None,
         on_failure: OnFailure::Count,
         failed_end: Outcome::AgentFailed,
@@ -245,7 +250,11 @@ impl From<&LineLimits> for Limits {
     fn from(line: &LineLimits) -> Self {
         let outcome = |word: &Word<Outcome>, unknown| word.known().copied().unwrap_or(unknown);
         Self {
-            retry_pause: line.retry_pause_s.map(of_seconds),
+            retry_pauses: Pauses::of(match (&line.retry_pauses_s, line.retry_pause_s) {
+                (Some(pauses), _) => pauses.iter().copied().map(of_seconds).collect(),
+                (None, first) => first.map(of_seconds).into_iter().collect(),
+            }),
+            outage_pause: line.outage_pause_s.or(line.retry_pause_s).map_or(OUTAGE_PAUSE, of_seconds),
             failure_pause: line.failure_pause_s.map(of_seconds),
             on_failure: if line.stop_on_error { OnFailure::End } else { OnFailure::Count },
             failed_end: outcome(&line.failed_end, Self::UNKNOWN.failed_end),

@@ -56,13 +56,15 @@ pub enum WaitReason {
     UsageLimit,
     /// A provider that is overloaded or out of order.
     Overload,
+    /// A connection to the provider.
+    Network,
     /// Room on the disk.
     DiskSpace,
 }
 
 impl WaitReason {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::UsageLimit, Self::Overload, Self::DiskSpace];
+    pub const ALL: [Self; 4] = [Self::UsageLimit, Self::Overload, Self::Network, Self::DiskSpace];
 
     /// The word in event lines and reports.
     #[must_use]
@@ -70,6 +72,7 @@ impl WaitReason {
         match self {
             Self::UsageLimit => "usage_limit",
             Self::Overload => "overload",
+            Self::Network => "network",
             Self::DiskSpace => "disk_space",
         }
     }
@@ -82,7 +85,7 @@ impl WaitReason {
 pub enum Asked {
     /// Ctrl+C.
     Interrupt,
-    /// SIGTERM or SIGHUP.
+    /// SIGTERM; in lines of earlier releases SIGHUP, too.
     Terminate,
     /// To hold after the current attempt.
     Pause,

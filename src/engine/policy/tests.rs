@@ -72,6 +72,8 @@ fn what_cannot_get_better_is_not_tried_again() {
         (Class::Billing, Outcome::OutOfCredit),
         (Class::Context, Outcome::AgentFailed),
         (Class::Permission, Outcome::AgentFailed),
+        (Class::Model, Outcome::AgentFailed),
+        (Class::Refused, Outcome::AgentFailed),
     ] {
         let mut tally = Tally::default();
         tally.begin(Given::default(), None);
@@ -84,7 +86,8 @@ fn what_cannot_get_better_is_not_tried_again() {
 
 #[test]
 fn pauses_before_retries_double() {
-    let limits = Limits { retry_pause: Some(Duration::from_secs(1)), max_retries: 20, ..LIMITS };
+    let retry_pauses = Pauses::of(vec![Duration::ZERO, Duration::from_secs(1)]);
+    let limits = Limits { retry_pauses, max_retries: 20, ..LIMITS };
     let mut tally = Tally::default();
     tally.begin(Given::default(), None);
     let mut pauses = Vec::new();
@@ -95,7 +98,7 @@ fn pauses_before_retries_double() {
         }
         tally.retry();
     }
-    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
 }
 
 #[test]
@@ -249,9 +252,9 @@ prop_compose! {
         backs_off in any::<bool>(),
     ) -> Limits {
         let budget = Budget { max_cost_usd: max_cost.map(f64::from), ..Budget::NONE };
-        let retry_pause = pause.map(Duration::from_secs);
+        let retry_pauses = Pauses::of(pause.map(Duration::from_secs).into_iter().collect());
         let failure_pause = backs_off.then_some(Duration::from_secs(1));
-        Limits { max_iterations, max_retries, retry_pause, failure_pause, on_failure, last_counts, breaker, idle, budget, ..LIMITS }
+        Limits { max_iterations, max_retries, retry_pauses, failure_pause, on_failure, last_counts, breaker, idle, budget, ..LIMITS }
     }
 }
 
@@ -264,8 +267,10 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
         Class::Auth,
         Class::Context,
         Class::Overload,
-        Class::Overload,
+        Class::Network,
         Class::Billing,
+        Class::Model,
+        Class::Refused,
     ]);
     let signal = prop::sample::select(vec![
         Signal::Continue,
@@ -290,8 +295,8 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
 
 /// Whether an attempt is one that is waited for and uses up nothing.
 fn is_waited_for(report: &Report) -> bool {
-    let is_overload = report.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
-    report.status == UsageLimit || report.status == AgentFailure && is_overload && !report.usage.called_tools
+    let is_outage = report.failure.as_ref().is_some_and(|failure| failure.class.is_outage());
+    report.status == UsageLimit || report.status == AgentFailure && is_outage && !report.usage.called_tools
 }
 
 /// Whether a loop ends for the reason that its history gives.
@@ -317,9 +322,9 @@ fn check_reason(
         }
         Outcome::AgentFailed => {
             let class = report.failure.as_ref().unwrap().class;
-            let hopeless = matches!(class, Class::Context | Class::Permission);
+            let hopeless = matches!(class, Class::Context | Class::Permission | Class::Model);
             prop_assert!(hopeless || limits.on_failure == OnFailure::End);
-            prop_assert!(hopeless || tries == limits.max_retries + 1);
+            prop_assert!(hopeless || class == Class::Refused || tries == limits.max_retries + 1);
         }
         Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
         Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
@@ -328,7 +333,11 @@ fn check_reason(
         Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
         Outcome::OutOfCredit => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Billing),
         Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
-        Outcome::Overloaded => prop_assert!(report.status != UsageLimit && is_waited_for(report)),
+        Outcome::Overloaded | Outcome::NoConnection => {
+            prop_assert!(report.status != UsageLimit && is_waited_for(report));
+            let is_network = report.failure.as_ref().unwrap().class == Class::Network;
+            prop_assert_eq!(is_network, outcome == Outcome::NoConnection);
+        }
         other => prop_assert!(false, "{:?} is not for the policy to decide", other),
     }
     Ok(())
@@ -442,15 +451,15 @@ proptest! {
             }
             match next {
                 Step::Begin { pause } => {
-                    let is_overload = before.last == Last::Failed(Class::Overload);
-                    prop_assert_eq!(pause.is_zero(), !is_overload, "after an overload something is always waited for");
+                    let is_outage = before.outage().is_some();
+                    prop_assert_eq!(pause.is_zero(), !is_outage, "after an outage something is always waited for");
                     tally.begin(Given::default(), None);
                     begun += 1;
                     tries = 1;
                 }
                 Step::BackOff { pause } => {
                     prop_assert!(matches!(before.last, Last::Failed(_)));
-                    let doubled = Duration::from_secs(1 << (failed_in_a_row - 1).min(9)).min(MAX_RETRY_PAUSE);
+                    let doubled = Duration::from_secs(1 << (failed_in_a_row - 1).min(9)).min(MAX_FAILURE_PAUSE);
                     prop_assert_eq!(Some(pause), limits.failure_pause.map(|_| doubled));
                     tally.begin(Given::default(), None);
                     begun += 1;
@@ -459,8 +468,8 @@ proptest! {
                 Step::Retry { retry, pause } => {
                     tally.retry();
                     prop_assert_eq!(retry, tries);
-                    let is_overload = before.last == Last::Failed(Class::Overload);
-                    prop_assert_eq!(pause.is_zero(), limits.retry_pause.is_none() && !is_overload);
+                    let is_outage = before.outage().is_some();
+                    prop_assert_eq!(pause.is_zero(), limits.retry_pauses == Pauses::NONE && !is_outage);
                     tries += 1;
                 }
                 Step::Again => prop_assert_eq!(before.last, Last::Waited),
@@ -495,10 +504,10 @@ proptest! {
                 }
                 _ => {
                     let class = report.failure.as_ref().unwrap().class;
-                    if report.status == Timeout || class != Class::Overload {
+                    if report.status == Timeout || !class.is_outage() {
                         waited = TimeDelta::zero();
                     }
-                    let is_hopeless = matches!(class, Class::Auth | Class::Context | Class::Permission | Class::Billing);
+                    let is_hopeless = !may_retry(1, 0, class);
                     failed_in_a_row += u64::from(tries > limits.max_retries || is_hopeless);
                 }
             }

@@ -75,12 +75,10 @@ fn overloaded(limits: &Limits, tally: &mut Tally, called_tools: bool) {
 
 #[test]
 fn a_provider_that_is_overloaded_is_waited_for_and_uses_up_no_retry() {
-    for (first, max, expected) in
-        [(None, 3000, &[5, 15, 45, 135, 405, 600, 600, 600][..]), (Some(2), 60, &[2, 6, 18])]
-    {
+    for (first, max, expected) in [(15, 4000, &[15, 45, 135, 405, 900, 900, 900][..]), (2, 60, &[2, 6, 18])] {
         let limits = Limits {
             max_retries: 0,
-            retry_pause: first.map(Duration::from_secs),
+            outage_pause: Duration::from_secs(first),
             max_limit_wait: Duration::from_secs(max),
             ..LIMITS
         };
@@ -129,7 +127,7 @@ fn an_overload_after_tools_were_called_uses_up_a_retry_and_waits_all_the_same() 
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!((pauses, tally.retries), (vec![5, 15, 45], 2));
+    assert_eq!((pauses, tally.retries), (vec![15, 45, 135], 2));
 }
 
 #[test]
@@ -138,7 +136,7 @@ fn without_retries_the_next_iteration_waits_for_the_provider() {
         max_retries: 0,
         max_iterations: None,
         on_failure: OnFailure::Count,
-        max_limit_wait: Duration::from_mins(1),
+        max_limit_wait: Duration::from_mins(2),
         ..LIMITS
     };
     let mut tally = Tally::default();
@@ -151,7 +149,7 @@ fn without_retries_the_next_iteration_waits_for_the_provider() {
         tally.begin(Given::default(), None);
         overloaded(&limits, &mut tally, true);
     };
-    assert_eq!((&pauses[..], end), (&[0, 5, 15][..], Step::End(Outcome::Overloaded)));
+    assert_eq!((&pauses[..], end), (&[0, 15, 45][..], Step::End(Outcome::Overloaded)));
     tally.book(limits.max_retries, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
     assert_eq!(step(&limits, &tally, now(0)), BEGIN);
 }
@@ -191,4 +189,24 @@ fn a_restart_tries_at_once_where_nobody_knows_whether_there_is_anything_to_wait_
         assert!(matches!(step(&LIMITS, &tally, now(0)), Step::Wait(_)));
         assert_eq!(step(&LIMITS, &tally.resumed(false, at(0)), now(0)), Step::Again);
     }
+}
+
+#[test]
+fn no_connection_is_waited_for_as_an_overload_is_and_has_an_end_of_its_own() {
+    let limits = Limits { max_limit_wait: Duration::from_mins(2), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin(Given::default(), None);
+    let mut waits = Vec::new();
+    for class in [Class::Network, Class::Overload, Class::Network] {
+        tally.book(0, &report(AgentFailure, class, None), &settled(Signal::Continue, None));
+        assert_eq!(tally.outage(), Some(class));
+        match step(&limits, &tally, now(0)) {
+            Step::Wait(until) => {
+                waits.push((until - at(0)).num_seconds());
+                tally.waited(at(0), until);
+            }
+            end => assert_eq!(end, Step::End(Outcome::NoConnection)),
+        }
+    }
+    assert_eq!(waits, [15, 45]);
 }
