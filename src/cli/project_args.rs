@@ -64,6 +64,9 @@ pub struct DoctorArgs {
     /// Wait no longer than this for each answer [default: 10s, and 20s for a session over ACP]
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     pub timeout: Option<String>,
+    /// Run the validation command, and say how long it takes
+    #[arg(long)]
+    pub validate: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -256,7 +256,7 @@ impl Author<'_> {
         }
         let source = Authoring::new(Rc::new(RefCell::new(store)), commission);
         ready.name = self.feature.unwrap_or("task").into();
-        ready.validator = Some(Box::new(source.reviewer()));
+        ready.validated_by(Some(Box::new(source.reviewer())));
         ready.person = if self.asks { AtTerminal::find() } else { None };
         ready.run(source, Frame::Lines(RunLines::default()))
     }

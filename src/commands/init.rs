@@ -211,9 +211,22 @@ fn tell_tools(
     is_kept: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Some(command) = tools.validation().filter(|_| !(is_kept && options.validates)) else { return Ok(()) };
     let path = project.relative(&project.config());
     let path = shown(&path);
+    let Some(command) = tools.validation() else {
+        if options.validates {
+            return Ok(());
+        }
+        writeln!(out, "Tests: none found: {}.", tools::without_tests(project.root()))?;
+        return writeln!(
+            out,
+            "  Without them nothing proves the work of a night: COMPLETE is the agent's word, and nothing tells the next agent \
+             what it broke. Set VALIDATION_COMMAND in {path}."
+        );
+    };
+    if is_kept && options.validates {
+        return Ok(());
+    }
     writeln!(out, "Tests: {command}, as {}.", tools.say_so())?;
     if is_kept {
         let command = shell_words([&OsString::from(&command)]);

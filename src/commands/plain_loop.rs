@@ -95,7 +95,7 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let mut ready = preflight.ready(project, &run_id(), []);
     if verb == Verb::Plan {
         // It is for code.
-        ready.validator = None;
+        ready.validated_by(None);
     }
     ready.run(source, Frame::Blocks)
 }

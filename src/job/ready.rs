@@ -1,11 +1,12 @@
 //! From a loop that is ready to its exit code.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use anyhow::bail;
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
@@ -41,8 +42,8 @@ use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
 use crate::settings::proof_level::{OnProtected, ProofLevel};
-use crate::settings::{Settings, Verb};
-use crate::side_command::ValidationCommand;
+use crate::settings::{Resolved, Settings, Verb};
+use crate::side_command::{ValidationCommand, obstacle};
 use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
@@ -72,6 +73,8 @@ pub(crate) struct Ready<'a> {
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
     /// The plan, which counts as part of the work tree wherever it lies.
+    /// Why the user's validation command cannot run here, where it has been looked at and cannot.
+    pub(crate) cannot_validate: Option<String>,
     pub(crate) plan: PathBuf,
     /// What it shares with other loops.
     pub(crate) board: Board,
@@ -116,6 +119,7 @@ impl<'a> Ready<'a> {
             agent: Box::new(agent),
             validator: validator(settings, project, launch),
             plan: project.implementation_plan(),
+            cannot_validate: cannot_validate(settings, launch),
             board: Board::default(),
             ticket: None,
             setup: Setup {
@@ -135,6 +139,11 @@ impl<'a> Ready<'a> {
     }
 
     /// Also writes every attempt's output into this folder of the user's.
+    /// Has the work proven by `validator`, if any, and not by the user's own command.
+    pub(crate) fn validated_by(&mut self, validator: Option<Box<dyn Validator + 'a>>) {
+        (self.validator, self.cannot_validate) = (validator, None);
+    }
+
     ///
     /// # Errors
     /// When the folder cannot be made.
@@ -186,6 +195,10 @@ impl<'a> Ready<'a> {
             run: self.run.clone(),
             name: std::mem::take(&mut self.name),
             mode: self.call.mode().to_owned(),
+        // Nothing could prove what its attempts cost.
+        if let Some(why) = self.cannot_validate.take() {
+            bail!("{why}");
+        }
             agent: std::mem::take(&mut self.agent_name),
         };
         let setup = self.setup(&source);
@@ -221,11 +234,7 @@ impl<'a> Ready<'a> {
         }
         // The processes of the last loop have ended by now.
         for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
-            let lock = project.relative(&lock);
-            recorder.warn(format!(
-                "removed {}: an agent that was ended inside of git left this lock, and no process holds it",
-                lock.display()
-            ));
+            recorder.warn(of_left_lock(&project.relative(&lock)));
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
         let resumed = resumed.map(|Resumed { tally, recovered, from, warnings }| {
@@ -306,6 +315,12 @@ fn digest(words: impl Iterator<Item = String>) -> String {
 /// Reports news that came when the loop was over.
 fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
     if let News::Notice(text) = news {
+/// What is said of a lock of git's that was removed.
+fn of_left_lock(lock: &Path) -> String {
+    let lock = lock.display();
+    format!("removed {lock}: an agent that was ended inside of git left this lock, and no process holds it")
+}
+
         view.warn(text);
     }
     // An error of writing changes nothing any more.
@@ -318,8 +333,8 @@ pub(crate) fn kept(settings: &Settings) -> Kept {
     Kept { runs: unless_zero(settings.keep_runs), bytes: unless_zero(settings.keep_size) }
 }
 
-/// The command line of this process as it is kept: without secrets, which `ralph resume` puts back, and without
-/// `--accept-config`, which is about this start alone.
+/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
+/// flags that speak of this start alone.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
     let words = std::env::args_os().map(|word| secrets.word(&word.to_string_lossy()));
     without_accepting(words)
@@ -355,8 +370,8 @@ pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
     hidden.err().map(|error| format!("ralph's own files may show up in git status: {error}"))
 }
 
-/// The validation command of the settings.
-fn validation(settings: &Settings) -> Option<&str> {
+/// The command that proves the work, as the settings have it.
+pub(crate) fn validation(settings: &Settings) -> Option<&str> {
     settings.validation_command.as_deref().filter(|_| settings.validation_enabled)
 }
 
@@ -388,3 +403,14 @@ pub(crate) fn run_id() -> String {
         made => format!("{now}-{pid}-{made}"),
     }
 }
+/// Why the validation command cannot run where the agent does, and where it stands; `None`: nothing is known against it.
+pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<String> {
+    let command = validation(settings)?;
+    let obstacle = obstacle(command, launch)?;
+    let place = settings.row("validation.command").map(Resolved::place)?;
+    Some(format!(
+        "the validation '{}' cannot run: {obstacle}; fix {place}, or install what is missing",
+        settings.secrets.word(command)
+    ))
+}
+

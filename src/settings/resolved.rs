@@ -26,14 +26,19 @@ impl Resolved {
 
     /// The error for a value that the setting cannot have.
     pub(super) fn invalid(&self, problem: String) -> SettingsError {
+        SettingsError::Invalid { place: self.place(), problem }
+    }
+
+    /// What its user calls it, and where it stands.
+    #[must_use]
+    pub fn place(&self) -> String {
         let Setting { key, shell, .. } = self.setting;
-        let place = match &self.origin {
+        match &self.origin {
             Origin::Default => (*key).to_owned(),
             origin @ (Origin::UserToml { .. } | Origin::ProjectToml { .. }) => format!("{key} in {origin}"),
             origin @ Origin::ShellConfig { .. } => format!("{shell} in {origin}"),
             origin @ (Origin::Env(_) | Origin::Flag(_)) => origin.to_string(),
-        };
-        SettingsError::Invalid { place, problem }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Commands that run while the loop handles requests: balance, validation, the commands of a prompt, pushes.
 
+mod runnable;
 mod validation;
 
 use std::io;
@@ -16,6 +17,7 @@ use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::threads;
 
+pub(crate) use runnable::obstacle;
 pub(crate) use validation::ValidationCommand;
 
 /// The limits of a command beside the loop.

@@ -45,7 +45,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let env = [("RALPH_PLAN_FORM".into(), "branches".into())];
     let mut ready = preflight.ready(project, &run, env);
     // The user's own is for code.
-    ready.validator = Some(Box::new(PlanCheck { project, settings, before: &before }));
+    ready.validated_by(Some(Box::new(PlanCheck { project, settings, before: &before })));
     ready.resume = Resume::ByItself;
     ready.plan = project.branch_plan();
     let kept = before.keep(&run)?;

@@ -75,6 +75,17 @@ impl Tools {
     }
 }
 
+/// Where tests were looked for in vain, in words.
+pub(super) fn without_tests(root: &Path) -> String {
+    let all = MAKEFILES[2..].iter().chain(&["Cargo.toml", "package.json", "pyproject.toml", "go.mod"]);
+    let (there, missing): (Vec<&str>, Vec<&str>) = all.partition(|file| is_there(root, file));
+    if there.is_empty() {
+        format!("there is no {} here", missing.join(", "))
+    } else {
+        format!("{} {} nothing of them", there.join(", "), if there.len() == 1 { "says" } else { "say" })
+    }
+}
+
 /// In the order in which make looks for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
