@@ -215,6 +215,55 @@ pub enum Command {
     Man,
 }
 
+/// Where a loop runs that a command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Where {
+    /// In this process, at its terminal.
+    Here,
+    /// In another one, which is to be started without a terminal.
+    Background,
+    /// In this process, which was started for that.
+    Detached,
+}
+
+impl Command {
+    /// Where its loop runs, if it runs one.
+    #[must_use]
+    pub fn runs_where(&self) -> Where {
+        let (detach, detached) = match self {
+            Self::Resume(args) => (args.detach, args.detached),
+            _ => self.loop_flags().map_or((false, false), |flags| (flags.detach, flags.detached)),
+        };
+        match (detach, detached) {
+            (_, true) => Where::Detached,
+            (true, false) => Where::Background,
+            (false, false) => Where::Here,
+        }
+    }
+
+    /// The flags of a verb that runs a loop.
+    fn loop_flags(&self) -> Option<&LoopFlags> {
+        Some(match self {
+            Self::Plan(args) | Self::Build(args) => &args.flags,
+            Self::Prompt(args) => &args.flags,
+            Self::Run(args) => &args.flags,
+            Self::Spawn(args) => &args.flags,
+            Self::Loop { verb: None, bare } => &bare.shared.flags,
+            Self::Loop { verb: Some(LoopVerb::Plan(args)), .. } => &args.flags,
+            Self::Loop { verb: Some(LoopVerb::Build { args, .. }), .. } => &args.shared.flags,
+            Self::Task { verb: TaskVerb::Create(args) } => &args.flags,
+            Self::Feature {
+                verb:
+                    FeatureVerb::Spec(args)
+                    | FeatureVerb::Plan(args)
+                    | FeatureVerb::Build(args)
+                    | FeatureVerb::Create(args),
+            } => &args.flags,
+            _ => return None,
+        })
+    }
+}
+
 /// The verbs of `loop`.
 #[derive(Debug, Subcommand)]
 pub enum LoopVerb {

@@ -32,6 +32,12 @@ pub struct ResumeArgs {
     /// Go on with the settings as they are, although an agent has changed their files
     #[arg(long)]
     pub accept_config: bool,
+    /// Have it go on in the background, without this terminal
+    #[arg(long)]
+    pub detach: bool,
+    /// The same, in the process that --detach has started
+    #[arg(long, hide = true)]
+    pub detached: bool,
 }
 
 /// `status`.

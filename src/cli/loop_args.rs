@@ -39,6 +39,12 @@ pub struct LoopFlags {
     /// Go on although an agent has changed files of settings: `ralph resume` puts it here
     #[arg(long, hide = true)]
     pub accept_config: bool,
+    /// Go on in the background, without this terminal
+    #[arg(long)]
+    pub detach: bool,
+    /// The same, in the process that --detach has started
+    #[arg(long, hide = true)]
+    pub detached: bool,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,

@@ -40,7 +40,8 @@ mod worker;
 
 use std::io::Write as _;
 
-use crate::cli::{Command, RunArgs};
+use crate::cli::{Command, RunArgs, Where};
+use crate::job::detached;
 
 use output::print;
 
@@ -53,6 +54,11 @@ pub use overview::overview;
 /// When it is refused before anything started, or cannot print what it was asked for.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     attempt::check(&command)?;
+    match command.runs_where() {
+        Where::Here => {}
+        Where::Background => return detached::start(std::env::args_os()),
+        Where::Detached => detached::leave_session(),
+    }
     match command {
         Command::Plan(args) => plain_loop::plan(&args),
         Command::Build(args) => plain_loop::build(&args),

@@ -16,6 +16,7 @@ use crate::agent::pane::done::DonePattern;
 use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
+use crate::job::detached::DETACHED;
 use crate::job::resume::ACCEPT_CONFIG;
 use crate::job::resume::RESUME;
 use crate::job::workspace::open_with_secrets;
@@ -40,6 +41,8 @@ struct More<'a> {
     budgets: &'a [(&'static str, &'a str)],
     /// Of the branches that its command line builds, only this one and those that it starts from.
     only: Option<&'a str>,
+    /// Its process has no terminal.
+    is_detached: bool,
     /// The settings may be others than before, whether the user or an agent has changed them.
     accepts_config: bool,
 }
@@ -51,7 +54,8 @@ impl More<'_> {
         let budgets = self.budgets.iter().map(|(flag, value)| format!("--resume-with={flag}={value}"));
         let only = self.only.map(|branch| format!("{ONLY}{branch}"));
         let accepts = self.accepts_config.then(|| ACCEPT_CONFIG.to_owned());
-        iterations.into_iter().chain(budgets).chain(only).chain(accepts).collect()
+        let detached = self.is_detached.then(|| DETACHED.to_owned());
+        iterations.into_iter().chain(budgets).chain(only).chain(accepts).chain(detached).collect()
     }
 }
 
@@ -63,7 +67,13 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     // Who names a branch means that one alone.
     let only = loops.iter().find(|found| args.target.name.is_some() && found.project.is_of_branch());
     let only = only.map(|found| found.name.as_str());
-    let more = More { iterations: limit, budgets: &budgets, only, accepts_config: args.accept_config };
+    let more = More {
+        iterations: limit,
+        budgets: &budgets,
+        only,
+        accepts_config: args.accept_config,
+        is_detached: args.detached,
+    };
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if let ([found, ..], [(flag, _), ..]) = (&*running, &*budgets) {
         bail!("loop '{}' has not ended: {flag} is for one that has", found.name);

@@ -74,6 +74,7 @@ pub fn run(job: Job<'_>) -> End {
         validated: Validated::Nothing,
     };
     let end = running.run();
+    let end = running.with_reason(end);
     let end = running.validate_end(end);
     let end = running.close(end);
     // The source may have found that all is done.
@@ -132,6 +133,13 @@ impl Loop<'_> {
                 Err(end) => return end,
             }
         }
+    }
+
+    /// An end that says why the loop was stopped, where its outcome does not.
+    fn with_reason(&self, end: End) -> End {
+        let reason = || self.job.context.stop.reason().map(str::to_owned);
+        let detail = end.detail.or_else(|| reason().filter(|_| end.outcome == Outcome::Terminated));
+        End { detail, ..end }
     }
 
     /// One step of the loop; an error is its end.
@@ -321,6 +329,7 @@ impl Loop<'_> {
 
     /// Begins the next iteration with a new prompt, `pause` after a provider was overloaded.
     fn begin(&mut self, pause: Duration) -> Result<(), End> {
+        let pause = self.unless_resumed(pause);
         if !pause.is_zero() && !self.wait_for_provider(Utc::now() + pause)? {
             return Ok(());
         }
@@ -329,7 +338,6 @@ impl Loop<'_> {
         if !is_first && !self.pause(delay)? || self.job.context.stop.is_changed() {
             return Ok(());
         }
-        let pause = self.unless_resumed(pause);
         let given = self.job.tally.upcoming();
         let Some(work) = self.next_work(self.job.tally.iteration + 1, &given)? else { return Ok(()) };
         if self.job.limits.idle.is_some() {
@@ -347,6 +355,7 @@ impl Loop<'_> {
 
     /// Begins the next iteration some time after the latest one has failed. A pause that was cut short is not made again.
     fn back_off(&mut self, pause: Duration) -> Result<(), End> {
+        let pause = self.unless_resumed(pause);
         let Job { context, tally, limits, .. } = &mut self.job;
         if self.backed_off.replace(tally.iteration) != Some(tally.iteration) {
             context.count(tally).tell(Fact::backing_off(tally, limits.breaker, pause))?;
@@ -355,7 +364,6 @@ impl Loop<'_> {
             }
         }
         self.begin(Duration::ZERO)
-        let pause = self.unless_resumed(pause);
     }
 
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
@@ -370,6 +378,11 @@ impl Loop<'_> {
         self.same_work()
     }
 
+    /// A pause after a failure; none where an earlier process has met that: who resumes the loop wants the next attempt now.
+    fn unless_resumed(&self, pause: Duration) -> Duration {
+        if self.first.is_some() { pause } else { Duration::ZERO }
+    }
+
     /// Runs the current iteration again.
     fn again(&mut self) -> Result<(), End> {
         self.job.tally.iteration = self.job.tally.iteration.max(1);
@@ -378,11 +391,6 @@ impl Loop<'_> {
 
     /// The work of the current iteration. After a restart the source is asked for it again.
     fn same_work(&mut self) -> Result<(), End> {
-    /// A pause after a failure; none where an earlier process has met that: who resumes the loop wants the next attempt now.
-    fn unless_resumed(&self, pause: Duration) -> Duration {
-        if self.first.is_some() { pause } else { Duration::ZERO }
-    }
-
         let work = if let Some(work) = self.work.take() {
             Some(work)
         } else {

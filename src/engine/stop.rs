@@ -7,13 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 
+/// Why a loop ends whose terminal is gone.
+const HUNG_UP: &str = "the terminal was closed; a loop started with --detach goes on without one";
+
 /// A request to a running loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Ctrl+C, with or without a terminal.
     Interrupt,
-    /// SIGTERM or SIGHUP.
+    /// SIGTERM.
     Terminate,
+    /// SIGHUP: the terminal was closed.
+    HangUp,
+    /// The time is over that an attempt has after one of these two.
+    GraceOver,
     /// From another terminal.
     Request(Request),
 }
@@ -25,6 +32,8 @@ impl Ask {
         match self {
             Self::Interrupt
             | Self::Terminate
+            | Self::HangUp
+            | Self::GraceOver
             | Self::Request(Request::Cancel | Request::CancelNow | Request::Detach) => true,
             Self::Request(Request::Pause | Request::Resume | Request::Note(_) | Request::Change(_)) => false,
         }
@@ -105,6 +114,8 @@ pub enum Urgency {
 pub struct Stop {
     urgency: Urgency,
     outcome: Option<Outcome>,
+    /// What the outcome does not say of the first reason.
+    reason: Option<&'static str>,
     /// Whether a stop was also requested from elsewhere than this terminal.
     is_final: bool,
     hold: bool,
@@ -122,6 +133,14 @@ impl Stop {
                 self.is_final = true;
                 self.signal(Outcome::Terminated);
             }
+            Ask::HangUp => {
+                self.is_final = true;
+                if self.outcome.is_none() {
+                    self.reason = Some(HUNG_UP);
+                }
+                self.signal(Outcome::Terminated);
+            }
+            Ask::GraceOver => self.raise(Urgency::Now, Outcome::Terminated),
             Ask::Request(Request::Cancel) => {
                 self.is_final = true;
                 self.raise(Urgency::AfterAttempt, Outcome::Cancelled);
@@ -181,6 +200,12 @@ impl Stop {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome
+    }
+
+    /// What the outcome alone does not say of why the loop ends.
+    #[must_use]
+    pub fn reason(&self) -> Option<&'static str> {
+        self.reason.filter(|_| self.outcome == Some(Outcome::Terminated))
     }
 
     /// Whether the loop must end now and its agent must not.

@@ -4,6 +4,7 @@
 //! [`ready`], which opens the records and starts the engine.
 
 pub(crate) mod agent_choice;
+pub(crate) mod detached;
 pub(crate) mod launch;
 pub(crate) mod preflight;
 pub(crate) mod ready;

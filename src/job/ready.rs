@@ -10,6 +10,7 @@ use anyhow::bail;
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
+use super::detached::{self, DETACHED};
 use super::launch::launch;
 use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
@@ -72,9 +73,9 @@ pub(crate) struct Ready<'a> {
     pub(crate) agent: Box<dyn Agent + 'a>,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
-    /// The plan, which counts as part of the work tree wherever it lies.
     /// Why the user's validation command cannot run here, where it has been looked at and cannot.
     pub(crate) cannot_validate: Option<String>,
+    /// The plan, which counts as part of the work tree wherever it lies.
     pub(crate) plan: PathBuf,
     /// What it shares with other loops.
     pub(crate) board: Board,
@@ -118,8 +119,8 @@ impl<'a> Ready<'a> {
             agent_name,
             agent: Box::new(agent),
             validator: validator(settings, project, launch),
-            plan: project.implementation_plan(),
             cannot_validate: cannot_validate(settings, launch),
+            plan: project.implementation_plan(),
             board: Board::default(),
             ticket: None,
             setup: Setup {
@@ -138,12 +139,12 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// Also writes every attempt's output into this folder of the user's.
     /// Has the work proven by `validator`, if any, and not by the user's own command.
     pub(crate) fn validated_by(&mut self, validator: Option<Box<dyn Validator + 'a>>) {
         (self.validator, self.cannot_validate) = (validator, None);
     }
 
+    /// Also writes every attempt's output into this folder of the user's.
     ///
     /// # Errors
     /// When the folder cannot be made.
@@ -168,7 +169,10 @@ impl<'a> Ready<'a> {
             self.resume = Resume::Asked;
         }
         let inbox = Arc::new(Inbox::default());
-        Signals::listen()?.join(&inbox);
+        let signals = Signals::listen()?;
+        // The agent of a worker completes what it is at.
+        signals.allow((verb != Verb::Spawn).then_some(settings.term_grace));
+        signals.join(&inbox);
         let mut view = View::start(flags.json, flags.quiet, frame.for_reader(verb.words()))?;
         for warning in &settings.warnings {
             view.warn(warning);
@@ -191,14 +195,14 @@ impl<'a> Ready<'a> {
         inbox: &Arc<Inbox>,
     ) -> anyhow::Result<End> {
         let Self { call: Call { workspace: Workspace { settings, .. }, verb, flags }, project, .. } = self;
-        let identity = LoopIdentity {
-            run: self.run.clone(),
-            name: std::mem::take(&mut self.name),
-            mode: self.call.mode().to_owned(),
         // Nothing could prove what its attempts cost.
         if let Some(why) = self.cannot_validate.take() {
             bail!("{why}");
         }
+        let identity = LoopIdentity {
+            run: self.run.clone(),
+            name: std::mem::take(&mut self.name),
+            mode: self.call.mode().to_owned(),
             agent: std::mem::take(&mut self.agent_name),
         };
         let setup = self.setup(&source);
@@ -221,6 +225,10 @@ impl<'a> Ready<'a> {
             (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(settings)));
         if let Some(started) = self.started {
             recorder.began(started);
+        }
+        // Branches are many loops, of one process.
+        if flags.detached && !project.is_of_branch() {
+            detached::leave_terminal(&project.run(&identity.run), &identity.name, flags.json)?;
         }
         if let Some(step) = step {
             recorder.add_step(&step)?;
@@ -307,6 +315,12 @@ impl<'a> Ready<'a> {
     }
 }
 
+/// What is said of a lock of git's that was removed.
+fn of_left_lock(lock: &Path) -> String {
+    let lock = lock.display();
+    format!("removed {lock}: an agent that was ended inside of git left this lock, and no process holds it")
+}
+
 /// A digest of words, to compare them without keeping them.
 fn digest(words: impl Iterator<Item = String>) -> String {
     sha256_of_words(words.collect::<Vec<_>>().iter().map(String::as_str))
@@ -315,12 +329,6 @@ fn digest(words: impl Iterator<Item = String>) -> String {
 /// Reports news that came when the loop was over.
 fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
     if let News::Notice(text) = news {
-/// What is said of a lock of git's that was removed.
-fn of_left_lock(lock: &Path) -> String {
-    let lock = lock.display();
-    format!("removed {lock}: an agent that was ended inside of git left this lock, and no process holds it")
-}
-
         view.warn(text);
     }
     // An error of writing changes nothing any more.
@@ -337,16 +345,16 @@ pub(crate) fn kept(settings: &Settings) -> Kept {
 /// flags that speak of this start alone.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
     let words = std::env::args_os().map(|word| secrets.word(&word.to_string_lossy()));
-    without_accepting(words)
+    without_own(words)
 }
 
-/// Without `--accept-config` among ralph's own flags; behind `--` stand words of others.
-fn without_accepting(words: impl Iterator<Item = String>) -> Vec<String> {
+/// Without `--accept-config` and `--detached` among ralph's own flags; behind `--` stand words of others.
+fn without_own(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut is_ours = true;
     words
         .filter(|word| {
             is_ours &= word != "--";
-            !is_ours || word != ACCEPT_CONFIG
+            !is_ours || ![ACCEPT_CONFIG, DETACHED].contains(&word.as_str())
         })
         .collect()
 }
@@ -358,7 +366,10 @@ pub(crate) fn notifier(project: &Project, settings: &Settings) -> Notifier {
 
 /// Whether the user wants to leave while something is still awaited.
 fn is_hurried(inbox: &Inbox) -> bool {
-    matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
+    matches!(
+        inbox.wait(Some(Instant::now())),
+        Wake::Asked(Ask::Interrupt | Ask::Terminate | Ask::HangUp | Ask::GraceOver)
+    )
 }
 
 /// Has git ignore ralph's own files, so that no agent commits them; returns a warning when that fails.
@@ -393,16 +404,6 @@ fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<
     })
 }
 
-/// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.
-#[must_use]
-pub(crate) fn run_id() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let (now, pid) = (timestamp::exact(chrono::Utc::now()), std::process::id());
-    match MADE.fetch_add(1, Ordering::Relaxed) {
-        0 => format!("{now}-{pid}"),
-        made => format!("{now}-{pid}-{made}"),
-    }
-}
 /// Why the validation command cannot run where the agent does, and where it stands; `None`: nothing is known against it.
 pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<String> {
     let command = validation(settings)?;
@@ -414,3 +415,13 @@ pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<St
     ))
 }
 
+/// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.
+#[must_use]
+pub(crate) fn run_id() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (now, pid) = (timestamp::exact(chrono::Utc::now()), std::process::id());
+    match MADE.fetch_add(1, Ordering::Relaxed) {
+        0 => format!("{now}-{pid}"),
+        made => format!("{now}-{pid}-{made}"),
+    }
+}

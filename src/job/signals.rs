@@ -23,6 +23,8 @@ pub(crate) struct Signals(Arc<Mutex<Heard>>);
 #[derive(Default)]
 struct Heard {
     asks: Vec<Ask>,
+    /// How long an attempt may go on after SIGTERM or SIGHUP; `None`: as long as it takes.
+    grace: Option<Duration>,
     inboxes: Vec<Weak<Inbox>>,
 }
 
@@ -38,10 +40,19 @@ impl Signals {
         let heard = signals.clone();
         threads::start(move || {
             for signal in caught.forever() {
-                heard.tell(&if signal == SIGINT { Ask::Interrupt } else { Ask::Terminate });
+                heard.tell(&match signal {
+                    SIGINT => Ask::Interrupt,
+                    SIGHUP => Ask::HangUp,
+                    _ => Ask::Terminate,
+                });
             }
         })?;
         Ok(signals)
+    }
+
+    /// From here on attempts may go on for so long after SIGTERM or SIGHUP.
+    pub(crate) fn allow(&self, grace: Option<Duration>) {
+        self.lock().grace = grace;
     }
 
     /// From here on this loop gets them, too, and at once those that came before.
@@ -59,6 +70,16 @@ impl Signals {
     fn tell(&self, ask: &Ask) {
         let mut heard = self.lock();
         heard.asks.push(ask.clone());
+        if matches!(ask, Ask::Terminate | Ask::HangUp)
+            && let Some(grace) = heard.grace.take()
+        {
+            let others = self.clone();
+            // Without a thread for it, the one who has sent the signal ends the process.
+            let _ = threads::start(move || {
+                std::thread::sleep(grace);
+                others.tell(&Ask::GraceOver);
+            });
+        }
         if heard.asks.len() > 1 {
             // Work trees that are being made end with the agents.
             git::change::leave();

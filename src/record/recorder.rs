@@ -171,7 +171,7 @@ impl Recorder {
         }
         taken?;
         if let Fact::Asked { what: Word::Known(what), .. } = stamped.fact
-            && !matches!(what, Asked::Interrupt | Asked::Terminate)
+            && !matches!(what, Asked::Interrupt | Asked::Terminate | Asked::HangUp | Asked::GraceOver)
             && !self.is_displaced
         {
             self.requests.settle();

@@ -225,6 +225,12 @@ settings! {
             except: &[(&[Verb::Spawn], "3m")],
             kind: ValueKind::Duration(Span::OrZero),
         }
+        /// How long an attempt may go on after SIGTERM, or after its terminal was closed, before it is ended
+        term_grace: Duration = Setting {
+            key: "loop.term_grace",
+            shell: "TERM_GRACE",
+            default: "60s",
+        }
         /// How often a failed iteration is tried again
         max_retries: u32 = Setting {
             key: "loop.max_retries",
@@ -248,13 +254,13 @@ settings! {
                 help: "Pauses before retries, such as 10s or '0 10s 1m'; the last one is doubled from there on",
                 ..Flag::STOPPING
             }),
+            default: "0 10s 1m 5m",
             empty: "none",
         }
         /// Whether an iteration that failed for good ends the loop; where only MAX_CONSECUTIVE_ERRORS is set, it does not
         stop_on_error: bool = Setting {
             key: "loop.stop_on_error",
             shell: "STOP_ON_ERROR",
-            default: "0 10s 1m 5m",
             flag: Some(Flag {
                 long: "--stop-on-error",
                 short: Some('s'),

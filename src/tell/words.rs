@@ -355,6 +355,8 @@ pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<E
         (Asked::Pause, _) => "pausing after this attempt",
         (Asked::Detach, _) => "its state is cleaned away: the agent works on by itself",
         (Asked::Resume | Asked::Change, _) | (_, Urgency::None) => return None,
+        (Asked::HangUp, Urgency::AfterAttempt) => "the terminal was closed: stopping after this attempt",
+        (Asked::GraceOver, Urgency::Now) => "the attempt has had its time after the signal: ending the agent",
         (_, Urgency::AfterAttempt) if is_at_work => {
             "stopping after this attempt; press Ctrl+C again to end the agent now"
         }
@@ -382,9 +384,9 @@ fn wait_for(reason: WaitReason) -> &'static str {
     match reason {
         WaitReason::UsageLimit => "usage limit",
         WaitReason::Overload => "provider overloaded",
+        WaitReason::Network => "no connection to the provider",
         WaitReason::DiskSpace => "waiting for room on the disk",
     }
-        WaitReason::Network => "no connection to the provider",
 }
 
 /// [`wait`] by the word of a report, which may be another pause.

@@ -162,7 +162,10 @@ impl View {
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
     pub(crate) fn finish(&self, inbox: &Inbox) {
         self.console.finish(|| {
-            matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
+            matches!(
+                inbox.wait(Some(Instant::now())),
+                Wake::Asked(Ask::Interrupt | Ask::Terminate | Ask::HangUp | Ask::GraceOver)
+            )
         });
     }
 }

@@ -57,6 +57,7 @@ mod login;
 mod many_loops;
 mod models;
 mod new_limits;
+mod night_ends;
 mod night_report;
 mod notify;
 mod overview;

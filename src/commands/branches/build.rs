@@ -24,6 +24,7 @@ use crate::files::{FileError, theirs};
 use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice;
+use crate::job::detached;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
@@ -104,6 +105,11 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         kept_plan = Some(KeptPlan::of(project, &run, &plan)?);
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
+    if flags.detached && branches.iter().any(Planned::is_open) {
+        detached::leave_terminal(&project.run(&run), VERB, flags.json)?;
+    }
+    let signals = Signals::listen()?;
+    signals.allow(Some(settings.term_grace));
     let open_branches = branches.iter().filter(|branch| branch.is_open()).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
@@ -120,7 +126,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         plan: Arc::new(plan),
         places: Places::new(jobs.min(open_branches.max(1))),
         board: Board::default(),
-        signals: Signals::listen()?,
+        signals,
         screen: Screen::start(flags.json, flags.quiet)?,
         notifier: notifier(project, settings),
         branches: &branches,

@@ -194,6 +194,8 @@ impl From<&Ask> for Asked {
         match ask {
             Ask::Interrupt => Self::Interrupt,
             Ask::Terminate => Self::Terminate,
+            Ask::HangUp => Self::HangUp,
+            Ask::GraceOver => Self::GraceOver,
             Ask::Request(Request::Pause) => Self::Pause,
             Ask::Request(Request::Resume) => Self::Resume,
             Ask::Request(Request::Cancel) => Self::Cancel,

@@ -87,6 +87,10 @@ pub enum Asked {
     Interrupt,
     /// SIGTERM; in lines of earlier releases SIGHUP, too.
     Terminate,
+    /// SIGHUP: the terminal was closed.
+    HangUp,
+    /// The time is over that an attempt has after one of these two.
+    GraceOver,
     /// To hold after the current attempt.
     Pause,
     /// To go on.

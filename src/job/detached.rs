@@ -1,0 +1,90 @@
+//! `--detach`: the loop goes on in a process of its own that has no terminal.
+//!
+//! That process writes into pipes of the one that has started it, until its loop has begun: what refuses it is shown there, and is
+//! that process's end. From then on its lines go into the folder of its run.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::Context as _;
+use rustix::process::setsid;
+use rustix::stdio::{dup2_stderr, dup2_stdout};
+
+use crate::files::{FileError, own};
+
+/// The flag of the user.
+pub(crate) const DETACH: &str = "--detach";
+/// What stands in its place on the command line of the process that runs the loop.
+pub(crate) const DETACHED: &str = "--detached";
+/// The file of its lines, in the folder of its run.
+const LINES: &str = "output.log";
+
+/// Starts this command line in the background, shows what it says until its loop has begun, and answers 0 then; or its exit code,
+/// if it has ended before.
+///
+/// # Errors
+/// If it cannot be started.
+pub(crate) fn start(argv: impl Iterator<Item = OsString>) -> anyhow::Result<u8> {
+    let mut argv = argv.collect::<Vec<_>>().into_iter();
+    let program = argv.next().unwrap_or_default();
+    let mut is_ours = true;
+    let words = argv.map(|word| {
+        is_ours &= word != "--";
+        if is_ours && word == DETACH { DETACHED.into() } else { word }
+    });
+    let exe = std::env::current_exe().context("cannot find our own executable")?;
+    let mut command = Command::new(exe);
+    std::os::unix::process::CommandExt::arg0(&mut command, program);
+    // A pipe may have what the verb reads; a terminal is not there for it any more.
+    let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
+    command.args(words).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the loop in the background")?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        scope.spawn(|| pass_on(stderr, io::stderr()));
+        pass_on(stdout, io::stdout());
+    });
+    // Both are closed: it has ended, or writes elsewhere by now.
+    let ended = child.try_wait().context("cannot see what became of the loop in the background")?;
+    Ok(ended.map_or(0, |status| status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// Copies a pipe as it comes, as far as somebody reads it.
+fn pass_on(from: Option<impl Read>, mut to: impl Write) {
+    let Some(mut from) = from else { return };
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let _ = to.write_all(&buffer[..count]).and_then(|()| to.flush());
+    }
+}
+
+/// Leaves the session of the terminal: what happens to that does not reach this process any more.
+pub(crate) fn leave_session() {
+    // It fails where this process leads one already, as after a resume.
+    let _ = setsid();
+}
+
+/// Says how this loop is found, and writes into `folder`, that of its run, from here on.
+///
+/// # Errors
+/// If the file of its lines cannot be written.
+pub(crate) fn leave_terminal(folder: &Path, name: &str, json: bool) -> Result<(), FileError> {
+    let path = folder.join(LINES);
+    let file =
+        own::open(&path, OpenOptions::new().create(true).append(true)).map_err(FileError::at(&path))?;
+    let told = format!(
+        "{name} runs in the background; its lines are in {}\n  ralph watch\n  ralph status {name}\n",
+        path.display()
+    );
+    // Nobody needs to read it.
+    let _ =
+        if json { io::stderr().write_all(told.as_bytes()) } else { io::stdout().write_all(told.as_bytes()) };
+    let _ = io::stdout().flush();
+    let at_path = |error: rustix::io::Errno| FileError::at(&path)(error.into());
+    dup2_stdout(&file).map_err(at_path)?;
+    dup2_stderr(&file).map_err(at_path)
+}
