@@ -15,6 +15,7 @@ use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
 use crate::files::{FileError, own};
+use crate::process::OWN_EXECUTABLE;
 
 /// The flag of the user.
 pub(crate) const DETACH: &str = "--detach";
@@ -22,9 +23,11 @@ pub(crate) const DETACH: &str = "--detach";
 pub(crate) const DETACHED: &str = "--detached";
 /// The file of its lines, in the folder of its run.
 const LINES: &str = "output.log";
+/// The last byte that the process writes into the pipes: its loop has begun, and it goes on without them.
+const GOES_ON: u8 = 0;
 
-/// Starts this command line in the background, shows what it says until its loop has begun, and answers 0 then; or its exit code,
-/// if it has ended before.
+/// Starts this command line in the background and shows its output until its loop has begun. Returns 0 then, or its exit code if it
+/// has ended before.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -36,30 +39,34 @@ pub(crate) fn start(argv: impl Iterator<Item = OsString>) -> anyhow::Result<u8> 
         is_ours &= word != "--";
         if is_ours && word == DETACH { DETACHED.into() } else { word }
     });
-    let exe = std::env::current_exe().context("cannot find our own executable")?;
-    let mut command = Command::new(exe);
+    let mut command = Command::new(OWN_EXECUTABLE);
     std::os::unix::process::CommandExt::arg0(&mut command, program);
     // A pipe may have what the verb reads; a terminal is not there for it any more.
     let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
     command.args(words).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot start the loop in the background")?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    thread::scope(|scope| {
-        scope.spawn(|| pass_on(stderr, io::stderr()));
-        pass_on(stdout, io::stdout());
+    let goes_on = thread::scope(|scope| {
+        let errors = scope.spawn(|| pass_on(stderr, io::stderr()));
+        pass_on(stdout, io::stdout()) | errors.join().unwrap_or_default()
     });
-    // Both are closed: it has ended, or writes elsewhere by now.
-    let ended = child.try_wait().context("cannot see what became of the loop in the background")?;
-    Ok(ended.map_or(0, |status| status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    if goes_on {
+        return Ok(0);
+    }
+    let status = child.wait().context("cannot read the exit code of the loop in the background")?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Copies a pipe as it comes, as far as somebody reads it.
-fn pass_on(from: Option<impl Read>, mut to: impl Write) {
-    let Some(mut from) = from else { return };
-    let mut buffer = [0; 4096];
+/// Copies a pipe as it comes, as far as it can be shown. Returns whether it ends with [`GOES_ON`].
+fn pass_on(from: Option<impl Read>, mut to: impl Write) -> bool {
+    let Some(mut from) = from else { return false };
+    let (mut buffer, mut goes_on) = ([0; 4096], false);
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let _ = to.write_all(&buffer[..count]).and_then(|()| to.flush());
+        let text = buffer[..count].strip_suffix(&[GOES_ON]);
+        goes_on = text.is_some();
+        let _ = to.write_all(text.unwrap_or(&buffer[..count])).and_then(|()| to.flush());
     }
+    goes_on
 }
 
 /// Leaves the session of the terminal: what happens to that does not reach this process any more.
@@ -80,10 +87,9 @@ pub(crate) fn leave_terminal(folder: &Path, name: &str, json: bool) -> Result<()
         "{name} runs in the background; its lines are in {}\n  ralph watch\n  ralph status {name}\n",
         path.display()
     );
-    // Nobody needs to read it.
-    let _ =
-        if json { io::stderr().write_all(told.as_bytes()) } else { io::stdout().write_all(told.as_bytes()) };
-    let _ = io::stdout().flush();
+    let mut pipe: Box<dyn Write> = if json { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+    // The other process may have been killed: the loop goes on all the same.
+    let _ = pipe.write_all(&[told.as_bytes(), &[GOES_ON]].concat()).and_then(|()| pipe.flush());
     let at_path = |error: rustix::io::Errno| FileError::at(&path)(error.into());
     dup2_stdout(&file).map_err(at_path)?;
     dup2_stderr(&file).map_err(at_path)

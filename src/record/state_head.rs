@@ -10,6 +10,7 @@ use crate::engine::budget::Budget;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
+use crate::engine::validation::Evidence;
 use crate::process::identity::ProcessIdentity;
 
 /// Keys of [`State`] and its [`Tally`], by the same names.
@@ -23,6 +24,10 @@ pub(super) struct Head {
     pub(super) active: bool,
     status: Status,
     exit_reason: Option<String>,
+    exit_detail: Option<String>,
+    proof: Option<Evidence>,
+    #[serde(default)]
+    has_work: bool,
     exit_code: Option<u8>,
     started_at: DateTime<Utc>,
     ended_at: Option<DateTime<Utc>>,
@@ -69,6 +74,9 @@ impl From<Head> for State {
             active: head.active,
             status: head.status,
             exit_reason: head.exit_reason,
+            exit_detail: head.exit_detail,
+            proof: head.proof,
+            has_work: head.has_work,
             exit_code: head.exit_code,
             ended_at: head.ended_at,
             waiting_until: head.waiting_until,
@@ -101,6 +109,8 @@ agent = "claude"
 active = false
 status = "failed"
 exit_reason = "max_iterations"
+exit_detail = "the validation still fails"
+has_work = true
 exit_code = 4
 started_at = "2026-11-22T23:27:04Z"
 ended_at = "2026-11-22T23:29:04Z"
@@ -120,6 +130,10 @@ cost_usd = 1.5
 iteration = 7
 allowance_from = 5
 failed = 2
+
+[proof]
+by = "npm test: 1 failed"
+standing = "refuted"
 
 [process]
 pid = 7
@@ -141,11 +155,11 @@ settled = "continue"
         assert_eq!((head.tally.given.notes.len(), whole.tally.given.notes.len()), (0, 1), "only its head");
         let shown = |state: &State| {
             let words = [&state.run, &state.name, &state.mode, &state.agent].map(String::clone);
-            let ends = (state.exit_reason.clone(), state.exit_code, state.word(), state.status);
+            let ends = (state.reason(), state.proof.clone(), state.has_work, state.exit_code, state.word());
             let waits = (state.waiting_until, state.waiting_for.clone(), state.pending);
             (
                 words,
-                ends,
+                (ends, state.status),
                 waits,
                 state.started_at,
                 state.progress(),

@@ -40,10 +40,12 @@ fn a_validation_that_cannot_run_ends_the_loop_before_its_first_attempt() {
             let place = "VALIDATION_COMMAND in ";
             assert!(run.stderr.contains(place) && run.stderr.contains("config line 2"), "{verb}: {run:?}");
         }
+        assert!(!scratch.home().join("began").exists(), "an attempt was paid for");
+        // It asks the agent for its version.
         let run = scratch.run("doctor");
         assert!(run.code == Some(1) && run.stdout.contains(missing), "{run:?}");
+        fs::remove_file(scratch.home().join("began")).unwrap();
     }
-    assert!(!scratch.home().join("began").exists(), "an attempt was paid for");
     assert!(scratch.session_logs().is_empty());
     // A plan is not for the command.
     let run = scratch.run("plan 1");
@@ -94,10 +96,11 @@ fn a_detached_loop_outlives_its_terminal_and_says_how_it_is_found() {
         assert!(run.stdout.contains(words), "{run:?}");
     }
     began(&scratch);
-    let pid = scratch.state()["pid"].as_integer();
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.unwrap())).unwrap();
+    let lock: toml::Table = scratch.read(".ralph/lock").parse().unwrap();
+    let pid = lock["pid"].as_integer().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session: i64 = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap().parse().unwrap();
-    assert_eq!(Some(session), pid, "it leads a session of its own");
+    assert_eq!(session, pid, "it leads a session of its own");
     fs::write(scratch.home().join("go"), "").unwrap();
     wait_for("its end", || scratch.run("status mine").stdout.contains("limit").then_some(()));
     let runs = fs::read_dir(scratch.path(".ralph/runs")).unwrap();
@@ -122,7 +125,13 @@ fn a_closed_terminal_is_named_as_the_reason() {
     let run = finish(ralph);
     assert_eq!(run.code, Some(130), "{run:?}");
     assert!(run.stderr.contains("the terminal was closed"), "{run:?}");
-    assert!(scratch.run("status").stdout.contains("paused"), "{run:?}");
+    assert_eq!(scratch.state()["status"].as_str(), Some("paused"));
+    let status = scratch.run("status");
+    assert!(
+        status.stdout.contains("the terminal was closed"),
+        "{status:?}\n{}",
+        scratch.read(".ralph/state.toml")
+    );
 }
 
 #[test]

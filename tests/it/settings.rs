@@ -355,12 +355,6 @@ fn what_ralph_config_shows_can_be_written_back() {
         let (cells, rows) = shown(text);
         let (cells_again, _) = shown(&written_back(cells.iter().map(String::as_str)));
         assert_eq!(cells_again, cells, "{text}");
-        let values = |rows: &[Value]| -> Vec<String> {
-            // An empty text and `none` are the same.
-            rows.iter().map(|row| row["value"].as_str().unwrap().replace("none", "")).collect()
-        };
-        let (_, rows_again) = shown(&written_back(values(&rows).iter().map(String::as_str)));
-        assert_eq!(values(&rows_again), values(&rows), "{text}");
 
         // It is not only shown alike; what the preset gives is none of the user's.
         let own = cells
@@ -369,8 +363,10 @@ fn what_ralph_config_shows_can_be_written_back() {
             .map(|(cell, row)| if row["preset"].is_null() { cell.as_str() } else { "" });
         let own = written_back(own);
         for verb in Verb::ALL {
-            let of =
-                |text: &str| fields(&Scene { verb: Some(verb), ..Scene::new() }.file("config", text).load());
+            let of = |text: &str| {
+                let scene = Scene { verb: Some(verb), ..Scene::new() }.file("config", text);
+                fields(&scene.load()).replace(scene.dir.path().to_str().unwrap(), "")
+            };
             assert_eq!(of(&own), of(text), "{verb:?}");
         }
     }
