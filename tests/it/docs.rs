@@ -135,7 +135,8 @@ fn the_examples_are_understood() {
         let blocks = document.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
         let spans = document.lines().flat_map(codes).filter(|code| !has_placeholder(code));
         for line in blocks.flat_map(str::lines).chain(spans) {
-            let command = line.split(" #").next().unwrap_or(line).split(['|', '>']).next().unwrap_or(line);
+            let command =
+                line.split(" #").next().unwrap_or(line).split(['|', '>']).next().unwrap_or(line).trim_end();
             // A verb alone is spoken of, not called.
             let is_named = command.strip_prefix("ralph ").is_some_and(|verb| named.contains(verb));
             if !command.starts_with("ralph ") || is_named {

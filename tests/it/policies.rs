@@ -227,8 +227,10 @@ fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
             crate::policies::run(&scratch, "prompt p.md 9 --max-tokens 25", &["--validate", "test -e proof"]);
         assert_end(&scratch, &run, code, reason, "paused");
         assert_eq!(attempts(&scratch), 2, "{run:?}");
-        let validations = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
-        assert_eq!(validations.matches("[ralph] the validation ").count(), 2, "{validations}");
+        let log = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
+        let results =
+            log.lines().filter(|line| line.starts_with("[ralph] ") && line.contains("test -e proof"));
+        assert_eq!(results.count(), 2, "{log}");
     }
 }
 
