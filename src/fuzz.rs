@@ -195,8 +195,8 @@ mod tests {
         let facts = fs::read_to_string(facts).unwrap();
         for numbers in [most.as_slice(), &least] {
             let lines: Vec<String> = facts.lines().map(|line| with_numbers(line, numbers) + "\n").collect();
-            let last = |event: &str| lines.iter().rfind(|line| line.contains(event)).unwrap();
-            let begins = last(r#""event":"loop_started""#).clone() + last(r#""event":"attempt_started""#);
+            let latest = |event: &str| lines.iter().rfind(|line| line.contains(event)).unwrap();
+            let begins = latest(r#""event":"loop_started""#).clone() + latest(r#""event":"attempt_started""#);
             assert!(begins.contains(r#""tally":{"#) && lines.concat().contains(numbers[0]), "{begins}");
             let others = lines.iter().map(|line| line.replace("true", "false"));
             let log: String =

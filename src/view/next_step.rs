@@ -150,9 +150,8 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
         (Some(Outcome::NoTasks), ..) => Advice::new(NeedsYou, "ralph task add TITLE".to_owned()),
         (_, Ended::Replan | Ended::Empty, _) if !is_past => Advice::new(NeedsYou, "ralph plan".to_owned()),
         (_, Ended::Blocked, _) if !is_past => Advice::new(NeedsYou, "ralph task list".to_owned()),
-        (_, Ended::Killed, _)
-        | (Some(Outcome::Overloaded | Outcome::NoConnection), ..)
-        | (_, Ended::Interrupted | Ended::Limit | Ended::Budget, _) => {
+        (_, Ended::Killed | Ended::Interrupted | Ended::Limit | Ended::Budget, _)
+        | (Some(Outcome::Overloaded | Outcome::NoConnection), ..) => {
             let again = again(ending, &name).filter(|_| !is_past || verb == BUILD);
             Advice::new(if spent.is_some() || again.is_some() { CanGoOn } else { Over }, again)
         }
@@ -319,7 +318,7 @@ mod tests {
             ..Ending::default()
         });
         assert_eq!(refuted.command.as_deref(), Some("ralph logs b --agent"));
-        assert!(refuted.then.unwrap().starts_with(&*by_money.unwrap()));
+        assert!(refuted.then.unwrap().starts_with("ralph resume b --max-cost 0.04"));
         let spent = Tally { cost_usd: Some(0.01), input_tokens: 60, ..Tally::default() };
         let by_tokens = Some("ralph resume b --max-tokens 120".to_owned());
         assert_eq!(next(Outcome::BudgetReached, &spent, money), by_tokens);

@@ -20,9 +20,8 @@ const PLAYS: &str = "RALPH_SCRIPT_PLAY";
 
 fn main() -> ExitCode {
     let is_over_acp = std::env::args().any(|arg| arg == "--acp");
-    let ended = Attempt::next().and_then(|attempt| match is_over_acp {
-        true => acp::converse(&attempt).map(|()| 0),
-        false => screen::show(&attempt),
+    let ended = Attempt::next().and_then(|attempt| {
+        if is_over_acp { acp::converse(&attempt).map(|()| 0) } else { screen::show(&attempt) }
     });
     ended.map_or_else(
         |error| {

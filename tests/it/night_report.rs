@@ -80,7 +80,7 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
         let row = rows.iter().find(|row| row["name"] == name).unwrap();
         assert_eq!((&row["end"], &row["group"]), (&name.into(), &group.into()));
         assert_eq!((&row["tasks"]["done"], &row["tasks"]["total"]), (&done.into(), &total.into()), "{name}");
-        let why = [&row["reason"], &row["proof"]].map(|value| value.to_string()).join(" ");
+        let why = [&row["reason"], &row["proof"]].map(ToString::to_string).join(" ");
         assert!(why.contains(reason.trim_start_matches("unchecked: ")), "{row:#}");
         assert_eq!(row["next"], next, "{name}");
 

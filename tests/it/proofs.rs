@@ -27,7 +27,8 @@ fn project() -> Scratch {
 
 /// An agent that does these things, one in each attempt, and says each time that all is done.
 fn agent(scratch: &Scratch, deeds: &[&str]) {
-    let cases: String = deeds.iter().zip(1..).map(|(deed, n)| format!("{n}) {deed} ;;\n")).collect();
+    let cases: Vec<String> = deeds.iter().zip(1..).map(|(deed, n)| format!("{n}) {deed} ;;\n")).collect();
+    let cases = cases.concat();
     let says =
         claude_says("<promise>COMPLETE</promise>").replace("cat > /dev/null", "cat > \"$HOME/prompt.$n\"");
     let body = format!(

@@ -330,17 +330,17 @@ fn written_back<'a>(values: impl Iterator<Item = &'a str>) -> String {
 #[test]
 fn what_ralph_config_shows_can_be_written_back() {
     let is_secret = |setting: &Setting| setting.kind == ValueKind::Secret;
-    let samples: String = TABLE
+    let samples: Vec<String> = TABLE
         .iter()
         .filter(|setting| !is_secret(setting))
         .map(|setting| format!("{}='{}'\n", setting.shell, sample(setting)))
         .collect();
-    let none: String = TABLE
+    let none: Vec<String> = TABLE
         .iter()
         .filter(|setting| !setting.empty.is_empty())
         .map(|setting| format!("{}=none\n", setting.shell))
         .collect();
-    for text in ["", &samples, &none] {
+    for text in ["", &samples.concat(), &none.concat()] {
         let scene = Scene::new().file("config", text);
         let shown = |text: &str| {
             std::fs::write(scene.path("config"), text).unwrap();

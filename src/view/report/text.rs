@@ -118,9 +118,10 @@ pub(crate) fn closing(one: &LoopReport, log: Option<&str>, width: Option<usize>)
 #[must_use]
 pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
-    let reason = match line.end == Ended::Done.word() {
-        true => line.proof.map(|proof| proof_of(proof).text),
-        false => line.reason.map(str::to_owned),
+    let reason = if line.end == Ended::Done.word() {
+        line.proof.map(|proof| proof_of(proof).text)
+    } else {
+        line.reason.map(str::to_owned)
     };
     let reason = reason.map(|reason| plain(&reason));
     let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
