@@ -35,7 +35,7 @@ pub struct ResumeArgs {
     /// Have it go on in the background, without this terminal
     #[arg(long)]
     pub detach: bool,
-    /// The same, in the process that --detach has started
+    /// Set in the process that --detach has started
     #[arg(long, hide = true)]
     pub detached: bool,
 }

@@ -69,7 +69,7 @@ pub(super) fn laid_out(command: Command) -> Command {
     within(command, &name, width())
 }
 
-/// The same of a command that is called like this.
+/// Lays out a command that is called like this.
 fn within(command: Command, called: &str, width: usize) -> Command {
     let below = command.get_after_help().map(|text| fitted(&text.to_string(), width));
     let usage = command.get_overridden_usage().map(ToString::to_string);

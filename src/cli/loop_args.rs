@@ -30,7 +30,7 @@ pub struct LoopFlags {
     /// At most this many iterations, whatever the rest of the command line says: it is the one that a loop was started with
     #[arg(long, value_name = "N", hide = true)]
     pub resume_limit: Option<u64>,
-    /// The same for a budget: `--resume-with=FLAG=VALUE`
+    /// A new budget for the loop: `--resume-with=FLAG=VALUE`
     #[arg(long, value_name = "FLAG=VALUE", hide = true)]
     pub resume_with: Vec<String>,
     /// Only this branch, and those that it starts from
@@ -42,7 +42,7 @@ pub struct LoopFlags {
     /// Go on in the background, without this terminal
     #[arg(long)]
     pub detach: bool,
-    /// The same, in the process that --detach has started
+    /// Set in the process that --detach has started
     #[arg(long, hide = true)]
     pub detached: bool,
     /// Show only the summary and what went wrong
@@ -59,7 +59,7 @@ pub struct LoopArgs {
     /// At most this many iterations
     #[arg(id = MAX_ITERATIONS, value_name = "N", allow_negative_numbers = true)]
     pub iterations: Vec<String>,
-    /// The same as N
+    /// At most this many iterations, as N
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Vec<String>,
     /// Everything else.
@@ -74,7 +74,7 @@ pub struct PromptArgs {
     /// The prompt file, and at most how many iterations
     #[arg(id = MAX_ITERATIONS, value_name = "FILE [N]", required = true, allow_negative_numbers = true)]
     pub file_and_iterations: Vec<OsString>,
-    /// The same as N
+    /// At most this many iterations, as N
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Vec<String>,
     /// Everything else.

@@ -84,8 +84,8 @@ impl Cli {
         argv.len() > 1 && Self::matched(definition, &with_verb).is_ok()
     }
 
-    /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
-    /// names before the file is read.
+    /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: their
+    /// names are unknown before the file is read.
     fn parse_words(definition: &mut clap::Command, mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
         let Some(verb) =
             definition.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
@@ -132,7 +132,7 @@ fn help_first(root: &clap::Command, argv: &mut [OsString]) {
     }
 }
 
-/// The same, with the usage of the verb that it is about: for a value that is wrong or missing, clap names none.
+/// The error with the usage of its verb: for a value that is wrong or missing, clap names none.
 fn with_usage(mut error: clap::Error, definition: &mut clap::Command, argv: &[OsString]) -> clap::Error {
     if !error.use_stderr() || error.get(ContextKind::Usage).is_some() {
         return error;

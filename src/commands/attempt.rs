@@ -1,4 +1,4 @@
-//! What an agent must not do by itself while a loop waits for it. This keeps order; it is no sandbox.
+//! Verbs that an agent must not use while a loop waits for it. This keeps order; it is no sandbox.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ use crate::record::state::State;
 use crate::record::state_read::Extent;
 use crate::tmux::server;
 
-/// The inode of the pid namespace that all others are in (`PROC_PID_INIT_INO` of the kernel).
+/// The inode of the initial pid namespace (`PROC_PID_INIT_INO` of the kernel).
 const OUTERMOST_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 /// What a verb may do inside an attempt.
@@ -25,17 +25,17 @@ enum Rule<'a> {
     Allowed,
     /// It changes the graph of tasks. In the graph in which agents make tasks, it is allowed.
     Changes(&'static str, Option<&'a GraphArgs>),
-    /// It starts, ends or steers loops, or changes what they go by.
+    /// It starts, ends or steers loops, or changes their settings.
     Steers(&'static str),
 }
 
 /// Where ralph is called.
 enum Place {
-    /// By a person, or by a program of theirs.
+    /// By a person, or by a person's program.
     Outside,
-    /// By a program of a run: an agent, a validation command, a hook, or what one of these has started.
+    /// By a program of a run: an agent, a validation command, a hook, or a process that one of these has started.
     Inside,
-    /// Perhaps by an agent: why that cannot be told.
+    /// Perhaps by an agent, with the reason why that is unknown.
     Doubtful(String),
 }
 
@@ -77,7 +77,7 @@ pub(super) fn is_inside(ralph_dir: Option<&PathBuf>) -> bool {
     !matches!(call_place(ralph_dir), Place::Outside)
 }
 
-/// The one table of what is allowed. There is no wildcard: a new verb has to be entered here.
+/// The one table of what is allowed. There is no wildcard: a new verb must be entered here.
 fn rule(command: &Command) -> Rule<'_> {
     use Rule::{Allowed, Changes, Steers};
     match command {
@@ -110,7 +110,7 @@ fn rule(command: &Command) -> Rule<'_> {
             TaskVerb::Reset(args) => Changes("task reset", Some(&args.graph)),
             TaskVerb::Delete(args) => Changes("task delete", Some(&args.task.graph)),
             TaskVerb::Deps { verb: DepsVerb::Rm(args) } => Changes("task deps rm", Some(&args.graph)),
-            // Updates the tasks that it finds again.
+            // It updates tasks that it finds again.
             TaskVerb::Import(_) => Changes("task import", None),
             TaskVerb::Deps { verb: DepsVerb::Add(_) | DepsVerb::List(_) }
             | TaskVerb::Add(_)
@@ -122,7 +122,7 @@ fn rule(command: &Command) -> Rule<'_> {
             | TaskVerb::Export(_) => Allowed,
         },
         Command::Feature { verb } => match verb {
-            // Gives one that is there another spec or plan.
+            // It gives an existing feature another spec or plan.
             FeatureVerb::Add(_) => Changes("feature add", None),
             FeatureVerb::Delete(_) => Changes("feature delete", None),
             FeatureVerb::Spec(_) => Steers("feature spec"),
@@ -138,7 +138,7 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Status(_)
-        // Its keys ask for the verbs above.
+        // Its keys send the requests of the verbs above.
         | Command::Watch(_)
         | Command::Ls(_)
         | Command::Logs(_)
@@ -156,8 +156,8 @@ fn rule(command: &Command) -> Rule<'_> {
     }
 }
 
-/// A process has no way to drop its ancestors, so that they count most. Marks alone say less: they may have outlived their run, as
-/// in a terminal that an agent has opened.
+/// A process cannot drop its ancestors, so these count most. Marks alone say less: they may have outlived their run, as in a
+/// terminal that an agent has opened.
 fn call_place(ralph_dir: Option<&PathBuf>) -> Place {
     // In the window of a worker, only the agent has this variable.
     let is_of_pane = std::env::var_os(PANE_MARK).is_some_and(|mark| !mark.is_empty());
@@ -177,15 +177,15 @@ fn call_place(ralph_dir: Option<&PathBuf>) -> Place {
             Place::Doubtful("a loop is at work outside of this pid namespace".to_owned())
         }
         Some(Some(End::None)) => Place::Inside,
-        // It was killed, and its programs may live.
+        // It was killed, and its programs may run.
         Some(Some(End::CutOff)) => doubtful("was cut off"),
         Some(None) if is_in_namespace => doubtful("cannot be found"),
         None | Some(Some(End::Orderly) | None) => Place::Outside,
     }
 }
 
-/// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a debug
-/// build heeds that, and only of a program that was built with it.
+/// Where to stop on the way up to the supervisor: at the process of the tests, which an agent may run. Only a debug build uses
+/// that, and only for a program that was built with it.
 fn top() -> Option<u32> {
     if !cfg!(debug_assertions) {
         return None;
@@ -196,17 +196,17 @@ fn top() -> Option<u32> {
     (tests.parent()? == own.parent()?.join("deps")).then_some(pid)
 }
 
-/// How a run came to its end.
+/// The state of a run.
 enum End {
-    /// It is at work.
+    /// It runs.
     None,
-    /// It was killed, and what it had started may be alive.
+    /// It was killed, and its programs may run.
     CutOff,
-    /// It ended what it had started.
+    /// It has ended all its programs.
     Orderly,
 }
 
-/// The end of a run, as its lock says, which counts in every namespace. `None`: it is not known here.
+/// The state of a run, by its lock, which counts in every namespace. `None`: it is unknown here.
 fn end(carried: &Carried, ralph_dir: Option<&PathBuf>) -> Option<End> {
     let loops = loops(ralph_dir);
     let mut states = loops.iter().filter_map(|found| found.state.as_ref().ok());
@@ -218,7 +218,7 @@ fn end(carried: &Carried, ralph_dir: Option<&PathBuf>) -> Option<End> {
     })
 }
 
-/// Whether a loop is at work in another pid namespace than ours: what one in ours has started sees its supervisor.
+/// Whether a loop runs in another pid namespace than ours: a process of a loop in ours sees its supervisor.
 fn is_run_unseen(ralph_dir: Option<&PathBuf>) -> bool {
     let is_unseen = |state: &State| !state.process.is_of_our_namespace();
     loops(ralph_dir).iter().filter_map(Loop::alive).any(is_unseen)

@@ -1,4 +1,4 @@
-//! `ralph feature spec|plan|build|create` and `ralph task create`: agents write what there is to do.
+//! `ralph feature spec|plan|build|create` and `ralph task create`: agents write specs, plans and tasks.
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -23,16 +23,16 @@ use crate::source::inspection::Ground;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
-/// More of a brief than this is not read from stdin, in bytes.
+/// The most of a brief that is read from stdin, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// What a verb of `feature` has agents write.
+/// The stages that a verb of `feature` has agents write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Spec,
     Plan,
     Build,
-    /// All three, but what is there.
+    /// All three, except those that exist.
     Create,
 }
 
@@ -47,7 +47,7 @@ impl Order {
     }
 }
 
-/// How far a feature is.
+/// The progress of a feature.
 struct Progress {
     spec: bool,
     plan: bool,
@@ -55,7 +55,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// What counts is what lies there; with `only_known`, what the graph knows of that: the rest nobody has looked at.
+    /// The files count; with `only_known`, only those that the graph has: others were not reviewed.
     fn of(name: &str, project: &Project, feature: Option<&Feature>, only_known: bool) -> Self {
         let has = |piece: Piece| {
             let path = format!("features/{name}/{}.md", piece.word());
@@ -82,7 +82,7 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
     let goes_on = order == Order::Create;
     let progress = Progress::of(name, project, known.as_ref(), goes_on);
     let brief = brief(args.brief.as_deref(), &args.flags)?;
-    // One that goes on is at what is missing; its brief was heeded before.
+    // A resumed loop goes on with what is missing; its brief was used before.
     let begins_anew = brief.is_some() && !args.flags.resume;
     let pieces = pieces(order, name, &progress, begins_anew)?;
     let starts = pieces[0] == Piece::Spec;
@@ -107,7 +107,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     if let Some(name) = feature
         && known(project, name)?.is_none()
     {
-        // It says what may have been meant.
+        // The error suggests a name.
         existing(project)?.feature(name)?;
     }
     let brief = brief(args.brief.as_deref(), &args.flags)?;
@@ -133,7 +133,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     .run()
 }
 
-/// What is left to be written, in order.
+/// The remaining stages, in order.
 fn pieces(order: Order, name: &str, progress: &Progress, has_brief: bool) -> anyhow::Result<Vec<Piece>> {
     let Progress { spec, plan, tasks } = *progress;
     match order {
@@ -162,7 +162,7 @@ fn pieces(order: Order, name: &str, progress: &Progress, has_brief: bool) -> any
     }
 }
 
-/// Somebody sits at the terminal, and is not shown JSON or next to nothing.
+/// Whether there is a person at the terminal, without `--json` or `--quiet`.
 fn can_ask(brief: Option<&str>, flags: &LoopFlags) -> bool {
     brief != Some("-") && !flags.json && !flags.quiet && AtTerminal::find().is_some()
 }
@@ -171,7 +171,7 @@ fn can_ask(brief: Option<&str>, flags: &LoopFlags) -> bool {
 fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String>> {
     let text = match given {
         None => return Ok(None),
-        // What was on stdin then is gone.
+        // The input of the earlier process is lost.
         Some("-") if flags.resume => return Ok(None),
         Some("-") => {
             let mut bytes = Vec::new();
@@ -210,7 +210,7 @@ fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
     }
 }
 
-/// A loop whose agents write.
+/// A loop whose agents write specs, plans or tasks.
 struct Author<'a> {
     workspace: &'a Workspace,
     flags: &'a LoopFlags,
@@ -219,7 +219,7 @@ struct Author<'a> {
     pieces: Vec<Piece>,
     asks: bool,
     progress: Progress,
-    /// What lies there and is not in the graph is looked at first.
+    /// Files that are not in the graph are reviewed first.
     goes_on: bool,
 }
 
@@ -228,7 +228,7 @@ impl Author<'_> {
         let project = &self.workspace.project;
         let preflight = Preflight::of_settings(self.workspace.called(Verb::Feature, self.flags), None)?;
         let draft = project.run_dir().join(DRAFT);
-        // What agents do to a graph is done to the draft, wherever they are.
+        // Agents change the draft only, from any folder.
         let graph = ("RALPH_DIR".into(), draft.clone().into());
         let feature = self.feature.map(|name| (FEATURE_VARIABLE.into(), name.into()));
         let mut ready = preflight.ready(project, &run_id(), [graph].into_iter().chain(feature));
@@ -250,7 +250,7 @@ impl Author<'_> {
             let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));
             let (spec, plan) = (self.progress.spec.then_some(&*spec), self.progress.plan.then_some(&*plan));
             if spec.is_some() || plan.is_some() {
-                // It is there, whoever wrote it.
+                // It exists, with any author.
                 store.put_feature(name, spec, plan)?;
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
             forgotten.insert(found.project.records());
         }
     }
-    // All at once: each look at the registry reads all of it.
+    // All at once, because reading the registry reads all of it.
     let is_meant = |places: &Project| {
         forgotten.contains(&places.records())
             || args.target.name.is_none() && (args.all || places.root() == here.root())
@@ -63,7 +63,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     Ok(u8::from(failed))
 }
 
-/// Removes a worker's state and logs. Its program goes on.
+/// Removes a worker's state. Its program goes on.
 fn forget_worker(found: &Loop) -> anyhow::Result<()> {
     worker::clean_running(found)?;
     worker::forget_files(found, recorder::hold(&found.project, "clean")?)
@@ -72,16 +72,16 @@ fn forget_worker(found: &Loop) -> anyhow::Result<()> {
 /// Removes a loop's state and requests.
 fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
-    // No loop begins here meanwhile.
+    // No loop can begin here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
     let files = own::entries(&project.records());
     let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
-    // The state goes last: a loop that cannot be forgotten is one that can still be resumed.
+    // The state is removed last: until then the loop can be resumed.
     requests::clear(&project.requests())?;
     for path in files.iter().filter(|path| state_read::is_state(path)) {
         remove(path, |path| fs::remove_file(path))?;
     }
-    // One with something else in it is not ours alone.
+    // A folder with other files in it is not ours alone.
     let _ = fs::remove_dir(project.requests());
     Ok(())
 }
@@ -95,8 +95,7 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
     }
 }
 
-/// Whether an entry leads to nothing. A loop that has just begun holds its lock, and has no state yet: so this is looked at
-/// in this order.
+/// Whether an entry leads to nothing. A loop that has just begun holds its lock and has no state yet, hence the order of checks.
 fn is_stale(entry: &LoopEntry, places: &Project) -> bool {
     let holder = lock::holder(&places.lock()).ok().flatten();
     let is_running = holder.is_some_and(|holder| holder.run_id == entry.run_id);

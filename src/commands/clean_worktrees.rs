@@ -21,14 +21,14 @@ use crate::record::{lookup, of_others, recorder};
 use crate::text::line::shell_word;
 use crate::text::list::some_of;
 
-/// How many of the ignored files that go with a tree are named.
+/// How many of the ignored files that are removed with a tree are named.
 const SHOWN: usize = 5;
 
 /// Why a tree stays.
 pub(super) struct Kept {
-    /// One line each: what it is, and what to do.
+    /// The reasons, one line each: what it is, and what to do.
     pub(super) reasons: Vec<String>,
-    /// `--force` would remove it nevertheless.
+    /// Whether `--force` would remove it all the same.
     pub(super) yields: bool,
 }
 
@@ -99,7 +99,7 @@ fn clean_proofs(here: &Project, name: Option<&str>) -> bool {
     !trees.is_empty()
 }
 
-/// `.worktrees`, as git writes it down: without symbolic links.
+/// The path of `.worktrees` as git has it: without symbolic links.
 fn trees_folder(here: &Project) -> anyhow::Result<PathBuf> {
     let main = trees::list(here.root())?.into_iter().next().map(|tree| tree.path);
     if let Some(main) = main
@@ -111,7 +111,7 @@ fn trees_folder(here: &Project) -> anyhow::Result<PathBuf> {
     Ok(fs::canonicalize(&folder).unwrap_or(folder))
 }
 
-/// The trees that NAME means: the one on that branch, else the one in that folder; all without NAME.
+/// The trees of NAME: the one on that branch, else the one in that folder; all without NAME.
 fn meant<'a>(all: &'a [Tree], folder: &Path, name: Option<&str>) -> anyhow::Result<Vec<&'a Tree>> {
     let Some(name) = name else { return Ok(all.iter().collect()) };
     let on_branch = all.iter().find(|tree| tree.branch.as_deref() == Some(name));
@@ -124,13 +124,13 @@ fn meant<'a>(all: &'a [Tree], folder: &Path, name: Option<&str>) -> anyhow::Resu
     bail!("no worktree of branch '{name}', {}: choose one that is there: {others}", folder.display())
 }
 
-/// A tree is called after its branch, or its folder where it is on none.
+/// The name of a tree: its branch, or its folder if it is on none.
 fn called(tree: &Tree, folder: &Path) -> String {
     let folder = || tree.path.strip_prefix(folder).unwrap_or(&tree.path).to_string_lossy().into_owned();
     tree.branch.clone().unwrap_or_else(folder)
 }
 
-/// What goes with a tree, and whether it may go. Nothing is changed.
+/// What would be removed with a tree, and whether it may be removed. Changes nothing.
 pub(super) fn judged(here: &Project, tree: &Tree, force: bool) -> Result<Findings, Kept> {
     let own = git::runtime_patterns(&here.clone().in_tree(&tree.path));
     judge(keep::look(here.root(), tree, &own).map_err(anyhow::Error::from)?, force)
@@ -171,7 +171,7 @@ fn clean(
         remove::save_notes(here.root(), tree, name, saved).map_err(anyhow::Error::from)?;
     }
     judge(look()?, force)?;
-    // No loop begins in it from here on, and git knows that this lock is nothing to keep.
+    // No loop can begin in it from here on, and this lock does not count as a file to keep.
     git::exclude(here.root(), &own).map_err(anyhow::Error::from)?;
     project.create_run_dir().map_err(anyhow::Error::from)?;
     let _lock = recorder::hold(&project, "clean")?;
@@ -193,7 +193,7 @@ fn running_in(here: &Project, path: &Path) -> Option<String> {
     Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {quoted}'"))
 }
 
-/// Whether the tree may go; with `force` only what cannot be saved keeps it.
+/// Whether the tree may be removed; with `force` only what cannot be saved keeps it.
 fn judge(findings: Findings, force: bool) -> Result<Findings, Kept> {
     let keeping = findings.reasons.iter().filter(|reason| !(force && reason.can_be_saved()));
     let reasons: Vec<String> = keeping.map(ToString::to_string).collect();
@@ -204,7 +204,7 @@ fn judge(findings: Findings, force: bool) -> Result<Findings, Kept> {
     Err(Kept { reasons, yields })
 }
 
-/// Says what became of a tree.
+/// Reports the result for a tree.
 fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &[Saved]) {
     let path = shown(here, &tree.path);
     match result {
@@ -244,17 +244,17 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
     }
 }
 
-/// A path as people write it in the project.
+/// A path relative to the project.
 fn shown(here: &Project, path: &Path) -> String {
     here.relative(path).display().to_string()
 }
 
-/// Removes the folders that lead to a tree that is gone, up to `.worktrees`; one with something in it stays.
+/// Removes the folders above a removed tree, up to `.worktrees`, unless they have other contents.
 fn remove_empty_parents(path: &Path, folder: &Path) {
     let parents = path.ancestors().skip(1).take_while(|parent| *parent != folder);
     if path.starts_with(folder) && !path.exists() {
         for parent in parents {
-            // Not empty: then the rest is not, either.
+            // If one is not empty, those above are not either.
             if fs::remove_dir(parent).is_err() {
                 break;
             }
@@ -262,7 +262,7 @@ fn remove_empty_parents(path: &Path, folder: &Path) {
     }
 }
 
-/// What lies in `.worktrees` and belongs to no tree. Empty folders are removed.
+/// Files in `.worktrees` that belong to no tree. Empty folders are removed.
 fn strangers(folder: &Path, trees: &[Tree]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> =
@@ -277,7 +277,7 @@ fn strangers(folder: &Path, trees: &[Tree]) -> Vec<PathBuf> {
         if trees.iter().any(leads_to_one) {
             found.extend(strangers(&path, trees));
         } else if fs::remove_dir(&path).is_err() {
-            // Not an empty folder that a tree left behind.
+            // Unless it is an empty folder of a removed tree.
             found.push(path);
         }
     }

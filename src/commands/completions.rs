@@ -1,7 +1,7 @@
-//! `ralph completions`: the script for a shell; and the hidden verb by which bash, fish and zsh ask what a word may become.
+//! `ralph completions`: the script for a shell; and the hidden verb with which bash, fish and zsh request candidates.
 //!
-//! Names of loops change from one moment to the next, so these scripts hold none: each Tab asks ralph. Files are completed by
-//! the shell, which knows how to quote them.
+//! Names of loops change at any time, so these scripts contain none: each Tab runs ralph. The shell completes files, because it
+//! can quote them.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -21,18 +21,18 @@ use crate::record::state_read::Extent;
 use crate::text::line::escaped;
 use crate::text::terminal::message;
 
-/// What the scripts call ralph with: `ralph __complete INDEX WORD...`, INDEX being that of the word at the cursor. It prints a
-/// line for each word that this may become, behind a tab what that means.
+/// The hidden verb of the scripts: `ralph __complete INDEX WORD...`, INDEX being that of the word at the cursor. It prints a line
+/// for each candidate, with its description after a tab.
 pub const VERB: &str = "__complete";
 
-/// More ids are no help.
+/// The most ids of tasks.
 const MOST_TASKS: usize = 500;
-/// In place of a word: the shell is to complete names of files.
+/// In place of a word: the shell completes names of files.
 const FILES: &str = ":files";
 const NAME: &str = "ralph";
 
-/// Readline inserts what it gets as it is, unless it takes it for names of files: names are quoted here, as the quote that is
-/// open before the cursor wants it.
+/// Readline inserts candidates as they are, unless they are names of files: they are quoted here, by the open quote before the
+/// cursor.
 const BASH: &str = r#"_ralph() {
     local line has_files=
     local quote=${COMP_WORDS[COMP_CWORD]%"$2"}
@@ -115,7 +115,7 @@ pub(super) fn script(shell: Shell) -> anyhow::Result<u8> {
         Shell::Bash => BASH,
         Shell::Fish => FISH,
         Shell::Zsh => ZSH,
-        // These ask nothing, and know no loops.
+        // These scripts do not run ralph, and know no loops.
         shell => {
             return print(|out| {
                 clap_complete::generate(shell, &mut Cli::documented(), NAME, out);
@@ -126,7 +126,7 @@ pub(super) fn script(shell: Shell) -> anyhow::Result<u8> {
     print(|out| std::io::Write::write_all(out, script.replace("RALPH", &program()).as_bytes()))
 }
 
-/// How a shell calls ralph, wherever it is by then: by name, or by this path where the name is not enough.
+/// How a shell calls ralph from any folder: by name, or by its path if it is not on PATH.
 fn program() -> String {
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let exe = std::env::current_exe().ok().filter(|_| find_program(NAME, &search_path).is_none());
@@ -134,7 +134,7 @@ fn program() -> String {
     exe.and_then(|exe| Some(shlex::try_quote(&exe).ok()?.into_owned())).unwrap_or_else(|| NAME.to_owned())
 }
 
-/// The hidden verb, and its exit code. A Tab is no place for messages: where nothing is known, nothing is said.
+/// The hidden verb, and its exit code. It prints no messages: without candidates it prints nothing.
 #[must_use]
 pub fn answer(rest: &[OsString]) -> i32 {
     let Some((index, words)) = rest.split_first() else { return 1 };
@@ -149,7 +149,7 @@ pub fn answer(rest: &[OsString]) -> i32 {
     i32::from(print(|out| std::io::Write::write_all(out, text.as_bytes())).is_err())
 }
 
-/// The words up to the one at the cursor. Bash takes `--agent=co` for three words; the one in the middle is left out.
+/// The words up to the one at the cursor. Bash splits `--agent=co` into three words; the middle one is left out.
 fn at_cursor(words: &[OsString], index: usize) -> Vec<OsString> {
     let mut up_to: Vec<OsString> = Vec::new();
     for (at, word) in words.iter().enumerate().take(index + 1) {
@@ -166,8 +166,8 @@ fn at_cursor(words: &[OsString], index: usize) -> Vec<OsString> {
     up_to
 }
 
-/// What the last word may become, each with what it means behind a tab. Options only where they are asked for, or where
-/// nothing else can stand.
+/// The candidates for the last word, each with its description after a tab. Options only if the word begins with a dash, or if
+/// nothing else is possible.
 fn candidates(words: &[OsString], current: &OsStr) -> Vec<String> {
     let mut definition = with_completers(Cli::documented(), &[]);
     let found = complete(&mut definition, words.to_vec(), words.len() - 1, None).unwrap_or_default();
@@ -187,14 +187,14 @@ fn line(candidate: &CompletionCandidate) -> String {
     format!("{value}\t{}", help.lines().next().unwrap_or_default())
 }
 
-/// The command with what is known of the values of its arguments, and those of its verbs.
+/// The command with candidates for the values of its arguments, and of its verbs.
 fn with_completers(command: Command, above: &[&str]) -> Command {
     let name = command.get_name().to_owned();
     let path = [above, &[name.as_str()]].concat();
     command.mut_args(|arg| with_completer(arg, &path)).mut_subcommands(|verb| with_completers(verb, &path))
 }
 
-/// `path` is that of the verb: `ralph`, `status`.
+/// Adds the candidates of a verb; `path` is `ralph`, `status`.
 fn with_completer(arg: Arg, path: &[&str]) -> Arg {
     let completer = match (path, arg.get_id().as_str()) {
         (_, "agent.provider") | ([_, "init"], "agent") => ArgValueCompleter::new(agents),
@@ -227,7 +227,7 @@ fn files(_: &OsStr) -> Vec<CompletionCandidate> {
     vec![CompletionCandidate::new(FILES)]
 }
 
-/// Loops of this project; those of the whole machine where that has none.
+/// Loops of this project, or of the whole machine if it has none.
 fn loops(word: &OsStr, is_meant: &dyn Fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
     let Ok(here) = locate(None) else { return Vec::new() };
     let names = |loops: Vec<Loop>| {
@@ -238,27 +238,27 @@ fn loops(word: &OsStr, is_meant: &dyn Fn(&Loop) -> bool) -> Vec<CompletionCandid
     if near.is_empty() { names(lookup::of_machine(&here, Extent::Head)) } else { near }
 }
 
-/// What `run` takes: a RALPH.md or its folder, a feature, a task, a worker.
+/// Targets of `run`: a RALPH.md or its folder, a feature, a task, a worker.
 fn targets(word: &OsStr) -> Vec<CompletionCandidate> {
     let workers = loops(word, &|found| is_worker(found));
-    // Nobody wants to see all ids among the files.
+    // Without a beginning, ids would hide the files.
     let tasks = if word.is_empty() { Vec::new() } else { tasks(word) };
     features(word).into_iter().chain(tasks).chain(workers).chain(files(word)).collect()
 }
 
-/// Features, each with where it stands.
+/// Features, each with its state.
 fn features(word: &OsStr) -> Vec<CompletionCandidate> {
     let found = graph().and_then(|graph| Ok(graph.features()?)).unwrap_or_default();
     let with_word = found.into_iter().map(|feature| (feature.name, feature.status.word().to_owned()));
     explained(word, with_word)
 }
 
-/// Ids of tasks, each with its title; the next one to be done comes first.
+/// Ids of tasks, each with its title, in the order of work.
 fn tasks(word: &OsStr) -> Vec<CompletionCandidate> {
     let begins = word.to_string_lossy();
     let mut found = Vec::new();
     if let Ok(graph) = graph() {
-        // What cannot be read is not there.
+        // A graph that cannot be read has no candidates.
         let _ = graph.list(&Selection::default(), &mut |task| {
             if task.id.starts_with(&*begins) {
                 found.push((task.id, task.title));
@@ -269,7 +269,7 @@ fn tasks(word: &OsStr) -> Vec<CompletionCandidate> {
     explained(word, found.into_iter())
 }
 
-/// The graph of tasks, to read from it; an empty one where there is none.
+/// The graph of tasks, read-only; an empty one if there is none.
 fn graph() -> anyhow::Result<task::Look> {
     task::look(&GraphArgs::default())
 }
@@ -281,7 +281,7 @@ fn words_of_help(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, verbs.chain(guide::names().map(str::to_owned)))
 }
 
-/// Those that begin with the word, with what is known of each.
+/// The candidates that begin with the word, each with its description.
 fn explained(word: &OsStr, found: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let candidate = |(name, about): (String, String)| {
         let [found] = <[_; 1]>::try_from(beginning(word, std::iter::once(name))).ok()?;
@@ -294,8 +294,7 @@ fn is_worker(found: &Loop) -> bool {
     found.state.as_ref().is_ok_and(|state| state.setup.worker.is_some())
 }
 
-/// Those that begin with the word, and that a person can see for what they are: no control characters, nothing that cannot be
-/// seen, and nothing that would be taken for an option.
+/// The candidates that begin with the word, without control and invisible characters, and without those that look like options.
 fn beginning(word: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
     let word = word.to_string_lossy();
     let is_plain = |name: &str| escaped(name) == name && !name.starts_with('-');

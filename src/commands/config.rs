@@ -54,9 +54,9 @@ fn show(args: &ConfigArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// What the agent's preset gives where a setting has no value, as one would write it; empty where it gives nothing.
+/// The preset's value for a setting without one, as one would write it; empty if the preset has none.
 fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
-    // Who gives a command line of their own has said both in it.
+    // A command line of the user contains both.
     let has_words = presets::preset(&settings.agent_type).is_some();
     match setting {
         "agent.cli" if has_words => preset.cli.to_owned(),
@@ -79,7 +79,7 @@ fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
 /// - `value`: text as it was written, or that of `default`, with a mark for each secret in it; of a secret `(set)`; `none` where
-///   somebody has chosen to have none
+///   the user has chosen to have none
 /// - `preset`: what the agent's preset gives, where there is no value and it gives one, else null
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
@@ -226,7 +226,7 @@ mod tests {
             json!({ "kind": "default", "path": null, "line": null, "name": null })
         );
         assert_eq!(row("agent.cli")["preset"], "codex");
-        // What is set counts, and so does what nobody gives.
+        // A value that is set counts, and so does one that has no default.
         assert_eq!(
             (&row("agent.response_filter")["preset"], &row("agent.model")["preset"]),
             (&Value::Null, &Value::Null)

@@ -1,4 +1,4 @@
-//! `ralph pause`, `ralph cancel`, `ralph note`: requests to running loops, and what became of them.
+//! `ralph pause`, `ralph cancel`, `ralph note`: requests to running loops, and their results.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ use crate::record::state::{Pending, State};
 use crate::record::{ending, recorder};
 use crate::text::line::shell_word;
 
-/// How long a loop gets to take a request and to act on it.
+/// How long a loop may take to accept a request and to act on it.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// How often we look whether it has.
+/// How often that is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What became of a request.
+/// The result of a request.
 pub(super) enum Answer {
-    /// The loop took it; this is how it stands since.
+    /// The loop has accepted it; this is its state since.
     Taken(Box<State>),
-    /// The loop has not looked yet: it is stopped, or very busy.
+    /// The loop has not read it yet: it is stopped, or very busy.
     Pending,
-    /// The loop ended before it looked.
+    /// The loop ended before it read it.
     Over,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Has a running loop hold.
+/// Requests a running loop to hold.
 pub(super) fn hold(found: &Loop) -> anyhow::Result<Vec<Said>> {
     let Some(state) = found.alive() else { return Ok(Vec::new()) };
     let name = &found.name;
@@ -70,7 +70,7 @@ pub(super) fn see_status(name: &str) -> String {
     format!("see 'ralph status {}'", shell_word(name))
 }
 
-/// What messages call it.
+/// The verb in messages.
 pub(super) fn noun(state: &State) -> &'static str {
     if state.setup.worker.is_some() { "worker" } else { "loop" }
 }
@@ -89,7 +89,7 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Has a running loop end, now or after its attempt; `prefix` comes before the answer.
+/// Requests a running loop to end, now or after its attempt; `prefix` comes before the answer.
 pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<Said>> {
     let Some(state) = found.alive() else { return Ok(Vec::new()) };
     let iteration = state.tally.iteration;
@@ -103,7 +103,7 @@ pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<S
         }
         Answer::Taken(state) => vec![cancelled(state.tally.iteration)],
         Answer::Pending => vec![not_yet(found)],
-        // It came to its end by itself.
+        // It has ended by itself.
         Answer::Over => vec![cancelled(iteration)],
     })
 }
@@ -113,7 +113,7 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
         bail!("whether a loop is active cannot be told: {why}");
     }
-    // One that is at work elsewhere, of which this is a copy, is not.
+    // Unless it is a copy of a loop that runs elsewhere.
     let is_over = |state: &State| state.active && !state.process.is_alive();
     let is_cut_off = |found: &&Loop| found.state.as_deref().is_ok_and(is_over);
     let cut_off: Vec<&Loop> = loops.iter().filter(is_cut_off).collect();
@@ -137,7 +137,7 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     for found in cut_off {
         let (name, project) = (&found.name, &found.project);
         let _alone = recorder::hold(project, "cancel")?;
-        // It may have been gone on with meanwhile.
+        // It may have been resumed meanwhile.
         let Some(Loop { state: Ok(state), read_on, .. }) = found.again() else { continue };
         if !is_over(&state) {
             continue;
@@ -203,10 +203,10 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
     Ok(running)
 }
 
-/// Asks a running loop for something, and waits a moment until it took that and `is_done`.
+/// Sends a request to a running loop, and waits a moment until it has accepted that and `is_done`.
 ///
 /// # Errors
-/// When it cannot be asked, or refuses.
+/// When the request cannot be sent, or is refused.
 pub(super) fn ask(
     found: &Loop,
     request: Request,
@@ -231,13 +231,13 @@ pub(super) fn ask(
             let _ = requests::withdraw(&path);
             return Err(refused(found, before.process.pid));
         }
-        // Where the folder is gone as well, somebody has tidied up.
+        // If the folder is gone as well, the loop was cleaned up.
         let is_taken = !path.exists() && folder.is_dir();
         let now = found.again().and_then(|found| found.state.ok()).filter(|now| now.run == before.run);
         match now {
             Some(now) if is_taken && (is_late || is_done(&now)) => return Ok(Answer::Taken(now)),
             Some(now) if now.is_alive() => {}
-            // It is over. What it has not taken nobody will take.
+            // The loop has ended, and will not read the request any more.
             _ if requests::withdraw(&path) => return Ok(Answer::Over),
             Some(now) => return Ok(Answer::Taken(now)),
             None => return Ok(Answer::Over),
@@ -249,7 +249,7 @@ pub(super) fn ask(
     }
 }
 
-/// Why a loop takes no request of this user's, and what can be done.
+/// Why a loop accepts no request of this user, and what to do.
 fn refused(found: &Loop, pid: u32) -> anyhow::Error {
     let key =
         found.project.user_key().map_or_else(|| "~/.local/state".to_owned(), |key| key.display().to_string());
@@ -260,7 +260,7 @@ fn refused(found: &Loop, pid: u32) -> anyhow::Error {
     )
 }
 
-/// That a loop has not reacted.
+/// The message that a loop has not reacted.
 pub(super) fn not_yet(found: &Loop) -> Said {
     let pid = found.alive().map_or(0, |state| state.process.pid);
     Said::Warning(format!(

@@ -1,8 +1,8 @@
-//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent, and then three branches
-//! side by side, of which one meets what it cannot do; with `--tasks` a feature from its brief to its last task.
+//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent, then three parallel
+//! branches, one of which has a task that cannot be done; with `--tasks` a feature from its brief to its last task.
 //!
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
-//! as a user would start them, so what is shown is what ralph does.
+//! as a user would start them, so the demo shows what ralph really does.
 
 use super::output::print_for_people;
 use crate::files::atomic;
@@ -28,19 +28,19 @@ const README: &str = include_str!("demo/README.md");
 const AGENTS: &str = include_str!("demo/AGENTS.md");
 const CONFIG: &str = include_str!("demo/config");
 const BRANCHES: &str = include_str!("demo/branches.md");
-/// All branches meet a usage limit of so many seconds first.
+/// The length of the usage limit that all branches meet first, in seconds.
 const LIMIT: &str = "limit 2";
-/// What a build of branches ends with of which one has failed.
+/// The exit code of a build with a failed branch.
 const ONE_FAILED: u8 = 4;
-/// `.ralph/ralph` is of this machine, not of the project.
+/// `.ralph/ralph` belongs to this machine, not to the project.
 const IGNORED: &str = "/.ralph/ralph\n";
 
-/// Milliseconds between two events of the agent, when a person watches.
+/// Milliseconds between two events of the agent, if a person watches.
 const PACE: &str = "100";
 
-/// How often we look whether a loop has ended.
+/// How often the end of a loop is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest that git, or what the agent has built, may take for one answer.
+/// The time limit for git, and for the program that the agent has built.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
 /// Runs the demo in `dir` (made when missing, empty otherwise) or in a new folder that is kept.
@@ -49,7 +49,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 /// not. `quiet` shows neither the display nor any explanation, and waits nowhere.
 pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
     let ralph = std::env::current_exe().context("cannot find the running ralph executable")?;
-    // Asked before the folder is made: what is left in it would be in the way of the next try.
+    // Checked before the folder is made, which would block the next try.
     git(Path::new("/"), &["--version"])?;
     let repo = scratch_folder(dir)?;
     set_up(&repo, &ralph)?;
@@ -84,7 +84,7 @@ pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
 
 /// One loop of the demo.
 struct Step {
-    /// As a user would write it.
+    /// Its command line, as a user would write it.
     shown: &'static str,
     words: &'static [&'static str],
     what: &'static str,
@@ -147,7 +147,7 @@ fn set_up(repo: &Path, ralph: &Path) -> anyhow::Result<()> {
         atomic::write_theirs(&file, text.as_bytes())?;
     }
     let vendored = repo.join(".ralph/ralph");
-    // A program and no text, which keeps its mode; in a folder that we have just made.
+    // A program, which keeps its mode, in a folder that we have just made.
     fs::copy(ralph, &vendored).with_context(|| format!("cannot write {}", vendored.display()))?;
     git(repo, &["init", "--quiet", "--template="])?;
     git(repo, &["config", "user.name", "ralph demo"])?;
@@ -175,10 +175,10 @@ struct Stage {
 }
 
 impl Stage {
-    /// What a user would type in the repository.
+    /// A command in the repository, as a user would type it.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.ralph);
-        // Named, because a vendored ralph would take the folder it stands in.
+        // Named, because a vendored ralph would use its own folder.
         command.args(words).args(["--ralph-dir", ".ralph"]).current_dir(&self.repo);
         undisturbed(&mut command);
         for (name, _) in
@@ -211,7 +211,7 @@ impl Stage {
         sh(&self.repo, &["greet.sh", "Ada"])
     }
 
-    /// Shows where the graph stands.
+    /// Shows the state of the graph.
     fn tell_tasks(&self) -> anyhow::Result<()> {
         for words in [&["task", "tree"][..], &["journal", "--lines", "2"]] {
             let shown = words.join(" ");
@@ -222,8 +222,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Builds three branches side by side, and answers the exit code. They meet a usage limit, and one of them a task that its
-    /// agent cannot do.
+    /// Builds three parallel branches, and returns the exit code. They meet a usage limit, and one of them has a task that its agent
+    /// cannot do.
     fn build_branches(&self, signals: &Signals) -> anyhow::Result<u8> {
         atomic::write_theirs(&self.repo.join("IMPLEMENTATION_PLAN.md"), BRANCHES.as_bytes())?;
         self.say("$ ralph loop build     # Three branches at once; a usage limit comes in between, and one has a task too many\n");
@@ -301,7 +301,7 @@ impl Signals {
         let program = command.get_program().to_owned();
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let status = loop {
-            // Nobody but us reaps the child: until then its id is its own.
+            // Only we reap the child: until then its id is its own.
             if let Some(status) = child.try_wait().context("cannot wait for the loop")? {
                 break status;
             }
@@ -332,7 +332,7 @@ fn sh(repo: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     printed("sh", arguments, repo).context("what the demo built does not work")
 }
 
-/// What a command prints in `repo`; an error with the first line of its stderr (or stdout) when it fails.
+/// The output of a command in `repo`; an error with the first line of its stderr (or stdout) if it fails.
 fn printed(program: &str, arguments: &[&str], repo: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(program);
     undisturbed(&mut command);

@@ -17,15 +17,15 @@ use crate::record::report::{LoopReport, RunReport, Work};
 use crate::text::line::shell_word;
 use crate::text::list::some_of;
 
-/// So many files are named that git does not know.
+/// How many files that git does not know are named.
 const UNKNOWN: usize = 3;
-/// So many commands are named that show one piece of work.
+/// How many commands for one piece of work are named.
 const NAMED: usize = 3;
 
-/// One piece of work, and what it is called.
+/// A piece of work, with its name.
 struct Piece {
     name: String,
-    /// Where its commits are, and what is not committed yet.
+    /// Its commits, and what is not committed yet.
     tree: PathBuf,
     difference: Difference,
 }
@@ -73,8 +73,8 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// The work that is meant and the run that it is of: the newest one, or the newest that has changed something, since one that
-/// has changed nothing says little of the work.
+/// The selected work and its run: the newest one, or the newest that has changed something, because one without changes shows
+/// nothing.
 fn chosen(picked: &Picked) -> anyhow::Result<(RunReport, Vec<Piece>)> {
     let report = measured(&picked.project, &picked.folder, false)?;
     let found = pieces(picked, &report);
@@ -92,7 +92,7 @@ fn chosen(picked: &Picked) -> anyhow::Result<(RunReport, Vec<Piece>)> {
     Ok((earlier, found))
 }
 
-/// The newest other run with work that is meant, and that work.
+/// The newest other run with the selected work, and that work.
 fn earlier(picked: &Picked) -> Option<(Vec<Piece>, RunReport)> {
     let older = picked.project.all_runs().unwrap_or_default();
     let older = older.iter().filter(|folder| **folder != picked.folder);
@@ -105,7 +105,7 @@ fn diffs(pieces: &[Piece]) -> String {
     some_of(pieces.iter().map(|piece| format!("'ralph diff {}'", shell_word(&piece.name))), NAMED)
 }
 
-/// What no difference shows is named.
+/// Files that git does not know are only named.
 fn tell_unknown(tree: &Path) {
     let unknown = range::unknown_files(tree);
     if !unknown.is_empty() {
@@ -118,7 +118,7 @@ fn what(picked: &Picked) -> String {
     name.map_or_else(|| "this run".to_owned(), |name| format!("'{name}'"))
 }
 
-/// The work that is meant.
+/// The selected work.
 fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
     let project = &picked.project;
     let is_meant = |one: &&LoopReport| picked.name.as_ref().is_none_or(|name| one.name == *name);
@@ -130,8 +130,8 @@ fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
     loops.filter_map(|one| of_loop(picked, one, report)).collect()
 }
 
-/// What a loop has changed: a branch against what it builds on, any other one against what it began with; while it runs, with
-/// what is not committed yet.
+/// The changes of a loop: a branch against its base, any other loop against its first commit; while it runs, with what is not
+/// committed yet.
 fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piece> {
     let project = &picked.project;
     let tree = project.worktree(&one.name);
@@ -148,7 +148,7 @@ fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piec
     Some(Piece { name: one.name.clone(), tree: project.root().to_owned(), difference })
 }
 
-/// What a branch began with in the first of its runs that are kept.
+/// The first commit of a branch in the oldest of its runs that are kept.
 fn base(project: &Project, one: &LoopReport, work: &Work) -> Option<String> {
     let runs = project.all_runs().unwrap_or_default();
     // The oldest is the first to be looked at.
@@ -163,7 +163,7 @@ fn piece(project: &Project, name: &str, work: &Work) -> Piece {
     Piece { name: name.to_owned(), tree: project.root().to_owned(), difference }
 }
 
-/// How much each piece of work has changed.
+/// The size of the changes of each piece of work.
 fn stats(pieces: &[Piece]) -> anyhow::Result<u8> {
     let mut text = Vec::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! `ralph doctor`: looks at everything a loop needs and says what to do about each finding.
+//! `ralph doctor`: checks everything that a loop needs and says what to do about each finding.
 
 mod agent;
 mod commits;
@@ -29,11 +29,11 @@ use crate::text::terminal::message;
 /// The version of the JSON layout.
 const SCHEMA: u32 = 1;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// As it should be.
+    /// All is well.
     Ok,
     /// A loop runs, but perhaps not as expected.
     Warn,
@@ -41,12 +41,12 @@ pub enum Health {
     Fail,
 }
 
-/// One thing that was looked at.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: one short lower-case word or two, stable.
+    /// What was checked: one short lower-case word or two, stable.
     pub check: &'static str,
-    /// How it came out.
+    /// The result.
     pub status: Health,
     /// What was found, one line.
     pub detail: String,
@@ -75,33 +75,33 @@ impl Finding {
     }
 }
 
-/// What `ralph doctor` needs to know besides where the project is.
+/// What `ralph doctor` needs to know besides the project.
 #[derive(Debug, Clone)]
 pub struct DoctorOptions {
-    /// The agent type that is in force.
+    /// The agent type in use.
     pub agent: String,
     /// Its program, a name or a path; `None` for the built-in scripted agent.
     pub program: Option<String>,
-    /// Why there is no such agent, or not with these settings.
+    /// Why the agent does not exist, or cannot have these settings.
     pub refused: Option<String>,
-    /// What is known about agents of its kind.
+    /// The preset of its kind.
     pub preset: &'static Preset,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Where the project says how it is started, in a way that could have any program run; `None`: it says nothing of that.
+    /// Where the project says how it is started, in a way that could run any program; `None`: the project says nothing about it.
     pub started_by: Option<String>,
-    /// Variables that it gets on top of our environment, from the project's config. A program that is asked something gets none of
-    /// them: there are variables that have it run others.
+    /// Variables that it gets besides our environment, from the project's config. A program that is only asked gets none of them:
+    /// some variables make it run other programs.
     pub env: Vec<(OsString, OsString)>,
-    /// We are root.
+    /// Whether we are root.
     pub as_root: bool,
-    /// What happens to branches.
+    /// The settings of branches.
     pub git: GitSettings,
     /// The specs folder, relative to the project root.
     pub specs_dir: PathBuf,
-    /// Where programs are looked for: the value of `PATH`.
+    /// The value of `PATH`.
     pub search_path: OsString,
-    /// How long each program may take to answer; `None`: as long as its kind usually needs.
+    /// How long each program may take to answer; `None`: the default of its kind.
     pub timeout: Option<Duration>,
     /// Print JSON instead of lines for people.
     pub json: bool,
@@ -144,7 +144,7 @@ fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
     findings
 }
 
-/// Lines with a mark in colour; a stream that is no terminal is to strip the colour.
+/// Lines with a mark in colour; the caller's stream removes colours if it is no terminal.
 fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     for finding in findings {
         let (mark, style) = match finding.status {
@@ -205,7 +205,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!healthy))
 }
 
-/// The program that shows notices on the desktop. It is ralph that starts it, with its own `PATH`.
+/// The program that shows notices on the desktop. ralph starts it, with its own `PATH`.
 fn desktop() -> Finding {
     match find_program(DESKTOP_PROGRAM, &std::env::var_os("PATH").unwrap_or_default()) {
         Some(path) => Finding::ok("desktop", format!("{}; 'ralph notify test' tries it", path.display())),
@@ -217,7 +217,7 @@ fn desktop() -> Finding {
     }
 }
 
-/// The place in the project's own settings that gives the agent another command line or other variables.
+/// The place in the project's own settings that changes the agent's command line or variables.
 fn started_by(settings: &Settings) -> Option<String> {
     let is_of_project =
         |origin: &Origin| matches!(origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });

@@ -1,4 +1,4 @@
-//! Where the graph of a project is, and how verbs open it.
+//! Finds and opens the graph of a project for verbs.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::job::workspace::locate;
 use crate::project::{Project, ProjectError};
 use crate::text::count;
 
-/// The name of the environment variable with the feature that an agent adds tasks to.
+/// The environment variable with the feature to which an agent adds tasks.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
-/// Where agents make tasks, below the run dir. A folder of this name is taken for ours alone, with the graph right in it.
+/// The folder below the run dir where agents make tasks. A folder of this name is ours alone, with the graph right in it.
 pub(super) const DRAFT: &str = "task-draft/.ralph";
 
-/// Opens the graph to change it. Where there is none it is empty, and none is made.
+/// Opens the graph to change it. If there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let project = place(args)?;
     let Some(mut store) = existing(&project)? else {
@@ -30,12 +30,12 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     Ok(store)
 }
 
-/// Opens the graph, and makes it where there is none.
+/// Opens the graph, and makes it if there is none.
 pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
     if project.graph().symlink_metadata().is_err() {
         make_room(project)?;
     } else {
-        // The repository may have come later, and its rules may have been changed.
+        // The repository may have been made later, and its rules may have changed.
         hide(project)?;
     }
     let mut store = opened(project)?;
@@ -43,7 +43,7 @@ pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
     Ok(store)
 }
 
-/// Where the graph is. In a work tree whose repository is gone or was moved that is not known: a graph of its own would be lost
+/// The path of the graph. In a work tree whose repository is gone or was moved it is unknown: a graph of its own would be lost
 /// when that is fixed.
 pub(super) fn place(args: &GraphArgs) -> anyhow::Result<Project> {
     let project = locate(args.ralph_dir.as_ref())?;
@@ -65,7 +65,7 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
 }
 
 pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    // What agents may change freely is not sealed: a copy of the graph that counts could be put back with such seals.
+    // A graph that agents may change freely is not sealed: with its seals, an agent could replace the real graph.
     let key = if is_draft(project) { None } else { key(project).ok() };
     let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key)?;
     if let Some(copy) = store.taken_over() {
@@ -79,12 +79,12 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
     Ok(store)
 }
 
-/// Opens the graph for a run, with the exit code that the run would end with later on.
+/// Opens the graph for a run, with the exit code that the run would have later.
 pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
     opened(project).map_err(refuses_run)
 }
 
-/// What would end a run later on refuses it, with the same exit code.
+/// An error that would end a run later refuses its start, with the same exit code.
 pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<GraphError>() {
         Ok(error) if error.is_loss() => Refused::from(End::from(error)).into(),
@@ -93,13 +93,13 @@ pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
+/// The key with which this user's ralph seals graphs; else why there is none.
 pub(super) fn key(project: &Project) -> Result<Key, String> {
     let path = project.user_key().ok_or("there is no home directory")?;
     Key::at(&path).map_err(|error| error.to_string())
 }
 
-/// Every look gives back what the dead have left.
+/// Opening a graph releases the claims of dead processes.
 pub(super) fn tell_recovered(count: usize) {
     if count > 0 {
         remark(&format!("{} of runs that are gone can be claimed again", count::of(count as u64, "task")));
@@ -113,8 +113,8 @@ fn hide(project: &Project) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether this is a graph in which agents make tasks: the draft in a run dir. A link to another graph is none, and neither is the
-/// graph of a project that has the name of a draft.
+/// Whether this is a graph in which agents make tasks: the draft in a run dir. A link to another graph is not, and neither is the
+/// graph of a project with the name of a draft.
 pub(super) fn is_draft(project: &Project) -> bool {
     let Ok(folder) = fs::canonicalize(project.graph_dir()) else { return false };
     let around = folder.ancestors().nth(Path::new(DRAFT).components().count());

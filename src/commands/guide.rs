@@ -14,14 +14,14 @@ use crate::cli::Cli;
 use crate::text::nearest::nearest;
 use crate::text::palette::STRONG;
 
-/// Stands above their names.
+/// The heading of the names of pages.
 const PAGES: &str = "Pages of the guide";
 
 /// A page of the guide: a file in `docs/`.
 struct Topic {
-    /// What it is asked for by; the file's name without `.md`.
+    /// Its name for users; the file's name without `.md`.
     name: &'static str,
-    /// What it is about, in one line.
+    /// Its subject, in one line.
     about: &'static str,
     text: &'static str,
 }
@@ -32,7 +32,7 @@ macro_rules! topics {
     };
 }
 
-/// All pages, in the order in which people should meet them.
+/// All pages, in the order of the guide.
 const TOPICS: &[Topic] = topics! {
     "prompts": "prompts of your own, what is replaced in them, and the words by which an agent ends a loop",
     "ralph-md": "a loop in one file: agent, commands and prompt",
@@ -66,7 +66,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }
 
-/// `ralph help`, about a verb, a page, or all there is.
+/// `ralph help`, about a verb, a page, or everything.
 pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
     let Some((first, rest)) = words.split_first() else { return overview() };
     if Cli::command().find_subcommand(first).is_some() {
@@ -89,7 +89,7 @@ pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
     }
 }
 
-/// What clap says about all, and the pages below it.
+/// clap's help of all verbs, and the pages below it.
 fn overview() -> anyhow::Result<u8> {
     let verbs = of_line(["ralph", "--help"]).err();
     let pages = match width() {
@@ -99,7 +99,7 @@ fn overview() -> anyhow::Result<u8> {
     print_for_people(|out| {
         if let Some(verbs) = verbs {
             let verbs = verbs.render().ansi().to_string();
-            // Their names alone; below they stand with what they are about.
+            // Only their names; the list with their subjects is below.
             let others = verbs.split("\n\n").filter(|part| !part.starts_with(PAGES));
             writeln!(out, "{}", others.collect::<Vec<_>>().join("\n\n"))?;
         }
@@ -107,12 +107,12 @@ fn overview() -> anyhow::Result<u8> {
     })
 }
 
-/// Names and what they are about.
+/// Names with their subjects.
 fn pages() -> Vec<[String; 2]> {
     TOPICS.iter().map(|topic| [topic.name.to_owned(), topic.about.to_owned()]).collect()
 }
 
-/// The same as `--help` behind the verb, which may be several words.
+/// The text of `--help` after the verb, which may be several words.
 fn of_verb(words: &[String]) -> anyhow::Result<u8> {
     let root = Cli::command();
     let (mut verb, mut known) = (&root, vec!["ralph"]);
@@ -132,7 +132,7 @@ fn of_verb(words: &[String]) -> anyhow::Result<u8> {
     }
 }
 
-/// What the command line makes of these words.
+/// The command of these words.
 fn of_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Cli, clap::Error> {
     Cli::read(words.into_iter().map(Into::into).collect())
 }

@@ -1,4 +1,4 @@
-//! `ralph init`: sets a project up, without touching what is already there.
+//! `ralph init`: sets a project up, without changing existing files.
 
 pub(super) mod place;
 mod tools;
@@ -25,22 +25,22 @@ const AGENTS_MD: &str = include_str!("init/agents.md");
 const CONFIG: &str = include_str!("init/config");
 const NO_AGENT: &str = include_str!("init/config.no-agent");
 
-/// What `ralph init` is asked to do.
+/// The options of `ralph init`.
 #[derive(Debug, Clone)]
 pub struct InitOptions {
     /// The agent type to enter in the config (`--agent`); otherwise the first installed one.
     pub agent: Option<String>,
     /// Rewrite ralph's own files, config and prompts, where they exist; a copy is kept. `AGENTS.md` and the specs never are.
     pub force: bool,
-    /// Some setting says already how work is validated.
+    /// Whether a setting already says how work is validated.
     pub validates: bool,
     /// The specs folder, relative to the project root.
     pub specs_dir: PathBuf,
-    /// Where programs are looked for: the value of `PATH`.
+    /// The value of `PATH`.
     pub search_path: OsString,
 }
 
-/// Sets the project up and tells on `out` what was done, what was kept and what to do next.
+/// Sets the project up and writes to `out` what was done, what was kept and what to do next.
 pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> anyhow::Result<()> {
     let installed = installed(&options.search_path);
     let agent = choose_agent(options.agent.as_deref(), &installed)?;
@@ -77,7 +77,7 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     Ok(())
 }
 
-/// The agents whose programs are on this `PATH`, the one that is chosen first in front.
+/// The agents whose programs are on this `PATH`, in the order of preference.
 pub(super) fn installed(search_path: &OsStr) -> Vec<&'static str> {
     let is_there = |preset: &&Preset| find_program(preset.cli, search_path).is_some();
     presets::headless().filter(is_there).map(|preset| preset.name).collect()
@@ -88,7 +88,7 @@ pub(super) fn choose_agent<'a>(
     installed: &[&'a str],
 ) -> anyhow::Result<Option<&'a str>> {
     let Some(wanted) = wanted else { return Ok(installed.first().copied()) };
-    // A command line that says by itself what it speaks.
+    // A command line names its protocol itself.
     let command = wanted.strip_prefix("acp:").map(|_| shlex::split(wanted));
     if command.as_ref().is_some_and(Option::is_none) {
         anyhow::bail!("agent '{wanted}' is no command line: a quote is not closed");
@@ -104,8 +104,8 @@ pub(super) fn choose_agent<'a>(
     )
 }
 
-/// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place
-/// would let the user believe that work is being done.
+/// The config with the agent entered. Without an agent, none is chosen: a scripted one would let the user believe that work
+/// is being done.
 fn config_text(agent: Option<&str>, tools: &Tools) -> anyhow::Result<String> {
     let choice = match agent {
         None => NO_AGENT.trim_end().to_owned(),
@@ -125,7 +125,7 @@ fn config_text(agent: Option<&str>, tools: &Tools) -> anyhow::Result<String> {
     Ok(CONFIG.replace("@AGENTS@", &agents()).replace("@AGENT@", &choice).replace("@VALIDATION@", &validation))
 }
 
-/// What can be chosen, as comments.
+/// The possible agents, as comments.
 fn agents() -> String {
     let over_acp = |preset: &&Preset| preset.protocol == Protocol::Acp && !preset.cli.is_empty();
     let text = format!(
@@ -203,7 +203,7 @@ fn tell_agent(
     Ok(())
 }
 
-/// What proves the work from here on, and where that comes from.
+/// The validation command, and where it comes from.
 fn tell_tools(
     project: &Project,
     options: &InitOptions,
@@ -294,7 +294,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
         specs_dir: settings.specs_dir.clone().into(),
         search_path: std::env::var_os("PATH").unwrap_or_default(),
     };
-    // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.
+    // Everything is done before anything is printed: a reader that closes the pipe does not stop the work half-way.
     let mut told = Vec::new();
     let done = run(&project, &options, &mut told);
     super::output::print_for_people(|out| out.write_all(&told))?;

@@ -1,4 +1,4 @@
-//! `ralph man`: the manual page, every verb with its options on the one page. Options of many verbs are told once.
+//! `ralph man`: the manual page, with all verbs and their options. Options that many verbs share are described once.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::cli::Cli;
 use crate::cli::layout::{Block, blocks};
 use crate::settings::table::TABLE;
 
-/// So many verbs with the same option are many.
+/// How many verbs with an option count as many.
 const MANY: usize = 4;
 const SHARED: &str = "OPTIONS OF MANY VERBS";
 
@@ -31,7 +31,7 @@ pub(super) fn render(out: &mut Vec<u8>) -> io::Result<()> {
     page.render_version_section(out)
 }
 
-/// The options that many verbs have and tell in the same words, each as the first of them has it.
+/// The options that many verbs have with the same text, each as the first verb has it.
 fn shared(root: &Command) -> Vec<Arg> {
     fn count<'a>(command: &'a Command, counts: &mut Vec<(&'a Arg, usize)>) {
         for verb in verbs(command) {
@@ -47,7 +47,7 @@ fn shared(root: &Command) -> Vec<Arg> {
     let mut counts = Vec::new();
     count(root, &mut counts);
     counts.retain(|(_, count)| *count >= MANY);
-    // Of one name in several wordings, the one of the most verbs.
+    // Of several texts for one name, the one that most verbs have.
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let mut shared: Vec<Arg> = Vec::new();
     for (arg, _) in counts {
@@ -64,7 +64,7 @@ fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(move |verb| is_ours || verb.get_name() != "help")
 }
 
-/// Whether two verbs have the same option: its default may be another one.
+/// Whether two verbs have the same option, perhaps with different defaults.
 fn is_same(one: &Arg, other: &Arg) -> bool {
     let names = |arg: &Arg| (arg.get_long().map(str::to_owned), arg.get_short());
     names(one) == names(other) && without_default(one) == without_default(other)
@@ -87,7 +87,7 @@ fn render_verbs(command: &Command, name: &str, shared: &[Arg], out: &mut Vec<u8>
     Ok(())
 }
 
-/// A verb's own sections, as parts of one.
+/// A verb's sections, as parts of one.
 fn render_verb(verb: &Command, shared: &[Arg], out: &mut Vec<u8>) -> io::Result<()> {
     let is_shared = |arg: &Arg| shared.iter().any(|shared| is_same(shared, arg));
     let of_many: Vec<String> = verb
@@ -114,7 +114,7 @@ fn render_verb(verb: &Command, shared: &[Arg], out: &mut Vec<u8>) -> io::Result<
     render_below(verb, "SS", out)
 }
 
-/// Sections of a page of its own as parts of one.
+/// The sections of a page as parts of one.
 fn put_as_parts(sections: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     for line in String::from_utf8_lossy(sections).lines() {
         match line.strip_prefix(".SH ") {
@@ -125,7 +125,7 @@ fn put_as_parts(sections: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// What stands below the options in `--help`; what ends with a colon is a heading of this kind.
+/// The text below the options in `--help`; a line that ends with a colon is a heading of this kind.
 fn render_below(command: &Command, heading: &str, out: &mut Vec<u8>) -> io::Result<()> {
     let Some(text) = command.get_after_help() else { return Ok(()) };
     let mut roff = Roff::new();
@@ -154,7 +154,7 @@ fn render_below(command: &Command, heading: &str, out: &mut Vec<u8>) -> io::Resu
     roff.to_writer(out)
 }
 
-/// The options of many verbs, with what holds without them in each.
+/// The options of many verbs, with the default in each.
 fn render_shared(shared: &[Arg], out: &mut Vec<u8>) -> io::Result<()> {
     let told = shared.iter().map(|arg| {
         let setting = TABLE.iter().find(|setting| setting.key == arg.get_id().as_str());

@@ -1,4 +1,4 @@
-//! `ralph journal` and `ralph knowledge`: what agents have left for others.
+//! `ralph journal` and `ralph knowledge`: notes that agents have left for others.
 
 use std::io::Write as _;
 
@@ -25,7 +25,7 @@ pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
     let query = JournalQuery {
         run: args.run.clone(),
         but_run: None,
-        // Of a task that was deleted the whole id is known.
+        // For a deleted task only the whole id is found.
         task: args.task.as_ref().map(|id| store.task(id).map_or_else(|_| id.clone(), |task| task.id)),
         words: args.search.clone().map(Words::All),
         limit,
@@ -65,7 +65,7 @@ fn text(entry: &JournalEntry) -> String {
     text
 }
 
-/// `ralph knowledge`. Agents have written it, and named its files.
+/// `ralph knowledge`. Agents have written the texts, and named the files.
 pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
     match verb {
         KnowledgeVerb::List(args) => {
@@ -129,7 +129,7 @@ fn list<'a>(
     })
 }
 
-/// What it is about, and since when it is known.
+/// Its tags and its date.
 fn about(one: &Knowledge) -> String {
     let tags = one.tags.join(", ");
     let since = local(&one.created_at);

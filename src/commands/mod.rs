@@ -48,10 +48,10 @@ use output::print;
 pub use output::report_error;
 pub use overview::overview;
 
-/// Runs a verb and answers the process exit code.
+/// Runs a verb and returns the process exit code.
 ///
 /// # Errors
-/// When it is refused before anything started, or cannot print what it was asked for.
+/// When it is refused before anything started, or cannot print its output.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     attempt::check(&command)?;
     match command.runs_where() {
@@ -106,7 +106,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
     }
 }
 
-/// What `ralph run` can be about: what tells whether the arguments mean such a target, and what runs it.
+/// A kind of target of `ralph run`: whether the arguments mean such a target, and what runs it.
 type Target = (fn(&RunArgs) -> anyhow::Result<bool>, fn(&RunArgs) -> anyhow::Result<u8>);
 
 /// Every kind of target; the first one that recognises the arguments runs.
@@ -116,7 +116,7 @@ const TARGETS: &[Target] = &[
     (spawn::is_meant, spawn::run),
 ];
 
-/// `ralph run`. Of a target that is none, tasks say what there is.
+/// `ralph run`. For an unknown target, the error of tasks lists what exists.
 fn run_target(args: &RunArgs) -> anyhow::Result<u8> {
     for (is_meant, run) in TARGETS {
         if is_meant(args)? {
@@ -126,7 +126,7 @@ fn run_target(args: &RunArgs) -> anyhow::Result<u8> {
     run_tasks::run(args)
 }
 
-/// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.
+/// Prints the text of `--help` or `--version`, in colour if stdout is a terminal.
 pub fn print_help(help: &clap::Error) -> anyhow::Result<u8> {
     print(|out| write!(out, "{}", help.render().ansi()))
 }

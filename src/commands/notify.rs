@@ -1,4 +1,4 @@
-//! `ralph notify test`: does what the settings say about notices work?
+//! `ralph notify test`: checks that notices arrive.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn run(verb: &NotifyVerb) -> anyhow::Result<u8> {
     }
 }
 
-/// What is printed of one target.
+/// The line of one target.
 #[derive(Serialize)]
 struct Row<'a> {
     target: &'static str,

@@ -1,5 +1,5 @@
-//! The one place where verbs write to stdout and stderr; a running loop has its console. What goes to a terminal is
-//! cleaned of what could drive it, a message is one line wherever it goes. A reader that is gone is no error.
+//! The one place where verbs write to stdout and stderr; a running loop has its console. Text for a terminal is cleaned of
+//! escape sequences, and a message is one line everywhere. A closed pipe is no error.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
@@ -21,14 +21,14 @@ use crate::view::fold::columns_folded;
 /// How much of a file is read at once, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// How many cells a line on stdout has; `None` where it goes to no terminal, and every line is as long as it is.
+/// The width of stdout in cells; `None` if it is no terminal, where lines are not broken.
 pub(super) fn width() -> Option<usize> {
     cells(&io::stdout())
 }
 
-/// The same of any stream.
+/// The width of any stream in cells.
 fn cells(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
-    /// That of terminals that do not tell theirs.
+    /// The width of terminals that do not report theirs.
     const USUAL: u16 = 80;
     if !stream.is_terminal() {
         return None;
@@ -37,18 +37,18 @@ fn cells(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
     Some(usize::from(if told == 0 { USUAL } else { told }))
 }
 
-/// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
+/// Prints to stdout in one piece. A closed pipe (`| head`) is no error.
 pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
     let mut text = Vec::new();
     render(&mut text)?;
-    // Here and not on the way: that would be a write for each line.
+    // Cleaned as a whole: a cleaning stream would write each line by itself.
     if AutoStream::choice(&io::stdout()) == ColorChoice::Never {
         text = strip_bytes(&text).into_vec();
     }
     written(write(&mut io::stdout(), &text))
 }
 
-/// The same of text for people: a line that the terminal has no room for goes on below its last column.
+/// Prints text for people: a line that is too long for the terminal goes on below its last column.
 pub(super) fn print_for_people(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
     print(|out| {
         render(out)?;
@@ -59,7 +59,7 @@ pub(super) fn print_for_people(render: impl FnOnce(&mut Vec<u8>) -> io::Result<(
     })
 }
 
-/// The same with every byte as it is where stdout is no terminal, colours included.
+/// Prints to stdout, with every byte as it is if stdout is no terminal, including colours.
 pub(super) fn print_as_it_is(text: &str) -> anyhow::Result<u8> {
     written(write(&mut io::stdout(), text.as_bytes()))
 }
@@ -73,7 +73,7 @@ fn write(stdout: &mut impl Write, text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Rings the bell of the terminal that messages go to; answers whether there is one.
+/// Rings the bell of the terminal that messages go to; returns whether there is one.
 pub(super) fn ring() -> io::Result<bool> {
     let mut stderr = io::stderr();
     if !stderr.is_terminal() {
@@ -82,7 +82,7 @@ pub(super) fn ring() -> io::Result<bool> {
     stderr.write_all(b"\x07").map(|()| true)
 }
 
-/// Asks whoever is at the terminal, and answers what they type; `None`: nobody is there.
+/// Asks the person at the terminal, and returns the answer; `None`: there is no terminal.
 pub(super) fn ask(question: &str) -> io::Result<Option<String>> {
     if !io::stdin().is_terminal() {
         return Ok(None);
@@ -102,12 +102,12 @@ fn written(result: io::Result<()>) -> anyhow::Result<u8> {
     }
 }
 
-/// The error of a verb whose answer could not be written.
+/// The error of a verb whose output could not be written.
 pub(super) fn not_written(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("cannot write to stdout")
 }
 
-/// Prints line after line, of which there may be many; colours only on a terminal.
+/// Prints many lines, one after the other; with colours only on a terminal.
 pub(super) struct Stream {
     stdout: io::BufWriter<anstream::AutoStream<io::Stdout>>,
     is_terminal: bool,
@@ -120,7 +120,7 @@ impl Stream {
         Self { stdout, is_terminal: io::stdout().is_terminal(), result: Ok(()) }
     }
 
-    /// The same of a line for people, as [`print_for_people`] does it.
+    /// Prints a line for people, as [`print_for_people`] does.
     pub(super) fn line_for_people(&mut self, text: &str) -> bool {
         match width() {
             Some(width) => self.line(&columns_folded(text, width)),
@@ -128,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Answers whether anybody wants to read on.
+    /// Returns whether stdout is still open.
     pub(super) fn line(&mut self, text: &str) -> bool {
         if self.result.is_ok() {
             self.result = if self.is_terminal {
@@ -140,7 +140,7 @@ impl Stream {
         self.result.is_ok()
     }
 
-    /// Prints a piece of text that is harmless to a terminal. Answers whether anybody wants to read on.
+    /// Prints a piece of text that is safe for a terminal. Returns whether stdout is still open.
     pub(super) fn piece(&mut self, text: &str) -> bool {
         if self.result.is_ok() {
             self.result = self.stdout.write_all(text.as_bytes());
@@ -148,7 +148,7 @@ impl Stream {
         self.result.is_ok()
     }
 
-    /// Has everything seen that was printed. Answers whether anybody wants to read on.
+    /// Flushes the output. Returns whether stdout is still open.
     pub(super) fn show(&mut self) -> bool {
         if self.result.is_ok() {
             self.result = self.stdout.flush();
@@ -161,12 +161,12 @@ impl Stream {
     }
 }
 
-/// A JSON array with an item on each line. It begins with the first: what is refused before that has printed nothing.
+/// A JSON array with an item on each line. It begins with the first item, so that an error before that prints nothing.
 pub(super) struct Array<'a> {
     stream: &'a mut Stream,
-    /// What stands before the first item, until that comes.
+    /// The text before the first item, until that comes.
     head: Option<String>,
-    /// An item waits: whether a comma follows it is not known before the next one.
+    /// The last item, which waits for a comma or the end.
     last: Option<String>,
 }
 
@@ -175,12 +175,12 @@ impl<'a> Array<'a> {
         Self::behind("", stream)
     }
 
-    /// One that is a part of something larger, of which this comes before it.
+    /// An array inside a larger value, after this text.
     pub(super) fn behind(before: &str, stream: &'a mut Stream) -> Self {
         Self { stream, head: Some(format!("{before}[")), last: None }
     }
 
-    /// Answers whether anybody wants to read on.
+    /// Returns whether stdout is still open.
     pub(super) fn item(&mut self, item: &serde_json::Value) -> bool {
         self.begin();
         match self.last.replace(item.to_string()) {
@@ -195,7 +195,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Answers where it was printed.
+    /// Returns the stream.
     pub(super) fn end(mut self) -> &'a mut Stream {
         self.begin();
         if let Some(last) = self.last {
@@ -206,7 +206,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Copies files to stdout: every byte as it is, but for a terminal.
+/// Copies files to stdout: every byte as it is, unless stdout is a terminal.
 pub(super) struct Copy {
     stdout: io::StdoutLock<'static>,
     cleaner: Option<Cleaner>,
@@ -219,7 +219,7 @@ impl Copy {
         Self { stdout, cleaner }
     }
 
-    /// Copies what is left of a file; `false` when nobody reads any more.
+    /// Copies the rest of a file; `false` if stdout is closed.
     ///
     /// # Errors
     /// The outer one when stdout cannot be written, the inner one when the file cannot be read.
@@ -248,19 +248,19 @@ impl Copy {
     }
 }
 
-/// What a verb has to say, for whoever shows it.
+/// A message of a verb, for the terminal or for `ralph watch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     /// An answer.
     Answer(String),
-    /// What is no answer.
+    /// A remark.
     Remark(String),
-    /// What is not as it was wanted.
+    /// A problem.
     Warning(String),
 }
 
 impl Said {
-    /// Prints it where it belongs.
+    /// Prints it to stdout or stderr.
     pub(super) fn print(&self) {
         match self {
             Self::Answer(text) => say(text),
@@ -275,7 +275,7 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(anstream::stdout(), "{}", broken(text, &io::stdout()));
 }
 
-/// Waits a moment, or until nobody reads any more what is printed.
+/// Waits for this time, or until stdout is closed.
 pub(super) fn nobody_reads(wait: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
     let out = io::stdout();
@@ -287,12 +287,12 @@ pub(super) fn nobody_reads(wait: Duration) -> io::Result<bool> {
     Ok(fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL))
 }
 
-/// A line for the user that is no answer: on stderr.
+/// A remark for the user, on stderr.
 pub(super) fn remark(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", broken(text, &io::stderr()));
 }
 
-/// A line as it is, or between words where a row of the terminal ends that it goes to.
+/// A line, broken between words for the terminal that it goes to.
 fn broken(text: &str, stream: &(impl AsFd + io::IsTerminal)) -> String {
     let text = message(text);
     match cells(stream) {
@@ -306,7 +306,7 @@ pub(super) fn warn(text: &str) {
     remark(&format!("warning: {text}"));
 }
 
-/// Prints an error as one line, and answers its exit code: 1 where it has none of its own.
+/// Prints an error as one line, and returns its exit code: 1 unless it has its own.
 #[must_use]
 pub fn report_error(error: &anyhow::Error) -> ExitCode {
     let code = error.downcast_ref::<Refused>().map_or(1, |refused| refused.code);

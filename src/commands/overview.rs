@@ -1,4 +1,4 @@
-//! `ralph` alone: where the loops of this project stand and what to type next, or how to begin.
+//! `ralph` alone: the loops of this project and what to type next, or how to begin.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use crate::text::timestamp;
 use crate::view::report::text;
 use crate::view::status_table;
 
-/// So many loops are told of.
+/// How many loops are shown.
 const SHOWN: usize = 10;
 
 const NOT_SET_UP: &str = "\
@@ -89,7 +89,7 @@ fn morning(here: &Project, loops: &[Loop], ended: &[LoopReport]) -> String {
     parts.join("\n")
 }
 
-/// Whether there is anything that people write for ralph.
+/// Whether the project has any file that users write for ralph.
 fn is_set_up(here: &Project) -> bool {
     let files = [here.config(), here.project_settings(), here.implementation_plan(), here.branch_plan()];
     files.iter().chain(&here.prompts()).any(|file| file.exists())
@@ -113,7 +113,7 @@ fn standing(loops: &[Loop]) -> String {
     text + "\n" + &layout::on_terminal("  ralph status  All about these loops\n  ralph --help  Every command")
 }
 
-/// How far a loop has come, and since when.
+/// The progress of a loop, and its start.
 fn facts(state: &State) -> String {
     let iteration = format!("iteration {}", state.progress());
     format!("{iteration:<16}  {}", timestamp::local(&state.started_at))

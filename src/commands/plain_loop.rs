@@ -61,12 +61,12 @@ pub(super) fn count(word: &str) -> anyhow::Result<u64> {
     }
 }
 
-/// A number of iterations, where 0 means that there is no limit.
+/// A number of iterations; 0 means no limit.
 pub(super) fn count_or_none(word: &str) -> anyhow::Result<Option<u64>> {
     if word == "0" { Ok(None) } else { count(word).map(Some) }
 }
 
-/// The prompt file, and the number before or behind it.
+/// The prompt file, and the number before or after it.
 fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<u64>)> {
     let looks_like_count = |word: &OsString| {
         word.to_str().is_some_and(|text| !text.is_empty() && text.chars().all(|char| char.is_ascii_digit()))
@@ -94,14 +94,13 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let source = source(&preflight, file)?;
     let mut ready = preflight.ready(project, &run_id(), []);
     if verb == Verb::Plan {
-        // It is for code.
+        // The validation command is for code.
         ready.validated_by(None);
     }
     ready.run(source, Frame::Blocks)
 }
 
-/// The limit of the last loop here, where that is the one to be resumed. What else is wrong with its state is told when it
-/// is taken up.
+/// The limit of the last loop here, if that is resumed. Other problems of its state are reported when it is resumed.
 fn limit_it_had(project: &Project, verb: Verb) -> Option<u64> {
     match state_read::read(&project.state(), Extent::Whole) {
         Ok(Found::State(state)) if state.setup.verb == verb.words() => state.max_iterations,
@@ -121,7 +120,7 @@ pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<
     Ok(())
 }
 
-/// Where the prompt of a mode comes from: the ralph dir, or what ralph brings along.
+/// The prompt of a mode: from the ralph dir, or the built-in one.
 fn own_prompt(project: &Project, mode: &str) -> Text {
     let path = project.prompt(mode);
     match (path.exists(), mode) {
@@ -131,7 +130,7 @@ fn own_prompt(project: &Project, mode: &str) -> Text {
     }
 }
 
-/// The source of prompts, checked: whatever would end the loop at once is refused here.
+/// The source of prompts, checked: a mistake that would end the loop at once is refused here.
 fn source(preflight: &Preflight<'_>, file: Option<&Path>) -> anyhow::Result<PromptFile> {
     let (project, mode) = (&preflight.call.workspace.project, preflight.call.mode());
     let text = match file {

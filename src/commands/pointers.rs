@@ -1,4 +1,4 @@
-//! Pointers of the registry, by which loops are found from anywhere.
+//! Pointers of the registry, with which loops are found from anywhere.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(super) fn forget_below(here: &Project, folder: &Path) {
     }
 }
 
-/// Removes the pointers that are meant, and counts them.
+/// Removes the selected pointers, and counts them.
 pub(super) fn forget(
     here: &Project,
     is_meant: impl Fn(&LoopEntry, &Project) -> bool,

@@ -1,4 +1,4 @@
-//! `ralph replay`: a run once more, from its events alone: as it was shown, or as other settings would have led it.
+//! `ralph replay`: a run once more, from its events alone: as it was shown, or with other settings.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ use crate::view::run_lines::RunLines;
 use crate::view::screen::Screen;
 use crate::view::worker_lines::WorkerLines;
 
-/// The exit code where other settings would have led to another step.
+/// The exit code if other settings would have led to another step.
 const DIFFERS: u8 = 3;
 /// The exit code after Ctrl+C.
 const INTERRUPTED: u8 = 130;
-/// How often it is checked whether anybody reads, while the next event is waited for.
+/// How often stdout is checked while the next event is awaited.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// `ralph replay`.
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         bail!("no events are left in {}: there is nothing to replay", picked.folder.display());
     }
     if let Some(file) = &args.config {
-        // What the others have spent counts for the one that is meant.
+        // What the other loops have spent counts for the selected one.
         let marked = |track: Track| {
             let is_meant = is_meant(&track);
             (track, is_meant)
@@ -70,14 +70,14 @@ fn speed(word: &str) -> anyhow::Result<f64> {
     speed.ok_or_else(|| anyhow!("--speed: '{word}' is no number above 0, such as 1 or 60"))
 }
 
-/// The loops of a run that have events.
+/// The loops of a run with events.
 fn tracks(folder: &Path) -> anyhow::Result<Vec<Track>> {
     let unreadable = || format!("cannot read {}", folder.display());
     let folders = loop_folders(folder).with_context(unreadable)?;
     folders.into_iter().filter_map(|folder| Track::of(folder).transpose()).collect()
 }
 
-/// One loop, and how far its events were read.
+/// A loop, and the position in its events.
 struct Track {
     replayed: Replayed,
     folder: PathBuf,
@@ -88,7 +88,7 @@ struct Track {
 }
 
 impl Track {
-    /// The loop whose logs are in this folder; `None` where these have no event.
+    /// The loop whose logs are in this folder; `None` if these have no event.
     fn of(folder: PathBuf) -> anyhow::Result<Option<Self>> {
         let mut lines = Lines::of(event_logs(&folder));
         let Some((line, at)) = next(&mut lines, &folder)? else { return Ok(None) };
@@ -97,7 +97,7 @@ impl Track {
         Ok(Some(Self { replayed, folder, lines, line, at }))
     }
 
-    /// The step that its next line tells of, in words, and what the settings make of it; `None` where that tells of none.
+    /// The step of its next line, in words, and the one that the settings lead to; `None` if that line is no step.
     fn judged(&self, verb: Verb, settings: &Settings) -> anyhow::Result<Option<(String, Hindsight)>> {
         let line = read(&self.line);
         let Some(taken) = line.as_ref().and_then(|line| self.replayed.taken(line)) else { return Ok(None) };
@@ -112,14 +112,14 @@ impl Track {
         Ok(Some((format!("iteration {}: {next}", tally.iteration), hindsight)))
     }
 
-    /// Takes its next line, and shows the event that it tells of.
+    /// Takes its next line, and shows the event.
     fn take(&mut self, see: &mut dyn FnMut(&Stamped<'_>)) {
         if let Some(line) = read(&self.line) {
             self.replayed.take(&line, see);
         }
     }
 
-    /// Goes on to the next line; `false` where there is none.
+    /// Goes on to the next line; `false` if there is none.
     fn advance(&mut self) -> anyhow::Result<bool> {
         let Some((line, at)) = next(&mut self.lines, &self.folder)? else { return Ok(false) };
         (self.line, self.at) = (line, at);
@@ -127,16 +127,16 @@ impl Track {
     }
 }
 
-/// The loops of a run, each with something of its own, whose lines are read in the order in which they were written.
+/// The loops of a run, each with a value, whose lines are read in the order in which they were written.
 struct Loops<T> {
-    /// Those that have a line left.
+    /// The loops with a line left.
     left: Vec<(Track, T)>,
-    /// By those that have none.
+    /// The values of loops without one.
     spent: Spent,
 }
 
 impl<T> Loops<T> {
-    /// The place of the loop whose next line is the oldest. It knows then what the others have spent until there.
+    /// The place of the loop whose next line is the oldest. It then knows what the others had spent by that time.
     fn oldest(&mut self) -> Option<usize> {
         let place = (0..self.left.len()).min_by_key(|place| self.left[*place].0.at)?;
         let others = self.left.iter().enumerate().filter(|(other, _)| *other != place);
@@ -211,7 +211,7 @@ fn views(tracks: Vec<Track>, verb: Option<Verb>, screen: &Screen) -> Vec<(Track,
     tracks.into_iter().enumerate().map(view).collect()
 }
 
-/// What stands around the iterations of the only loop.
+/// The lines around the iterations of the only loop.
 fn frame(track: &Track, verb: Option<Verb>) -> Frame {
     let frame = match verb {
         Some(Verb::Run | Verb::Tasks | Verb::Feature) => Frame::Lines(RunLines::default()),
@@ -224,7 +224,7 @@ fn frame(track: &Track, verb: Option<Verb>) -> Frame {
     frame.for_reader(verb.unwrap_or(Verb::Build).words())
 }
 
-/// Whether the loop that begins with this line has counted something before.
+/// Whether the loop that begins with this line has an earlier count.
 fn goes_on(line: &[u8]) -> bool {
     matches!(read(line), Some(EventLine { fact: Fact::LoopStarted { tally: Some(tally), .. }, .. }) if tally.iteration > 0)
 }
@@ -232,11 +232,11 @@ fn goes_on(line: &[u8]) -> bool {
 /// How fast events follow each other.
 struct Pace {
     speed: f64,
-    /// When the first event came, by its own clock and by ours.
+    /// The time of the first event, by its own clock and by ours.
     began: Option<(DateTime<FixedOffset>, Instant)>,
 }
 
-/// Whether the next event is to be shown.
+/// The result of waiting for the next event.
 enum Wanted {
     Yes,
     /// Standard output was closed.
@@ -246,11 +246,11 @@ enum Wanted {
 }
 
 impl Pace {
-    /// Waits until an event of that time is due.
+    /// Waits until an event with this time is due.
     fn wait_for(&mut self, at: DateTime<FixedOffset>, inbox: &Inbox) -> anyhow::Result<Wanted> {
         let (first, began) = *self.began.get_or_insert_with(|| (at, Instant::now()));
         let after = (at - first).to_std().unwrap_or_default().as_secs_f64() / self.speed;
-        // A moment that lies too far ahead for the clock never comes.
+        // A time that is too far ahead for the clock never comes.
         let due = Duration::try_from_secs_f64(after).ok().and_then(|after| began.checked_add(after));
         loop {
             let now = Instant::now();
@@ -273,8 +273,8 @@ fn is_asked(inbox: &Inbox, until: Instant) -> bool {
     matches!(inbox.wait(Some(until)), Wake::Asked(_))
 }
 
-/// Prints where the settings of a file would have led to other steps, of the loops that are marked. Where one would have ended,
-/// what followed would not have been.
+/// Prints where the settings of a file would have led to other steps, for the marked loops. If a loop would have ended, its later
+/// steps are not compared.
 fn compare(tracks: Vec<(Track, bool)>, verb: Option<Verb>, file: &Path) -> anyhow::Result<u8> {
     let settings = settings(verb, file)?;
     let (verb, has_several) =
@@ -314,7 +314,7 @@ fn compare(tracks: Vec<(Track, bool)>, verb: Option<Verb>, file: &Path) -> anyho
     })
 }
 
-/// What the file says, and nothing else.
+/// The settings of the file, and no others.
 fn settings(verb: Option<Verb>, file: &Path) -> anyhow::Result<Settings> {
     let is_toml = file.extension().is_some_and(|extension| extension == "toml");
     if let Err(error) = std::fs::metadata(file) {
@@ -330,7 +330,7 @@ fn settings(verb: Option<Verb>, file: &Path) -> anyhow::Result<Settings> {
         project_toml: path.filter(|_| is_toml),
         older_toml: None,
         user_toml: None,
-        // None of those is a limit.
+        // None of these warnings is about a limit.
         trusts: &|_| false,
     };
     let settings = Settings::load(&sources)?;

@@ -1,4 +1,4 @@
-//! `ralph resume`: a loop that holds or waits goes on; one whose process is gone is started again.
+//! `ralph resume`: lets a loop that holds or waits go on, and restarts one whose process is gone.
 
 use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
@@ -27,28 +27,28 @@ use crate::text::line::shell_word;
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
 
-/// What begins so is put behind [`RESUME`], and gives a limit that the rest of the command line does not.
+/// The beginning of words after [`RESUME`], which replace limits of the rest of the command line.
 const RESUME_MORE: &str = "--resume-";
 
-/// Of these the part that names a branch; it holds for one start.
+/// The one of these words that names a branch, for one start.
 const ONLY: &str = "--resume-only=";
 
-/// What a loop may use up from here on, where that is another than before.
+/// The new limits of a loop.
 #[derive(Debug, Clone, Copy, Default)]
 struct More<'a> {
     iterations: Option<u64>,
-    /// Money, tokens and time, by their flags.
+    /// Limits of money, tokens and time, by their flags.
     budgets: &'a [(&'static str, &'a str)],
-    /// Of the branches that its command line builds, only this one and those that it starts from.
+    /// Only this branch of its command line, and those that it starts from.
     only: Option<&'a str>,
     /// Its process has no terminal.
     is_detached: bool,
-    /// The settings may be others than before, whether the user or an agent has changed them.
+    /// Whether changed settings are accepted, from the user or an agent.
     accepts_config: bool,
 }
 
 impl More<'_> {
-    /// The flags that say so.
+    /// The flags for these limits.
     fn words(self) -> Vec<String> {
         let iterations = self.iterations.map(|limit| format!("--resume-limit={limit}"));
         let budgets = self.budgets.iter().map(|(flag, value)| format!("--resume-with={flag}={value}"));
@@ -64,7 +64,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
     let budgets = args.raised.by_flag();
     let (here, loops) = target::loops(&args.target)?;
-    // Who names a branch means that one alone.
+    // The name of a branch selects that one alone.
     let only = loops.iter().find(|found| args.target.name.is_some() && found.project.is_of_branch());
     let only = only.map(|found| found.name.as_str());
     let more = More {
@@ -87,7 +87,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let (own, others): (Vec<&Loop>, Vec<&Loop>) = loops.iter().partition(|found| found.is_own());
     let states = || own.iter().filter_map(|found| Some((*found, found.state.as_deref().ok()?)));
     let mut cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();
-    // Branches that one command line has built are built by it again.
+    // Branches of one command line are resumed by that one.
     let mut commands = HashSet::new();
     cut_off
         .retain(|(_, state)| commands.insert((of_all(&state.argv), &state.cwd, &state.setup.started_from)));
@@ -125,12 +125,12 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// A command line, whichever of its branches it was for last.
+/// A command line, without the branch that it was last for.
 fn of_all(argv: &[String]) -> Vec<&String> {
     argv.iter().filter(|word| !word.starts_with(ONLY)).collect()
 }
 
-/// Why a loop is not started again whose records this user's ralph has not written here.
+/// Why a loop with records that this user's ralph has not written here is not started.
 fn of_another(found: &Loop) -> String {
     format!(
         "the records of loop '{}', {}: {NOT_OWN}: what \
@@ -140,23 +140,23 @@ fn of_another(found: &Loop) -> String {
     )
 }
 
-/// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
+/// Whether a loop has ended at its limit of iterations, with its work proven or not.
 fn has_reached_its_limit(state: &State) -> bool {
     state.outcome().is_some_and(Outcome::wants_more_iterations)
 }
 
-/// The limit that a loop was given while it ran, which its command line does not have; `None`: it is that of the start.
+/// The limit that a loop got while it ran, which its command line does not have; `None`: it is that of the start.
 fn given_meanwhile(found: &Loop, state: &State) -> Option<u64> {
     let start = RunStart::read(&found.project.run(&state.run))?;
     state.max_iterations.filter(|_| start.identity.is_some() && start.max_iterations != state.max_iterations)
 }
 
-/// The number of the last iteration, as one that is counted from where a loop that goes on has begun.
+/// The number of the last iteration, counted from where a resumed loop began.
 fn of_allowance(limit: u64, state: &State) -> u64 {
     limit.saturating_sub(state.tally.allowance_from)
 }
 
-/// What a loop has left that has reached its limit, under a new one.
+/// The remaining iterations of a loop at its limit, under a new one.
 fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
     let begun = state.tally.iteration;
     match limit.checked_sub(begun) {
@@ -165,24 +165,24 @@ fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
     }
 }
 
-/// What to type for a loop that has ended to run as often again.
+/// The command with which a loop that has ended runs as often again.
 fn new_allowance(name: &str, state: &State) -> String {
     if has_reached_its_limit(state) {
         let (begun, ran) = (state.tally.iteration, state.tally.ran().max(1));
         return format!("ralph resume {} --max-iterations {}", shell_word(name), begun.saturating_add(ran));
     }
-    // Without what we have put there ourselves.
+    // Without the words that we have added.
     let is_ours = |word: &String| word.starts_with(RESUME_MORE);
     let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();
     shown(&with_resume(&own, More::default()))
 }
 
-/// What a command line does not say of which secrets were taken out.
+/// A command line lacks secrets that were taken out.
 fn about_marks(line: &str) -> &'static str {
     if line.contains(redact::MARK) { ", and the secrets in the place of their marks" } else { "" }
 }
 
-/// Has a living loop go by a new limit, and lets it go on.
+/// Gives a running loop a new limit, and lets it go on.
 pub(super) fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<Vec<Said>> {
     let mut said = Vec::new();
     let Some(state) = found.alive() else { return Ok(said) };
@@ -207,9 +207,9 @@ pub(super) fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<Vec<Said
     Ok(said)
 }
 
-/// What a living loop is to go by from here on; `None`: it is as before.
+/// The change for a running loop; `None`: there is none.
 fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Option<Change>> {
-    // While it holds, its user may change the file.
+    // The user may change the file while the loop holds.
     let watching = state.watching().filter(|_| state.holds());
     if let Some(pattern) = watching.as_ref().and_then(|watching| watching.done_pattern.as_deref()) {
         DonePattern::new(pattern).with_context(|| format!("the state.json of worker '{name}'"))?;
@@ -220,7 +220,7 @@ fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Optio
     Ok((change != Change::default()).then_some(change))
 }
 
-/// Lets a living loop go on.
+/// Lets a running loop go on.
 fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<Said> {
     let name = &found.name;
     if state.status == Status::Running && state.tally.in_attempt && !holds {
@@ -244,7 +244,7 @@ fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<Said> {
     })
 }
 
-/// Becomes the loop: its own command line, where it was started, with `--resume`.
+/// Becomes the loop: executes its command line, in its folder, with `--resume`.
 fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8> {
     let argv = with_resume(&state.argv, more);
     let [program, rest @ ..] = argv.as_slice() else {
@@ -261,13 +261,13 @@ fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8
         .arg0(program)
         .args(with_secrets(rest, ralph_dir)?)
         .current_dir(&state.cwd)
-        // Where the ralph dir is found by the environment or by the executable's place, that may differ here.
+        // The ralph dir may differ here if it was found by the environment or by the executable's place.
         .env("RALPH_DIR", ralph_dir)
         .exec();
     Err(error).with_context(|| format!("cannot run {line}"))
 }
 
-/// Words with the secrets that were taken out of them before they were kept.
+/// Words with the secrets put back that were taken out before they were kept.
 fn with_secrets(words: &[String], ralph_dir: &Path) -> anyhow::Result<Vec<String>> {
     if !words.iter().any(|word| word.contains(redact::MARK)) {
         return Ok(words.to_vec());
@@ -277,17 +277,17 @@ fn with_secrets(words: &[String], ralph_dir: &Path) -> anyhow::Result<Vec<String
     words.iter().map(|word| with_secret(word, &settings.secrets)).collect()
 }
 
-/// A word with the secrets that were taken out of it.
+/// A word with its secrets put back.
 pub(super) fn with_secret(word: &str, secrets: &Redactor) -> anyhow::Result<String> {
     secrets.restore(word).with_context(|| {
         format!("{word} stands for a secret that is not in the environment any more: set it, or start the loop by hand")
     })
 }
 
-/// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.
+/// The command line with `--resume` in front, where no `--` can come before it, and with new limits.
 fn with_resume(argv: &[String], more: More<'_>) -> Vec<String> {
     let Some((program, rest)) = argv.split_first() else { return Vec::new() };
-    // What an earlier call has put there.
+    // Words that an earlier call has added.
     let rest = rest.strip_prefix(&[RESUME.to_owned()]).unwrap_or(rest);
     let (earlier, rest) = rest.split_at(rest.iter().take_while(|word| word.starts_with(RESUME_MORE)).count());
     let new = more.words();

@@ -34,7 +34,7 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
     }
     found.project.require_git()?;
     refuse_while_running(found)?;
-    // And none begins here meanwhile.
+    // No loop can begin here meanwhile.
     let _lock = recorder::hold(&found.project, "revert")?;
 
     let root = found.project.root();
@@ -72,7 +72,7 @@ fn refuse_while_running(found: &Loop) -> anyhow::Result<()> {
     }
 }
 
-/// The last `wanted` iterations that left commits which are not undone, newest first, with these commits.
+/// The last `wanted` iterations with commits that are not undone, newest first, with these commits.
 fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Commit>)>> {
     let root = found.project.root();
     let mut undone: Option<HashSet<String>> = None;
@@ -103,8 +103,8 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     Ok(chosen)
 }
 
-/// Orders iterations by what git knows: a clock may have been set back between two sessions. Those that are not in HEAD's
-/// history stay where their time put them.
+/// Orders iterations by git's history: a clock may have been set back between two sessions. Those that are not in HEAD's history
+/// are ordered by their time.
 fn by_ancestry(root: &Path, iterations: &mut [Iteration]) -> anyhow::Result<()> {
     if iterations.len() < 2 {
         return Ok(());

@@ -32,11 +32,11 @@ use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
-/// The file that stands for its folder.
+/// The file of a folder that is a target.
 const FILE: &str = "RALPH.md";
 const MODE: &str = "run";
 
-/// Whether the target is a RALPH.md or its folder: the parser knows, because what follows is for the file.
+/// Whether the target is a RALPH.md or its folder: the parser knows, because the words after it are for the file.
 #[expect(clippy::unnecessary_wraps, reason = "other targets are looked up")]
 pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     Ok(args.is_ralph_md)
@@ -74,7 +74,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     if args.dry_run {
         let agent = agent_choice::of_call(&command, settings)?;
-        // On stdout stands the prompt alone.
+        // Only the prompt is on stdout.
         remark(&format!("the agent would be started as: {}", agent.command_line()));
         return dry_run(source);
     }
@@ -89,7 +89,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     ready.run(source, Frame::Lines(RunLines::default()))
 }
 
-/// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.
+/// The RALPH.md of the target, which is a path if it has a `/`, ends in `.md`, or exists.
 fn path_of(target: Option<&Path>, cwd: &Path) -> anyhow::Result<PathBuf> {
     let Some(target) = target.filter(|target| !target.as_os_str().is_empty()) else {
         bail!(
@@ -100,16 +100,16 @@ fn path_of(target: Option<&Path>, cwd: &Path) -> anyhow::Result<PathBuf> {
     if path.is_dir() {
         return Ok(path.join(FILE));
     }
-    // A folder that is not there yet was meant with a name that no file has.
+    // A name without an existing file means a missing folder.
     let names_file = target.extension().is_some() || path.symlink_metadata().is_ok();
     Ok(if names_file { path } else { path.join(FILE) })
 }
 
-/// What the loop is called: the folder of a RALPH.md, else the file without its ending.
+/// The name of the loop: the folder of a RALPH.md, else the file without its ending.
 fn name_of(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let named = if path.file_name().is_some_and(|file| file == FILE) {
-        // The folder as it was given: a link to it has a name of its own.
+        // The folder as it was given: a link has a name of its own.
         let folder = path.parent().unwrap_or(path);
         let given = folder.file_name().filter(|_| !folder.ends_with(".") && !folder.ends_with(".."));
         given.or_else(|| real.parent().and_then(Path::file_name))
@@ -119,7 +119,7 @@ fn name_of(path: &Path) -> String {
     named.map_or_else(|| MODE.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The user's arguments by name: those given by position take the declared names that are left, in their order.
+/// The user's arguments by name: positional ones take the remaining declared names, in their order.
 fn values(
     document: &Document,
     given: &[UserArg],
@@ -178,7 +178,7 @@ fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     if !prompt.ends_with('\n') {
         prompt.push('\n');
     }
-    // Colours of commands included: it is what the agent would get.
+    // Including colours of commands, as the agent would get it.
     print_as_it_is(&prompt)
 }
 

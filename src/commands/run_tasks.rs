@@ -48,14 +48,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if !has_graph {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
-    // Who is tried again is the task, by whoever comes next: what an attempt has left is not an agent's to go on with.
+    // The task is retried by a fresh agent with a prompt of its own, not the attempt.
     let mut preflight = Preflight::of_settings(call, limit)?.without_retries();
     preflight.limits.failed_end = Outcome::StoppedOnError;
     let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();
     let places = places(args, project, asks && preflight.can_look_only())?;
-    // What agents do to the graph is done to this one, wherever they are.
+    // Agents change this graph, from any folder.
     let mut env = vec![("RALPH_DIR".into(), project.graph_dir().into())];
     if let Scope::Feature(name) = &scope {
         env.push((FEATURE_VARIABLE.into(), name.into()));
@@ -99,7 +99,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Whether the target is a task or a feature, or none that could be called otherwise.
+/// Whether the target is a task or a feature, or is none of the other kinds.
 pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
     let project = locate(args.flags.place.ralph_dir.as_ref())?;
@@ -110,7 +110,7 @@ pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }
 
-/// Which tasks are meant.
+/// The selected tasks.
 fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
     if args.tasks.all {
         return Ok(Scope::All);
@@ -121,7 +121,7 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
             "TARGET is missing: name a RALPH.md or its folder, a task or a feature, or run every ready task with --all"
         );
     };
-    // A feature may be called like the beginning of an id.
+    // The name of a feature may be the beginning of an id.
     let found = if target.starts_with("t-") { store.task(target) } else { Err(unknown_task(target)) };
     let unknown = match found {
         Ok(task) => return Ok(Scope::Subtree(task.id)),
@@ -163,7 +163,7 @@ fn unknown_task(target: &str) -> GraphError {
     GraphError::UnknownTask { id: target.to_owned(), nearest: None }
 }
 
-/// How the model of each iteration is chosen.
+/// The choice of each iteration's model.
 fn models(args: &RunArgs, settings: &Settings, preflight: &Preflight) -> anyhow::Result<Models> {
     let words = args.tasks.model_strategy.as_ref().or(settings.model_strategy.as_ref());
     let known = || Strategy::ALL.map(Strategy::word).join(", ");
@@ -175,7 +175,7 @@ fn models(args: &RunArgs, settings: &Settings, preflight: &Preflight) -> anyhow:
         None => None,
     };
     let is_flag = |key| settings.row(key).is_some_and(|row| matches!(row.origin, Origin::Flag(_)));
-    // Who names a model means that one. A flag comes before what the environment and the files say.
+    // A named model is used. A flag comes before environment and files.
     let wants_strategy = args.tasks.model_strategy.is_some() && asked != Some(Strategy::Fixed);
     if settings.agent_model.is_some() && (is_flag("agent.model") || !wants_strategy) {
         if wants_strategy {
@@ -208,7 +208,7 @@ fn models(args: &RunArgs, settings: &Settings, preflight: &Preflight) -> anyhow:
     }
 }
 
-/// How often a task may be tried again: by the command line, by itself, by the settings.
+/// How often a task may be retried: by the command line, by the task, by the settings.
 fn retries(settings: &Settings) -> Retries {
     let row = settings.row("loop.max_retries");
     let is_flag = row.is_some_and(|row| matches!(row.origin, Origin::Flag(_)));
@@ -236,8 +236,8 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
     })
 }
 
-/// How an agent's shell calls our own executable: by its path, because some give their shells another PATH than their own,
-/// and with the `folder` of the graph where nobody would look for it, because some strip the environment.
+/// How an agent's shell calls our executable: by its path, because some agents give their shells another PATH, and with the
+/// `folder` of the graph if that is not the default, because some strip the environment.
 pub(super) fn own_call(folder: Option<&Path>) -> anyhow::Result<String> {
     let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
     let mut words: Vec<OsString> = vec![exe.into()];

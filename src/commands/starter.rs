@@ -18,7 +18,7 @@ use crate::settings::Origin;
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
 const RALPH_TOML: &str = include_str!("starter/ralph.toml");
 
-/// Writes the starter that the name of `file` asks for, and says what to do with it.
+/// Writes the starter for the name of `file`, and says what to do with it.
 pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     let project = locate(args.ralph_dir.as_ref())?;
     let search_path = std::env::var_os("PATH").unwrap_or_default();
@@ -39,7 +39,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
             (RALPH_MD.replace("@AGENT@", &line), next)
         }
         Some("PROMPT.md") => (TEMPLATE.to_owned(), String::new()),
-        // A string of TOML takes what one of JSON does.
+        // A JSON string is a valid TOML string.
         Some("ralph.toml") => {
             let agent = serde_json::to_string(agent)?;
             (RALPH_TOML.replace("\"@AGENT@\"", &agent), "ralph config".to_owned())
@@ -109,7 +109,7 @@ fn configured(args: &InitArgs) -> anyhow::Result<Option<Configured>> {
     Ok(Some(Configured { agent, line }))
 }
 
-/// A path as a word of ours, which is not taken for a flag.
+/// A path as a word that does not look like a flag.
 pub(super) fn as_target(path: &Path) -> String {
     let is_like_a_flag = path.as_os_str().as_bytes().starts_with(b"-");
     if is_like_a_flag { quoted(&Path::new(".").join(path)) } else { quoted(path) }
@@ -165,7 +165,7 @@ mod tests {
         assert!(TEMPLATE.contains("<promise>COMPLETE</promise>"));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ralph.toml");
-        // Every commented line has to be a good one too.
+        // Every commented line must be valid as well.
         let uncommented: String = RALPH_TOML
             .lines()
             .map(|line| {

@@ -1,4 +1,4 @@
-//! `ralph status` and `ralph ls`: where loops stand.
+//! `ralph status` and `ralph ls`: the state of loops.
 
 use std::io::{self, Write as _};
 
@@ -29,7 +29,7 @@ use crate::view::status::write_text;
 use crate::view::status_table::{self, Sight};
 use crate::view::transcript::Transcript;
 
-/// So much of the end of an events log is looked at for what an agent did last, in bytes.
+/// How much of the end of an events log is read for the last action of an agent, in bytes.
 const TAIL: u64 = 64 << 10;
 
 /// `ralph status`.
@@ -60,7 +60,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// What is to be seen of a loop besides its state.
+/// What the state of a loop does not have.
 pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     let Ok(state) = &found.state else { return Sight::default() };
     let of_target = state.at_task.as_ref().map(AtTask::counts);
@@ -74,7 +74,7 @@ pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     Sight { tasks, activity: last_activity(found), silent }
 }
 
-/// The tasks of a branch: those in its work tree where that is there, else those in the project's plan. `None` for other loops.
+/// The tasks of a branch: from its work tree if that exists, else from the project's plan. `None` for other loops.
 fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
     if !found.project.is_of_branch() {
         return None;
@@ -84,7 +84,7 @@ fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
     tasks_of_branch(&text, &found.name)
 }
 
-/// What the agent of a loop did last, as its transcript has it.
+/// The last action of a loop's agent, from its transcript.
 fn last_activity(found: &Loop) -> Option<String> {
     let log = run_folder::event_logs(&found.logs()?).pop()?;
     let mut transcript = Transcript::default();

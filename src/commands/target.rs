@@ -1,4 +1,4 @@
-//! Which loops a verb is about.
+//! Finds the loops that a verb is about.
 
 use crate::cli::TargetArgs;
 use crate::job::workspace::locate_records;
@@ -6,13 +6,13 @@ use crate::project::Project;
 use crate::record::lookup::{self, LookupError, Loop};
 use crate::record::state_read::Extent;
 
-/// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
+/// The loops that the arguments select: the one of that name, else all of this project. With `--ralph-dir`, the one
 /// there.
 pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     listed(args, Extent::Whole)
 }
 
-/// The loops of [`loops`] with as much of the states of all loops of this project.
+/// The loops of [`loops`], with this extent of the states of all loops of this project.
 pub(super) fn listed(args: &TargetArgs, extent: Extent) -> anyhow::Result<(Project, Vec<Loop>)> {
     let here = locate_records(args.ralph_dir.as_ref())?;
     let mut loops = match &args.name {
@@ -30,7 +30,7 @@ pub(super) fn place(ralph_dir: Option<&std::path::PathBuf>) -> anyhow::Result<Pr
     locate_records(ralph_dir)
 }
 
-/// The same for a verb that needs records; where there are none of that name, it says so in the words for workers.
+/// Finds the loops for a verb that needs records; without any of that name, the error has the words for workers.
 pub(super) fn recorded(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     loops(args).map_err(|error| match error.downcast_ref() {
         Some(LookupError::Unknown { name }) => {

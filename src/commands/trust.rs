@@ -1,4 +1,4 @@
-//! `ralph trust`: a project's own hooks and notices count only when its user has looked at them.
+//! `ralph trust`: a project's own hooks and notices count only when the user has approved them.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -70,18 +70,18 @@ fn list(folder: &Path) -> anyhow::Result<u8> {
     })
 }
 
-/// A folder, whose name may have come with a clone.
+/// A folder, whose name may come from a clone.
 fn shown(folder: &Path) -> String {
     escaped(&folder.to_string_lossy())
 }
 
-/// What the project wants to run, and where it wants to send data to.
+/// The programs that the project wants to run, and where it wants to send data.
 fn show(settings: &Settings, place: &dyn Fn(&Path) -> String) -> anyhow::Result<u8> {
     print(|out| {
         writeln!(out, "This project wants to run these programs with your rights, or to send data there:")?;
         for OfProject { setting, value, origin } in &settings.of_project {
             let value = match setting.kind {
-                // What follows the host may be a secret; who is sent data is not.
+                // The part after the host may be a secret; the host is not.
                 ValueKind::Secret => host(value).map_or("(set)".to_owned(), |host| format!("{host}, …")),
                 _ => escaped(&settings.secrets.word(value)),
             };
@@ -97,7 +97,7 @@ fn show(settings: &Settings, place: &dyn Fn(&Path) -> String) -> anyhow::Result<
     })
 }
 
-/// Asks whoever is at the terminal.
+/// Asks the person at the terminal.
 fn is_agreed() -> anyhow::Result<bool> {
     let Some(answer) = ask("Trust this? [y/N]")? else {
         bail!("there is no terminal to ask you at: 'ralph trust --yes' trusts what is shown above");

@@ -191,7 +191,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         }
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
-        // The same prompt would overflow the context again, and nobody allows meanwhile what is forbidden.
+        // The prompt would overflow the context again, and what is forbidden stays forbidden.
         Last::Failed(Class::Context | Class::Permission | Class::Model) => Step::End(Outcome::AgentFailed),
         Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
             let pause = if class.is_outage() {

@@ -174,7 +174,7 @@ fn an_agent_that_the_validator_asks_is_waited_for_as_any_other() {
         let listen = Box::new(|stamped: &Stamped<'_>| {
             if let Fact::Waiting { .. } = stamped.fact {
                 waits.set(waits.get() + 1);
-                // Nobody has that much time.
+                // No test has that much time.
                 inbox.ask(Ask::Request(Request::Resume));
             }
             Ok(())

@@ -5,7 +5,7 @@
 
 use regex::{NoExpand, Regex};
 
-/// The first lines of every script we write; without them a script is somebody else's and is left alone.
+/// The first lines of every script that we write; a script without them is the user's and is left alone.
 pub(super) const MARK: &str =
     "#!/bin/sh\n# Grown by ralph's scripted agent, one requirement of the specs at a time.\n";
 

@@ -34,7 +34,7 @@ impl ValidationCommand {
         Self { launch: launch.shell(command), shown: shown.to_owned(), limit }
     }
 
-    /// The same command, with its launch changed.
+    /// The command with a changed launch.
     #[must_use]
     pub(crate) fn with_launch(mut self, change: impl FnOnce(&mut Launch)) -> Self {
         change(&mut self.launch);

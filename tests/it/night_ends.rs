@@ -1,4 +1,4 @@
-//! What ends a loop while nobody looks, and what must not: a validation that cannot run, a closed terminal, a service manager.
+//! What ends an unattended loop, and what must not: a validation that cannot run, a closed terminal, a service manager.
 
 use std::fs;
 use std::process::Stdio;

@@ -260,7 +260,7 @@ fn what_is_refused_or_unknown_is_tried_once() {
     }
 }
 
-/// Retries come at once, then after pauses; whoever resumes the loop wants the next one now.
+/// Retries come at once, then after pauses; a resumed loop has the next one now.
 #[test]
 fn a_resumed_loop_waits_for_no_pause_before_a_retry() {
     let scratch = project("[ $n -lt 3 ] && exit 1; complete");

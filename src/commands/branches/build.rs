@@ -79,7 +79,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(workspace.called(Verb::LoopBuild, flags), &args.shared, limit)?;
-    // What is wrong with the plan is told before anything is asked of git; what agents of a killed run did to it is put right first.
+    // Mistakes in the plan are reported before git is called; changes by agents of a killed run are undone first.
     if !kept_plan::is_there(project) {
         planned::chosen(project, settings, names)?;
     }
@@ -138,12 +138,12 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     Ok(code)
 }
 
-/// Keeps other loops out of the project, and sees to what all of its work trees share.
+/// Keeps other loops out of the project, and prepares what all of its work trees share.
 fn take_project(project: &Project) -> anyhow::Result<Lock> {
     project.create_run_dir()?;
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
-    // No agent shall commit its copy; where the plan is tracked this has no effect.
+    // No agent may commit its copy; if the plan is tracked, this has no effect.
     patterns.push(format!("/{BRANCH_PLAN}"));
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
     git::identity::prepare(project.root())?;
@@ -172,24 +172,24 @@ struct Building<'a> {
     screen: Screen,
     notifier: Notifier,
     branches: &'a [Planned],
-    /// What is to be told of branches that have no section any more, by their names.
+    /// Messages about branches without a section, by their names.
     lost: Vec<(String, String)>,
-    /// The plan as it was in the beginning.
+    /// The plan as it was when the build began.
     kept_plan: Mutex<Option<KeptPlan>>,
 }
 
 impl Building<'_> {
-    /// Builds everything, shows what came of it, and answers the exit code.
+    /// Builds everything, shows the results, and returns the exit code.
     fn run(&self) -> u8 {
         self.workspace.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
         let open: Vec<usize> =
             (0..self.branches.len()).filter(|&which| self.branches[which].is_open()).collect();
-        // The unfinished ones by their place among themselves.
+        // The bases as places among the unfinished branches.
         let after: Vec<Option<usize>> = open
             .iter()
             .map(|&which| open.iter().position(|&other| Some(other) == self.branches[which].after))
             .collect();
-        // The first of the plan come first, whoever has its work tree first.
+        // Branches begin in the order of the plan, whichever work tree is ready first.
         (0..open.len()).filter(|&place| after[place].is_none()).for_each(|place| self.places.expect(place));
         self.screen.expect(open.len());
         let cells = |which: &usize| message(&self.branches[*which].section.name).chars().count();
@@ -215,8 +215,8 @@ impl Building<'_> {
         code
     }
 
-    /// Opens again what agents of other branches have marked as done in those that have not begun. Of the others our records
-    /// tell how they ended.
+    /// Reopens sections that agents of other branches have marked as done, if their branch has not begun. For other branches, our
+    /// records have the result.
     fn take_claims_back(&self, rows: &[BranchRow]) {
         let has_not_begun = |row: &&BranchRow| row.built != Built::Done && row.end.is_none();
         let names: HashSet<&str> = rows.iter().filter(has_not_begun).map(|row| row.name.as_str()).collect();
@@ -233,7 +233,7 @@ impl Building<'_> {
         }
     }
 
-    /// Notes where the commits of a branch are others than when it was done: agents of other branches may have been there.
+    /// Adds a note to a finished branch whose commits have changed since: an agent of another branch may have done that.
     fn note_changed_since_done(&self, rows: &mut [BranchRow]) {
         for row in rows.iter_mut().filter(|row| row.built == Built::Done) {
             let Some(commit) =
@@ -252,7 +252,7 @@ impl Building<'_> {
         git::refs::base_commit(self.workspace.project.root(), &format!("refs/heads/{name}"))
     }
 
-    /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
+    /// The result of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
     fn row(
         branch: &Planned,
         fates: &mut impl Iterator<Item = Fate<(BranchRow, u8)>>,
@@ -314,17 +314,17 @@ impl Building<'_> {
         self.screen.finish(|| self.is_in_hurry(heard));
     }
 
-    /// Whether a signal more came than had been heard; the third one means to leave whenever it comes.
+    /// Whether another signal has come; the third one means to leave at any time.
     fn is_in_hurry(&self, heard: usize) -> bool {
         self.signals.count() > heard.min(2)
     }
 
-    /// Keeps what came of everything, in one line.
+    /// Keeps the results of all branches, in one line.
     fn record(&self, end: &str) -> Result<(), FileError> {
         run_folder::write_end(&self.workspace.project, &self.run, end)
     }
 
-    /// What it came to, as `ralph report` tells it; `None` where that cannot be read.
+    /// The report of the run, as of `ralph report`; `None` if it cannot be read.
     fn report(&self) -> Option<RunReport> {
         let project = &self.workspace.project;
         report::gathered(project, &project.run(&self.run), false).ok()
@@ -353,7 +353,7 @@ impl Building<'_> {
         }
     }
 
-    /// Counts the tasks of a branch, as the main plan has them.
+    /// Counts the tasks of a branch in the main plan.
     fn task_counter(&self, name: &str) -> TaskCounter {
         let (plan, name) = (self.workspace.project.branch_plan(), name.to_owned());
         TaskCounter(Box::new(move || {
@@ -403,12 +403,12 @@ impl Building<'_> {
         if is_done {
             row.built = Built::Done;
         }
-        // Said again below the table: where it was said first may have scrolled away.
+        // Repeated below the table: the first message may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));
         Ok(end.outcome.code())
     }
 
-    /// Makes sure that no other build begins in the project: whoever tidies it up may have removed the lock.
+    /// Keeps other builds out of the project, also if the lock file was removed.
     fn keep_lock(&self) -> Result<(), End> {
         let project = &self.workspace.project;
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -422,7 +422,7 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Where the work of a branch comes from.
+    /// The source of a branch's work.
     fn source(&self, branch: &Planned, tree: &Tree, run: &str) -> Branch {
         let section = &branch.section;
         let facts =
@@ -440,7 +440,7 @@ impl Building<'_> {
 
     /// The work tree of a branch; `None` when the user wants to leave instead.
     fn tree(&self, branch: &Planned) -> anyhow::Result<Option<Tree>> {
-        // One after the other, as git wants it, so that nobody has to wait for those that have not begun.
+        // One at a time, as git requires, so that no branch waits for those that have not begun.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if self.signals.count() > 0 {
             return Ok(None);
@@ -481,7 +481,7 @@ impl Building<'_> {
     }
 }
 
-/// What all branches came to.
+/// Shows the results of all branches.
 fn counts(exit_code: u8, rows: &[BranchRow]) -> Counts {
     let are = |built: &Built| rows.iter().filter(|row| row.built == *built).count();
     Counts { done: are(&Built::Done), failed: are(&Built::Failed), total: rows.len(), exit_code }

@@ -42,7 +42,7 @@ pub(super) fn show(
     })
 }
 
-/// What would happen with a branch.
+/// What would happen to a branch.
 fn standing(project: &Project, branch: &Planned) -> String {
     let path = project.worktree(&branch.section.name);
     let place = project.relative(&path);
@@ -57,7 +57,7 @@ fn standing(project: &Project, branch: &Planned) -> String {
     }
 }
 
-/// How far its loop has come.
+/// The progress of its loop.
 fn iteration(project: &Project, branch: &Planned) -> Option<u64> {
     let name = &branch.section.name;
     let found = Loop::at(project.of_branch(name, None), name)?;

@@ -1,5 +1,5 @@
-//! The plan as it was when a run over it began, kept in the folder of the run until it has ended. By what a killed run has left of
-//! it, the next one sees what agents have marked as done meanwhile.
+//! The plan as it was when a run began, kept in the run's folder until it has ended. After a killed run, the next one compares it
+//! with the plan to see what agents have marked as done.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::source::branch::main_plan::MainPlan;
 /// Its name in the folder of a run.
 const FILE: &str = "plan-before.md";
 
-/// The file of a run that is under way.
+/// The file of a run that has not ended.
 #[derive(Debug)]
 pub(super) struct KeptPlan(PathBuf);
 
@@ -35,23 +35,23 @@ impl KeptPlan {
         Ok(kept)
     }
 
-    /// What was marked as done is opened again: the next start need not do that.
+    /// Sections that agents marked as done are open again: the next start does not have to do that.
     pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.0);
-        // Where nothing has run.
+        // In a project without runs.
         let _ = self.0.parent().map(fs::remove_dir);
     }
 }
 
-/// Whether a run is under way or was killed, whose agents may have changed the plan.
+/// Whether there is a run, running or killed, whose agents may have changed the plan.
 #[must_use]
 pub(super) fn is_there(project: &Project) -> bool {
     let folders = own::entries(&project.runs()).unwrap_or_default();
     folders.iter().any(|folder| folder.join(FILE).exists())
 }
 
-/// Opens again what has been marked as done in the plan since runs began that were killed, as these would have done at their end.
-/// Answers a notice for each.
+/// Reopens what was marked as done in the plan during killed runs, as these would have done at their end. Returns a notice for
+/// each.
 ///
 /// # Errors
 /// When the plan cannot be written.
@@ -67,8 +67,8 @@ pub(super) fn take_claims_of_killed_back(project: &Project) -> anyhow::Result<Ve
     Ok(notices)
 }
 
-/// Opens again what was marked as done in sections whose branch has not begun. Of the others ralph's records decide when they are
-/// built. `run` is the run that worked on the plan, where that is over.
+/// Reopens sections that were marked as done and whose branch has not begun. For other branches ralph's records decide when they
+/// are built. `run` is the run that worked on the plan, if it is over.
 ///
 /// # Errors
 /// When the plan cannot be written.

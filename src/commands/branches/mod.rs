@@ -1,4 +1,4 @@
-//! `ralph loop`: plans branches, and builds them in work trees of their own, many at once.
+//! `ralph loop`: plans branches, and builds them in parallel, each in a work tree of its own.
 
 mod build;
 mod dry_run;
@@ -33,7 +33,7 @@ pub(super) fn run(verb: Option<&LoopVerb>, bare: &LoopBuildArgs) -> anyhow::Resu
     }
 }
 
-/// Whether the latest loop over branches in this project is one that plans them and was cut off.
+/// Whether the latest loop over branches in this project plans them and was cut off.
 fn planning_was_cut_off(flags: &BranchFlags) -> anyhow::Result<bool> {
     let here = locate(flags.flags.place.ralph_dir.as_ref())?;
     let loops = lookup::of_project(&here, Extent::Whole);
@@ -51,7 +51,7 @@ fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
     Ok(limit.and_then(|limit| u64::try_from(limit).ok()))
 }
 
-/// What is checked before branches are planned or built.
+/// The checks before branches are planned or built.
 fn preflight<'a>(call: Call<'a>, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight<'a>> {
     let mut preflight = Preflight::of_settings(call, limit)?;
     preflight.limits.failed_end = Outcome::StoppedOnError;
@@ -61,7 +61,7 @@ fn preflight<'a>(call: Call<'a>, flags: &BranchFlags, limit: Option<u64>) -> any
     Ok(preflight)
 }
 
-/// The template of prompts: the one that the user names, else the project's own, else what ralph brings along.
+/// The template of prompts: the one that the user names, else the project's own, else the built-in one.
 fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'static str) -> Text {
     let own = project.root().join(file);
     match &flags.prompt {
@@ -71,7 +71,7 @@ fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'stat
     }
 }
 
-/// Work trees of branches are no place to plan and build branches from.
+/// Refuses to plan or build branches from a branch's work tree.
 fn refuse_inside_a_branch(root: &Path) -> anyhow::Result<()> {
     let trees = crate::git::trees::list(root)?;
     let outer = trees.iter().map(|tree| &tree.path).find(|path| root.starts_with(path.join(".worktrees")));

@@ -41,10 +41,10 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     let before = PlanBefore::of(project);
     let run = run_id();
-    // For the built-in agent, which knows two kinds of plans.
+    // For the built-in agent, which writes two kinds of plans.
     let env = [("RALPH_PLAN_FORM".into(), "branches".into())];
     let mut ready = preflight.ready(project, &run, env);
-    // The user's own is for code.
+    // The user's validation command is for code.
     ready.validated_by(Some(Box::new(PlanCheck { project, settings, before: &before })));
     ready.resume = Resume::ByItself;
     ready.plan = project.branch_plan();

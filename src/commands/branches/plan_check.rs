@@ -1,4 +1,4 @@
-//! What `ralph loop plan` validates: that the plan can be built as it stands, and that no agent has marked a branch as done.
+//! The validation of `ralph loop plan`: the plan can be built as it is, and no agent has marked a branch as done.
 
 use super::kept_plan::{self, KeptPlan};
 use super::planned;
@@ -28,7 +28,7 @@ impl<'a> PlanBefore<'a> {
         Self { project, plan: MainPlan::new(project.branch_plan()) }
     }
 
-    /// Keeps it for the next start, until this run has ended.
+    /// Keeps the plan for the next start, until this run has ended.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -36,7 +36,7 @@ impl<'a> PlanBefore<'a> {
         KeptPlan::of(self.project, run, &self.plan)
     }
 
-    /// Opens again what was marked as done since.
+    /// Reopens sections that were marked as done since.
     ///
     /// # Errors
     /// When the plan cannot be written.

@@ -1,4 +1,4 @@
-//! The branches of the plan, with what they start from: all that can be wrong with them is found here.
+//! The branches of the plan with their bases; all mistakes in them are found here.
 
 use std::io::ErrorKind;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::text::line::shell_word;
 use crate::text::list::some_of;
 
-/// What the user is told when there is no plan.
+/// The message without a plan.
 const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";
 const PLAN_MISSING_CODE: u8 = 2;
 /// How many names are in a message.
@@ -26,26 +26,26 @@ const NAMED: usize = 8;
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) section: Section,
-    /// What it starts from, as a user would name it; empty for a branch that is done.
+    /// Its base, by the user's name for it; empty for a finished branch.
     pub(super) base: String,
-    /// The commit that this is; `None` for a branch that is done, or that starts from one which is not.
+    /// The commit of the base; `None` for a finished branch, or one that starts from an unfinished one.
     pub(super) commit: Option<String>,
     /// The unfinished branch that it starts from, by its place in the plan.
     pub(super) after: Option<usize>,
-    /// Why it is not done, although the plan says so.
+    /// Why it is not done, although the plan marks it so.
     pub(super) doubt: Option<String>,
-    /// It is one of those that are to be built.
+    /// Whether it was selected for this build.
     pub(super) is_meant: bool,
 }
 
 impl Planned {
-    /// Whether it is built.
+    /// Whether it will be built.
     pub(super) fn is_open(&self) -> bool {
         self.is_meant && !self.section.is_done
     }
 }
 
-/// The branches of the plan, of which only those with these names, and what they start from, are meant; all of them without names.
+/// The branches of the plan, with those of these names and their bases selected; all of them without names.
 ///
 /// # Errors
 /// When the plan is missing, has a fault, or lacks a name.
@@ -128,8 +128,8 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
         .collect()
 }
 
-/// Why a section is not done that says it is: every agent can write that line, but what has come of the branch is in our records.
-/// Without records the line counts.
+/// Why a section that is marked as done is not: any agent can write that line, but our records have the branch's result. Without
+/// records the line counts.
 fn doubt(project: &Project, section: &Section) -> Option<String> {
     if !section.is_done {
         return None;
@@ -148,8 +148,7 @@ fn doubt(project: &Project, section: &Section) -> Option<String> {
     ))
 }
 
-/// What is to be told of branches that ralph has not finished and whose section is not in the plan any more, by their names: an
-/// agent may have taken it out.
+/// Messages about unfinished branches whose section is missing, by their names: an agent may have removed it.
 pub(super) fn lost(project: &Project, branches: &[Planned]) -> Vec<(String, String)> {
     let has_section = |name: &String| branches.iter().any(|branch| branch.section.name == *name);
     let begun = project.branches().into_iter().filter(|(name, _)| !has_section(name));
@@ -177,7 +176,7 @@ fn lost_one(project: &Project, name: &str, places: Project) -> Option<String> {
     ))
 }
 
-/// How a loop ended that has not done these tasks of its section; `None` where it has.
+/// How the loop of an unfinished section with these tasks ended; `None` if it is finished.
 fn undone(state: &State, tasks: &[Task]) -> Option<&'static str> {
     let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
     let is_ticked = || tasks.iter().all(|task| task.ticked);
@@ -187,14 +186,14 @@ fn undone(state: &State, tasks: &[Task]) -> Option<&'static str> {
     (!is_done).then(|| state.word())
 }
 
-/// What branches start from.
+/// The bases of branches.
 struct Bases<'a> {
     project: &'a Project,
     settings: &'a Settings,
 }
 
 impl Bases<'_> {
-    /// The base of a section by name, and its commit unless that is still to be built.
+    /// The base of a section by name, and its commit unless that has to be built first.
     fn of(&self, section: &Section, after: Option<usize>) -> anyhow::Result<(String, Option<String>)> {
         let root = self.project.root();
         let advice = match (&section.base, &self.settings.git.pr_base) {

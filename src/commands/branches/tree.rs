@@ -19,16 +19,16 @@ use crate::settings::Settings;
 
 /// A branch's work tree.
 pub(super) struct Tree {
-    /// Its places.
+    /// Its project.
     pub(super) project: Project,
     /// The commit that the branch starts from.
     pub(super) start: String,
-    /// The process of its last loop was killed, or could not write the main plan.
+    /// Whether its last loop was killed, or could not write the main plan.
     pub(super) was_killed: bool,
 }
 
 impl Tree {
-    /// Makes the work tree of a branch, or takes up the one that is there; for this `run`.
+    /// Makes the work tree of a branch, or reuses the existing one; for this `run`.
     pub(super) fn prepare(
         (main, run): (&Project, &str),
         branch: &Planned,
@@ -37,7 +37,7 @@ impl Tree {
         tracked: &Tracked,
     ) -> anyhow::Result<Self> {
         let (root, name) = (main.root(), &branch.section.name);
-        // That of another branch is known only now.
+        // The commit of another branch is known only now.
         let start = branch.commit.clone().or_else(|| git::refs::branch_commit(root, &branch.base));
         let start = start.ok_or_else(|| anyhow!("its base '{}' is gone", branch.base))?;
         let path = main.worktree(name);
@@ -54,7 +54,7 @@ impl Tree {
         project.require_no_link()?;
         let state = state_read::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
-        // A main plan that could not be written then has not got its ticks, either.
+        // A main plan that could not be written lacks its ticks as well.
         let lacks_ticks = |state: &State| {
             state.active || state.exit_reason.as_deref() == Some(Outcome::RecordFailed.word())
         };
@@ -63,7 +63,7 @@ impl Tree {
     }
 }
 
-/// Which commits hold a plan: many branches start from the same one.
+/// Commits that contain a plan; many branches share a base.
 #[derive(Default)]
 pub(super) struct Tracked(Mutex<HashMap<String, bool>>);
 
@@ -80,7 +80,7 @@ impl Tracked {
     }
 }
 
-/// Who commits in the work trees, as the settings say.
+/// The author of commits in the work trees, by the settings.
 pub(super) fn worktree_identity(project: &Project, settings: &Settings) -> CommitIdentity {
     let git = &settings.git;
     CommitIdentity {

@@ -14,17 +14,17 @@ use crate::text::line::escaped;
 use crate::text::palette::{FAINT, GOOD, STRONG};
 use crate::text::wrap::wrapped;
 
-/// What stands between two columns, in cells.
+/// The space between two columns, in cells.
 const GAP: usize = 2;
-/// The least room for values beside other columns; with less, longer ones stand below their setting.
+/// The least room for values beside other columns; with less, longer ones are below their setting.
 const LEAST_ROOM: usize = 40;
-/// On a narrow terminal the value of a longer key stands below it, in cells.
+/// The longest key, in cells, that has its value beside it on a narrow terminal.
 const WIDEST_KEY: usize = 33;
-/// How far what stands below its setting is indented.
+/// The indentation of text below its setting.
 const INDENT: usize = 4;
-/// More lines of one value are left out on a terminal: a filter may be as long as a page.
+/// The most lines of a value on a terminal: a filter may be as long as a page.
 const MOST_LINES: usize = 3;
-/// What `by verb` in a value means.
+/// The explanation of `by verb` in a value.
 const BY_VERB: &str = "by verb: the first value is for every verb that is not named";
 
 /// One setting, in words.
@@ -33,16 +33,16 @@ struct Row {
     shell: &'static str,
     origin: String,
     value: String,
-    /// Somebody has written it.
+    /// Whether the user has set it.
     is_chosen: bool,
-    /// There is a value, whoever it came from.
+    /// Whether it has a value, from any origin.
     is_something: bool,
 }
 
-/// Writes the settings, without other variables of the config, which may be secrets. Files are named as `place` has them.
+/// Writes the settings, without other variables of the config, which may be secrets. `place` shortens names of files.
 ///
-/// Without a width, one aligned line for each: key, name in the shell config, origin, value. A terminal of so many cells shows
-/// the same where values have room enough, else key and value, and an origin only where somebody has chosen.
+/// Without a width, one aligned line for each: key, name in the shell config, origin, value. A terminal of this width has the same
+/// lines if values have enough room, else key and value, with the origin of values that are not defaults.
 ///
 /// Colours are always written; the caller passes a stream of `anstream`, which removes them where they do not belong.
 pub(super) fn write(
@@ -94,7 +94,7 @@ fn in_words(
     };
     match of_preset {
         Some((name, given)) => {
-            // Nobody reads a jq program of a page; `--json` has it.
+            // A jq program may be as long as a page; `--json` has all of it.
             let is_filter = setting.key.ends_with("_filter");
             named(format!("preset {name}"), if is_filter { BUILT_IN.into() } else { given }, false, true)
         }
@@ -129,7 +129,7 @@ impl Row {
     }
 }
 
-/// All columns; a value that is wider than its room goes on below itself.
+/// Writes all columns; a long value goes on below itself.
 fn write_wide(rows: &[Row], widths: [usize; 3], room: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     let [key_width, shell_width, origin_width] = widths;
     let before = widths.iter().sum::<usize>() + 3 * GAP;
@@ -149,7 +149,7 @@ fn write_wide(rows: &[Row], widths: [usize; 3], room: Option<usize>, out: &mut d
     Ok(())
 }
 
-/// Key and value, and who chose it below.
+/// Writes key and value, and below them the origin.
 fn write_narrow(rows: &[Row], key_width: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let key_width = key_width.min(WIDEST_KEY);
     let beside = key_width + GAP;
@@ -174,7 +174,7 @@ fn write_narrow(rows: &[Row], key_width: usize, width: usize, out: &mut dyn Writ
     Ok(())
 }
 
-/// Writes a text from `column` on, where the line is already.
+/// Writes a text from `column` on, which the line has reached.
 fn write_lines(text: &str, style: Style, room: usize, column: usize, out: &mut dyn Write) -> io::Result<()> {
     for (at, line) in wrapped(text, room, MOST_LINES).iter().enumerate() {
         let before = if at == 0 { 0 } else { column };

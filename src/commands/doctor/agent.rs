@@ -1,4 +1,4 @@
-//! The agent: whether it is there, may be started like that, and can work without a person.
+//! Checks the agent: whether it is installed, may be started like that, and can work without a person.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::text::line;
 /// The longest version that is shown, in characters.
 const LONGEST_VERSION: usize = 80;
 
-/// Looks at the agent.
+/// Checks the agent.
 pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
     if let Some(reason) = &options.refused {
         return vec![Finding::fail(
@@ -39,7 +39,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
             (vec![version], answers)
         }
     };
-    // One that does not even tell its version is asked nothing else: each question would take as long.
+    // An agent that does not answer to `--version` is asked nothing else: each question would take as long.
     let asked = found.as_deref().filter(|_| answers);
     if let Some(path) = asked {
         findings.extend(check_flags(path, project, options));
@@ -53,7 +53,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
     findings
 }
 
-/// Why an agent is only looked at: what the project chooses is run by a loop, which its user starts, and not by a look at it.
+/// Why an agent is not started: a program of the project's choice runs in a loop, which the user starts, but not in a check.
 fn not_started(path: &Path, project: &Project, options: &DoctorOptions) -> Option<Finding> {
     let why = match &options.started_by {
         _ if is_of_project(path, project) => "it is part of the project".to_owned(),
@@ -70,10 +70,10 @@ fn not_started(path: &Path, project: &Project, options: &DoctorOptions) -> Optio
     ))
 }
 
-/// Where the agent's program is.
+/// The path of the agent's program.
 fn find(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
     let program = options.program.as_ref()?;
-    // With a slash it is a path, as in a shell; an agent is started in the project root.
+    // With a slash it is a path, as in a shell, from the project root.
     if program.contains('/') {
         Some(project.root().join(program)).filter(|path| path.is_file())
     } else {
@@ -81,7 +81,7 @@ fn find(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
     }
 }
 
-/// Its version, and whether it answers at all.
+/// Its version, if it answers.
 fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> (Finding, bool) {
     let agent = &options.agent;
     let Some(program) = &options.program else {
@@ -102,7 +102,7 @@ fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOption
     }
 }
 
-/// The first line that a program answers to `--version`.
+/// The first line of a program's answer to `--version`.
 fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, Unanswered> {
     let output = ask(program, &["--version"], project, options)?;
     if !output.status.success() {
@@ -113,11 +113,11 @@ fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Res
     Ok(line::one_line_within(line, LONGEST_VERSION))
 }
 
-/// Whether the installed version knows the options that it is started with: its help names them.
+/// Whether the installed version has the options that it is started with, by its help.
 fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Option<Finding> {
     let preset = options.preset;
     let has_options = options.args.iter().any(|arg| arg.as_encoded_bytes().starts_with(b"-"));
-    // An agent that only speaks the protocol has no help to look into.
+    // An agent that only speaks the protocol has no help.
     if preset.cli.is_empty() || preset.protocol == Protocol::Acp && !has_options {
         return None;
     }
@@ -156,7 +156,7 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
     })
 }
 
-/// What keeps an agent that only verifies from changing anything.
+/// What makes a verifying agent read-only.
 fn check_verifying(options: &DoctorOptions) -> Finding {
     let agent = &options.agent;
     Finding::ok(
@@ -284,10 +284,10 @@ fn traced_login(
     untold(&format!("no trace of one in {}", places.join(", ")), options)
 }
 
-/// How many credentials a list names, those of the environment included.
+/// The number of credentials in a list, including those of the environment.
 fn credentials(said: &[u8]) -> Option<u64> {
     let said = String::from_utf8_lossy(said);
-    // The pattern is ours; that it compiles is what the test shows.
+    // The pattern is ours, and a test compiles it.
     let pattern = Regex::new(r"(\d+) (credential|environment variable)s?\b").ok()?;
     let text = strip_str(&said).to_string();
     let counts: Vec<u64> = pattern.captures_iter(&text).filter_map(|found| found[1].parse().ok()).collect();
@@ -321,7 +321,7 @@ fn check_trust(trust: &TrustCheck, project: &Project, options: &DoctorOptions) -
     )
 }
 
-/// Whether a list of folders trusts this one: the innermost folder that is on it decides.
+/// Whether a list of folders trusts this one: the innermost folder on it decides.
 fn is_trusted(folders: &serde_json::Value, root: &Path) -> bool {
     let Some(folders) = folders.as_object() else { return false };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -336,7 +336,7 @@ fn is_trusted(folders: &serde_json::Value, root: &Path) -> bool {
         }
     });
     let matching = rules.filter(|(folder, _)| root.starts_with(folder));
-    // Of two about one folder, the one that refuses.
+    // Of two entries for one folder, the refusing one counts.
     matching
         .max_by_key(|(folder, trusts)| (folder.components().count(), !trusts))
         .is_some_and(|(_, trusts)| trusts)

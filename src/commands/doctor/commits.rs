@@ -1,4 +1,4 @@
-//! What becomes of commits: who makes them, whether they can be signed, and where they are published.
+//! Checks commits: their author, whether they can be signed, and where they are published.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use crate::job::workspace::find_program;
 use crate::project::Project;
 use crate::text::line;
 
-/// Looks at what commits need.
+/// Checks what commits need.
 pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
     if project.require_readable_git().is_err() {
-        // That is a finding of its own; git would only wait.
+        // That has its own finding; git would only wait.
         return Vec::new();
     }
     let mut findings = vec![check_identity(project, options)];
@@ -29,7 +29,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
 }
 
 fn check_identity(project: &Project, options: &DoctorOptions) -> Finding {
-    // Others could have git run a program.
+    // Another configuration could make git run a program.
     let is_of_author = |name: &OsStr| {
         ["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"]
             .iter()
@@ -76,9 +76,9 @@ fn check_signing(project: &Project, options: &DoctorOptions) -> Finding {
     }
 }
 
-/// The program that git would start to sign, where that is part of the project.
+/// The program that git would start to sign, if it is part of the project.
 fn signer_of_project(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
-    // Those of git's own that may be meant, where its configuration names none.
+    // git's default programs, if its configuration names none.
     let usual = ["gpg", "gpgsm", "ssh-keygen"].map(str::to_owned);
     let path = |name: String| {
         if name.contains('/') {

@@ -1,4 +1,4 @@
-//! The project itself: git, folders, prompts, specs, space.
+//! Checks the project itself: git, folders, prompts, specs, space.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::text::{bytes, count};
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
 const ENOUGH_SPACE: u64 = 1 << 30;
 
-/// Our errors say "what, where: what to do"; here the last part has a line of its own.
+/// Splits an error, "what, where: what to do": here the last part has a line of its own.
 fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
     let message = error.to_string();
     let (detail, fix) = message.rsplit_once(": ").unwrap_or((&message, "fix it"));
@@ -42,7 +42,7 @@ pub(super) fn check_repository(project: &Project) -> Finding {
     }
 }
 
-/// Looks without creating: a doctor leaves no traces.
+/// Checks without creating anything.
 pub(super) fn check_ralph_dir(project: &Project) -> Finding {
     let path = project.ralph_dir();
     let shown = path.display().to_string();
@@ -130,7 +130,7 @@ pub(super) fn check_lock(project: &Project) -> Finding {
     }
 }
 
-/// What processes that were killed have left: attempts that no state has, locks of git, and temporary files.
+/// What killed processes have left: attempts that no state has, locks of git, and temporary files.
 pub(super) fn check_records(project: &Project) -> Finding {
     let known = lookup::of_project(project, Extent::Whole);
     let behind = known.iter().find_map(|found| {

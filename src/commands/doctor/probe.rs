@@ -1,4 +1,4 @@
-//! Asks other programs, and never waits long for an answer.
+//! Runs other programs for an answer, with a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::text::duration;
 /// How long a program may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Why a program has not answered.
+/// Why a program gave no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
     /// It took longer than this.
     InTime(Duration),
-    /// It has answered nothing that can be used, and why.
+    /// Its answer cannot be used, for this reason.
     Because(String),
 }
 
@@ -34,24 +34,24 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// Whether a program is part of the project. Then who wrote the project chose it, and looking at a project runs nothing of it.
+/// Whether a program is part of the project. Then the project's authors chose it, and a check runs no program of the project.
 pub(super) fn is_of_project(program: &Path, project: &Project) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    // Its other work trees may lie anywhere. Where git's files cannot be read, git would only wait.
+    // Its other work trees may be anywhere. If git's files cannot be read, git would only wait.
     let trees = project.require_readable_git().ok().and_then(|()| trees::list(project.root()).ok());
     let trees = trees.unwrap_or_default().into_iter().map(|tree| tree.path);
     let roots: Vec<PathBuf> = trees.chain([project.root().to_owned()]).map(|root| real(&root)).collect();
-    // A link in the project is part of it, wherever it leads.
+    // A link in the project is part of it, with any target.
     let places: Vec<PathBuf> = [Some(program), program.parent()].into_iter().flatten().map(real).collect();
     places.iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
 }
 
-/// What is said of a program that is part of the project.
+/// The message about a program that is part of the project.
 pub(super) fn not_started(program: &Path) -> String {
     format!("{} is part of the project, and not started", program.display())
 }
 
-/// What a program that is no part of the project answers to these arguments where agents work.
+/// The answer of a program outside the project to these arguments, in the agents' folder.
 pub(super) fn ask<S: AsRef<OsStr>>(
     program: &Path,
     args: &[S],
@@ -73,13 +73,13 @@ pub(super) fn ask<S: AsRef<OsStr>>(
     })
 }
 
-/// A variable as agents see it; an empty one is none.
+/// A variable of agents; an empty one counts as unset.
 pub(super) fn variable(name: &str, options: &DoctorOptions) -> Option<OsString> {
     let exported = options.env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.clone());
     exported.or_else(|| std::env::var_os(name)).filter(|value| !value.is_empty())
 }
 
-/// Where a file of an agent's is: below the home folder (`~/…`) or the project.
+/// The path of an agent's file: below the home folder (`~/…`) or the project.
 pub(super) fn path(place: &str, project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
     match place.strip_prefix("~/") {
         Some(rest) => Some(PathBuf::from(variable("HOME", options)?).join(rest)),
@@ -87,7 +87,7 @@ pub(super) fn path(place: &str, project: &Project, options: &DoctorOptions) -> O
     }
 }
 
-/// A JSON file of an agent's; `None` where there is none, or it cannot be read.
+/// A JSON file of an agent; `None` if there is none, or it cannot be read.
 pub(super) fn json(place: &str, project: &Project, options: &DoctorOptions) -> Option<serde_json::Value> {
     let text = theirs::read(&path(place, project, options)?, theirs::MAX_TEXT).ok()?;
     serde_json::from_slice(&text).ok()

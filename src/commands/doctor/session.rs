@@ -1,4 +1,4 @@
-//! An agent behind the Agent Client Protocol: it introduces itself in a session that is closed again.
+//! Checks an agent over the Agent Client Protocol: it introduces itself in a session that is closed again.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,9 +12,10 @@ use crate::text::duration;
 use crate::text::line::one_line_within;
 use crate::text::list::some_of;
 
-/// How long it may take to open a session, all of its answers together: the first start of an adapter after its installation takes seconds.
+/// How long it may take to open a session, with all of its answers: the first start of an adapter after its installation takes
+/// seconds.
 const LIMIT: Duration = Duration::from_secs(20);
-/// So many models are named.
+/// How many models are named.
 const MODELS: usize = 8;
 /// The longest name with a version that is shown, in characters.
 const NAME: usize = 80;
@@ -28,7 +29,7 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
         args: options.args.clone(),
         cwd: project.root().to_owned(),
         env: options.env.clone(),
-        // So that nothing outlives a supervisor that somebody kills.
+        // So that nothing outlives a killed supervisor.
         mark: format!("doctor-{}", std::process::id()),
         ..Launch::default()
     };
@@ -49,7 +50,7 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
     findings
 }
 
-/// What keeps an agent that only verifies from changing anything: its mode, as far as it has one, and we.
+/// What makes a verifying agent read-only: its mode, if it has one, and our refusals.
 fn verifying(introduction: &Introduction, options: &DoctorOptions) -> Finding {
     let agent = &options.agent;
     let Some(mode) = &introduction.quiet_mode else {
@@ -66,7 +67,7 @@ fn verifying(introduction: &Introduction, options: &DoctorOptions) -> Finding {
     Finding::ok("verifying", says)
 }
 
-/// Whether somebody is logged in, as far as the agent says.
+/// Whether a user is logged in, by the agent's report.
 fn login(introduction: &Introduction, options: &DoctorOptions) -> Finding {
     match (&introduction.key, &introduction.login) {
         (_, Login::Missing) => {

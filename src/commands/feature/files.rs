@@ -1,4 +1,4 @@
-//! Spec and plan of a feature: people's files, in a folder of its name beside the graph.
+//! Spec and plan of a feature: files of users, in a folder of its name beside the graph.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use crate::files::{FileError, if_there, theirs};
 
 /// A spec or a plan.
 pub(super) struct FeatureFile {
-    /// Below the folder of the graph.
+    /// Its path below the folder of the graph.
     pub(super) name: String,
     path: PathBuf,
-    /// What is there, byte for byte.
+    /// The existing contents.
     old: Option<Vec<u8>>,
-    /// What is to be there instead.
+    /// The new contents.
     new: Option<String>,
 }
 
 impl FeatureFile {
-    /// The `kind` of a feature: what was `given`, else what lies at its place already. `None` where there is neither. Another
-    /// text than that of the file that lies there is refused, unless it may `replace` it.
+    /// The `kind` of a feature: what was `given`, else the existing file. `None` if there is neither. A text that differs from the
+    /// existing file is refused, unless it may `replace` it.
     pub(super) fn choose(
         folder: &Path,
         feature: &str,
@@ -64,7 +64,7 @@ fn text(path: &Path, kind: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Writes those that are to be another text, and tells which these were.
+/// Writes the changed texts, and returns which these were.
 pub(super) fn write<'a>(
     files: &[&'a FeatureFile],
     written: &mut Vec<&'a FeatureFile>,
@@ -79,7 +79,7 @@ pub(super) fn write<'a>(
     Ok(())
 }
 
-/// Brings back what was there before, as far as that can be done.
+/// Restores the earlier contents, as far as possible.
 pub(super) fn take_back(written: &[&FeatureFile]) {
     for FeatureFile { path, old, .. } in written {
         if let Some(old) = old {

@@ -1,24 +1,24 @@
-//! A page of the guide for a terminal: what stands in markdown, as text of a given width.
+//! Renders a page of the guide for a terminal: markdown as text of a given width.
 //!
-//! Understood is what our pages have: headings, paragraphs, lists, tables, fenced code, links, bold.
+//! It supports what our pages use: headings, paragraphs, lists, tables, fenced code, links, bold.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::text::palette::STRONG;
 use crate::text::wrap::wrapped;
 
-/// A line is not longer than this, however wide the terminal is.
+/// The longest line, on any terminal.
 const WIDEST: usize = 100;
-/// Stands where bold begins or ends; no cell wide.
+/// Marks where bold begins or ends; it has no width.
 const TURN: char = '\u{200b}';
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
-/// The first of two columns is not wider than this.
+/// The widest first column of two.
 const FIRST_COLUMN: usize = 28;
-/// Before code.
+/// The indentation of code.
 const INDENT: &str = "    ";
 
-/// The page in lines of at most `width` cells; code is as long as it is, but for what is said behind it.
+/// The page in lines of at most `width` cells; code is not broken, except for comments after it.
 pub(super) fn render(markdown: &str, width: usize) -> String {
     let width = width.clamp(20, WIDEST);
     let mut page = String::new();
@@ -32,7 +32,7 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
             let code: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
             page += &block(&code, width);
         } else if line.starts_with("<!--") {
-            // A mark for who makes the tables; with the blank line behind it.
+            // A mark for the generator of tables, with the blank line after it.
             lines.next_if(|next| next.is_empty());
         } else if line.starts_with('|') {
             let mut rows = vec![cells(line)];
@@ -54,7 +54,7 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
     page
 }
 
-/// Code, indented. Where there is no room for what is said behind its lines, that stands above them.
+/// Code, indented. Comments that do not fit after its lines are above them.
 fn block(code: &[&str], width: usize) -> String {
     let is_too_wide = |line: &&str| INDENT.len() + line.width() > width;
     let stands_above = code.iter().any(|line| commented(line).is_some() && is_too_wide(line));
@@ -70,7 +70,7 @@ fn block(code: &[&str], width: usize) -> String {
     text
 }
 
-/// Code with what is said behind it, in a column of its own.
+/// Code with comments in a column of their own.
 fn commented(line: &str) -> Option<(&str, &str)> {
     let (code, said) = line.split_once("  # ")?;
     Some((code.trim_end(), said)).filter(|(code, _)| !code.is_empty())
@@ -81,7 +81,7 @@ fn goes_on(line: &str) -> bool {
     !line.is_empty() && !["#", "- ", "|", "```", "<!--"].iter().any(|begin| line.starts_with(begin))
 }
 
-/// Names with what they mean, in two columns.
+/// Names with their meanings, in two columns.
 pub(super) fn rows(rows: &[[String; 2]], width: usize) -> String {
     let first = rows.iter().map(|[name, _]| name.width()).max().unwrap_or_default() + GAP;
     let row = |[name, meaning]: &[String; 2]| {
@@ -90,7 +90,7 @@ pub(super) fn rows(rows: &[[String; 2]], width: usize) -> String {
     rows.iter().map(row).collect()
 }
 
-/// A table: in columns where it fits, else one row after the other.
+/// A table: in columns if it fits, else one row after the other.
 fn table(rows: &[Vec<String>], width: usize) -> String {
     let Some((heading, rows)) = rows.split_first() else { return String::new() };
     // The second line only divides.
@@ -140,12 +140,12 @@ fn cells(row: &str) -> Vec<String> {
     row.split('|').map(|cell| inline(&cell.trim().replace('\u{1}', "|"))).collect()
 }
 
-/// How many cells of the terminal a text takes.
+/// The width of a text, in cells.
 fn cells_of(text: &str) -> usize {
     text.replace(TURN, "").width()
 }
 
-/// `text` in lines, the first behind `first` and the others behind `behind`.
+/// `text` in lines, the first one after `first` and the others after `behind`.
 fn hanging(text: &str, first: &str, behind: &str, width: usize) -> String {
     let room = width.saturating_sub(cells_of(behind)).max(1);
     let mut lines = String::new();
@@ -158,7 +158,7 @@ fn hanging(text: &str, first: &str, behind: &str, width: usize) -> String {
     bold(&lines)
 }
 
-/// Text with real bold where the marks stand; it ends with each line and goes on in the next one.
+/// Text with bold in place of the marks; bold ends with each line and begins again in the next one.
 fn bold(text: &str) -> String {
     let (on, off) = (STRONG.render().to_string(), STRONG.render_reset().to_string());
     let mut is_bold = false;
@@ -176,7 +176,7 @@ fn bold(text: &str) -> String {
     shown
 }
 
-/// Text without markup: bold is marked, of a link its text stays, with what to call where it leads to another page.
+/// Text without markup: bold is marked, and a link is its text, with the command for its page.
 fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut in_code = false;

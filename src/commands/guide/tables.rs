@@ -84,7 +84,7 @@ fn pages() -> String {
     table(&["page", "about"], TOPICS.iter().map(row))
 }
 
-/// What people know them by.
+/// The products' names.
 fn agents_by_title() -> String {
     let titles: Vec<&str> = presets::headless().map(|preset| preset.title).collect();
     format!("ralph knows {} and any agent that speaks the Agent Client Protocol.\n", titles.join(", "))
@@ -105,7 +105,7 @@ fn agents() -> String {
     table(&["type", "started as", "to run without a person it needs"], presets.map(row))
 }
 
-/// What those with a program of their own can be told and kept from.
+/// The options of agents with a program of their own: model, effort, read-only.
 fn options() -> String {
     let row = |preset: &Preset| {
         let option = |option: Option<CliOption>| match option {
@@ -177,10 +177,10 @@ fn verbs() -> Vec<(String, clap::Command)> {
     verbs
 }
 
-/// The verbs whose agents write what there is to do.
+/// The verbs whose agents write specs, plans or tasks.
 const AUTHOR: [&str; 5] = ["feature spec", "feature plan", "feature build", "feature create", "task create"];
 
-/// Verbs for people, in the order of the help; a group stands for all that it has.
+/// Verbs for people, in the order of the help; a group stands for all its verbs.
 fn named(mut verbs: Vec<String>, all: &[(String, clap::Command)]) -> String {
     for group in ["loop", "task", "feature", "knowledge", "author"] {
         let is_in = |verb: &str| {
@@ -214,11 +214,11 @@ fn spelling(arg: &clap::Arg) -> String {
     longs.chain(shorts.iter().map(|short| format!("`-{short}`"))).collect::<Vec<_>>().join(", ")
 }
 
-/// What `--help` says about a flag.
+/// The text of a flag in `--help`.
 fn meaning(arg: &clap::Arg) -> String {
     let setting = TABLE.iter().find(|setting| setting.key == arg.get_id().as_str());
     let help = match setting.and_then(|setting| setting.flag.as_ref()) {
-        // What holds without it differs from verb to verb.
+        // Its default differs from verb to verb.
         Some(flag) => flag.help.to_owned(),
         None => arg.get_help().map(ToString::to_string).unwrap_or_default(),
     };
@@ -247,7 +247,7 @@ fn flags() -> String {
     table(&["flag", "of", "meaning"], rows.into_iter().map(row))
 }
 
-/// The events by their JSON Schema, which is held to the types by a test of its own.
+/// The events from their JSON Schema, which a test of its own compares with the types.
 fn events() -> String {
     let schema = fs::read_to_string(path("schemas/events.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
@@ -262,7 +262,7 @@ fn events() -> String {
     format!("{common}\n{}", table(&["event", "meaning", "fields"], events))
 }
 
-/// What a `$ref` leads to.
+/// The target of a `$ref`.
 fn resolved<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     let reference = value["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
     reference.map_or(value, |name| &schema["$defs"][name])
@@ -274,7 +274,7 @@ fn sentence(schema: &Value, value: &Value) -> String {
     told.unwrap_or_default().trim_end_matches('.').replace('\n', " ").replace('|', "\\|")
 }
 
-/// The members of an object, with what they mean, which words they take and what they have inside.
+/// The members of an object, with their meanings, words and members of their own.
 fn members(schema: &Value, object: &Value) -> Vec<(String, String)> {
     let own = object["properties"].as_object().into_iter().flatten();
     let more = resolved(schema, object)["properties"].as_object().filter(|_| object.get("$ref").is_some());
@@ -286,7 +286,7 @@ fn members(schema: &Value, object: &Value) -> Vec<(String, String)> {
     own.chain(more.into_iter().flatten()).map(told).collect()
 }
 
-/// The words that a member takes, or the names of what it has inside.
+/// The words of a member, or the names of its own members.
 fn inside(schema: &Value, value: &Value) -> Vec<String> {
     let list = value["anyOf"].as_array();
     let inner = list.and_then(|list| list.iter().find(|one| one.get("$ref").is_some())).unwrap_or(value);

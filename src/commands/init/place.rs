@@ -1,4 +1,4 @@
-//! Files for people to begin with, put where they belong.
+//! Writes starter files for users.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use crate::files::atomic;
 use crate::files::{FileError, theirs};
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Placed {
-    /// There was none.
+    /// It was written; there was none.
     Written,
-    /// There was another one, and there is a copy of it; none of a link that led nowhere.
+    /// It was replaced; there is a copy of the old one, unless that was a dangling link.
     Replaced(Option<PathBuf>),
-    /// It is there, with exactly this content.
+    /// It exists with exactly this content.
     Same,
-    /// There is another one, which was not to be replaced.
+    /// It exists with other content, and was not to be replaced.
     Kept,
 }
 
@@ -30,14 +30,14 @@ impl Placed {
         }
     }
 
-    /// Where what was there before is now.
+    /// The path of the copy.
     pub(in crate::commands) fn copy(&self) -> Option<&Path> {
         if let Self::Replaced(copy) = self { copy.as_deref() } else { None }
     }
 }
 
-/// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
-/// by the next `init`. A dangling symlink is there: the user put it. No link leads out of the `project` that the path is in.
+/// Writes a file that does not exist, or that may be replaced. Whole files only: a half-written one would be kept by the next
+/// `init`. A dangling symlink counts as existing: the user made it. No link leads out of the `project` of the path.
 pub(in crate::commands) fn place(
     project: &Path,
     path: &Path,
@@ -53,7 +53,7 @@ pub(in crate::commands) fn place(
         Ok(found) if found == content.as_bytes() => return Ok(Placed::Same),
         Ok(_) => Some(atomic::copy_theirs(path)?),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        // Below a file there is nothing, which is told when the folder is made.
+        // A path below a file does not exist; making the folder reports that.
         Err(error) if error.kind() == ErrorKind::NotADirectory => None,
         Err(reason) => return Err(FileError::at(path)(reason)),
     };

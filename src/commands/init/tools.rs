@@ -1,50 +1,50 @@
-//! What a project is built and tested with, as far as the files at its top say so for certain. Nothing of it is run.
+//! Finds the build and test tools of a project, as far as its top files are unambiguous. Nothing is run.
 
 use std::path::Path;
 
 use crate::files::theirs;
 
-/// Larger files are no manifests.
+/// A larger file is no manifest.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The commands of one kind of project.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tool {
-    /// The file that says so.
+    /// The file that names them.
     file: &'static str,
     build: Option<String>,
     test: Option<String>,
-    /// How one test is run.
+    /// The command for a single test.
     one_test: Option<String>,
     lint: Option<String>,
 }
 
-/// All that was found. What the project's own Makefile calls its tests comes before what its parts are tested with.
+/// All tools that were found. The test target of the project's Makefile comes before the tools of its parts.
 pub(super) struct Tools(Vec<Tool>);
 
 impl Tools {
-    /// Looks at the files in this folder.
+    /// Reads the files in this folder.
     pub(super) fn of(root: &Path) -> Self {
         Self([make, cargo, node, python, go].into_iter().filter_map(|find| find(root)).collect())
     }
 
-    /// The command that proves all that there is.
+    /// The command that tests everything.
     pub(super) fn validation(&self) -> Option<String> {
         self.all(|tool| tool.test.as_deref())
     }
 
-    /// Which files ask for [`Self::validation`]: `Cargo.toml and go.mod say`.
+    /// The files behind [`Self::validation`]: `Cargo.toml and go.mod say`.
     pub(super) fn say_so(&self) -> String {
         let files: Vec<&str> = self.decides(|tool| tool.test.as_deref()).map(|(tool, _)| tool.file).collect();
         format!("{} {}", files.join(" and "), if files.len() == 1 { "says" } else { "say" })
     }
 
-    /// The programs that [`Self::validation`] starts.
+    /// The programs of [`Self::validation`].
     pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
         self.decides(|tool| tool.test.as_deref()).filter_map(|(_, command)| command.split(' ').next())
     }
 
-    /// The notes for agents with what is known filled in.
+    /// The notes for agents with the known commands filled in.
     pub(super) fn agents_md(&self, template: &str) -> String {
         let commands = [
             ("The command that builds the project: ", self.all(|tool| tool.build.as_deref())),
@@ -58,7 +58,7 @@ impl Tools {
         })
     }
 
-    /// One command of all tools, or of the Makefile alone where it has it: that calls the others.
+    /// A command of all tools, or of the Makefile alone if it has it: that calls the others.
     fn all(&self, command: fn(&Tool) -> Option<&str>) -> Option<String> {
         let commands: Vec<&str> = self.decides(command).map(|(_, command)| command).collect();
         (!commands.is_empty()).then(|| commands.join(" && "))
@@ -86,12 +86,12 @@ pub(super) fn without_tests(root: &Path) -> String {
     }
 }
 
-/// In the order in which make looks for them.
+/// In the order of make.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 fn text(root: &Path, file: &str) -> Option<String> {
     let text = String::from_utf8(theirs::read(&root.join(file), MAX_BYTES).ok()?).ok()?;
-    // The tools themselves take no notice of a byte order mark.
+    // The tools ignore a byte order mark.
     Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
@@ -129,7 +129,7 @@ fn cargo(root: &Path) -> Option<Tool> {
     if !has("package") && !has("workspace") {
         return None;
     }
-    // A package at the top of a workspace is tested alone otherwise.
+    // Otherwise only the package at the top of a workspace is tested.
     let all = if has("package") && has("workspace") { " --workspace" } else { "" };
     Some(Tool {
         file: "Cargo.toml",
@@ -144,14 +144,14 @@ fn node(root: &Path) -> Option<Tool> {
     let package: serde_json::Value = serde_json::from_str(&text(root, "package.json")?).ok()?;
     let manager = manager(root, &package);
     let script = |name: &str| package["scripts"][name].as_str();
-    // What npm writes itself, and what never ends.
+    // npm's placeholder, and watch modes, which never end.
     let is_test = |script: &&str| !script.contains("no test specified") && !script.contains("--watch");
     let run = |name: &str| script(name).map(|_| format!("{manager} run {name}"));
     let test = script("test").filter(is_test);
     let tool = Tool {
         file: "package.json",
         build: run("build"),
-        // `bun test` is bun's own runner, whatever the script says.
+        // `bun test` is bun's own runner, not the script.
         test: test
             .map(|_| if manager == "bun" { "bun run test".to_owned() } else { format!("{manager} test") }),
         lint: run("lint"),
@@ -160,7 +160,7 @@ fn node(root: &Path) -> Option<Tool> {
     (tool != Tool { file: "package.json", ..Tool::default() }).then_some(tool)
 }
 
-/// Which program the scripts of a package are run by: as it says, else whose lock file is there.
+/// The program that runs the scripts of a package: the one that it names, else by its lock file.
 fn manager(root: &Path, package: &serde_json::Value) -> &'static str {
     let known = [
         ("pnpm", &["pnpm-lock.yaml"][..]),
@@ -203,7 +203,7 @@ fn python(root: &Path) -> Option<Tool> {
     })
 }
 
-/// Whether pytest or a part of it is configured, or among the dependencies, wherever a tool wants them.
+/// Whether pytest or a part of it is configured, or among the dependencies of any tool.
 fn names_pytest(value: &toml::Value) -> bool {
     let is_pytest = |name: &str| {
         name.strip_prefix("pytest")
@@ -211,7 +211,7 @@ fn names_pytest(value: &toml::Value) -> bool {
     };
     match value {
         toml::Value::Table(table) => table.iter().any(|(key, value)| is_pytest(key) || names_pytest(value)),
-        // A dependency is one of a list; any other text may say anything.
+        // A dependency is in a list; other text may mention it for any reason.
         toml::Value::Array(list) => {
             list.iter().any(|item| item.as_str().map_or_else(|| names_pytest(item), is_pytest))
         }

@@ -1,4 +1,4 @@
-//! `ralph logs --raw`: what agents wrote, byte by byte, of a run that has a folder.
+//! `ralph logs --raw`: the agents' output, byte by byte, of a run with a folder.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
@@ -12,7 +12,7 @@ use crate::commands::target::count;
 use crate::record::attempt_bytes::{AttemptBytes, place};
 use crate::record::retention;
 
-/// `ralph logs --raw` of one run, or of one attempt of it; also where the log was compressed, or its loop was forgotten.
+/// `ralph logs --raw` of one run, or of one attempt of it; also if the log was compressed, or its loop was removed.
 pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     let attempt = args.attempt.as_deref().map(|word| count(word, "--attempt")).transpose()?;
     if args.follow && attempt.is_some() {

@@ -1,4 +1,4 @@
-//! A log, or its last lines, copied to stdout.
+//! Copies a log, or its last lines, to stdout.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,7 +11,7 @@ use crate::commands::output::{Copy, nobody_reads};
 use crate::record::lookup::Loop;
 use crate::record::retention;
 
-/// How often a followed log is looked at.
+/// How often a followed log is read.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// Copies the last lines of a log, or all of it, to stdout.
@@ -19,7 +19,7 @@ pub(in crate::commands) fn show_all(path: &Path, lines: Option<usize>) -> anyhow
     show(path, lines, None)?.with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Copies the log, or its last lines, to stdout, and follows it while the loop runs and the reader is there.
+/// Copies the log, or its last lines, to stdout, and follows it while the loop runs and stdout is open.
 ///
 /// # Errors
 /// The outer one when stdout cannot be written, the inner one when the log cannot be read.
@@ -48,7 +48,7 @@ pub(super) fn show_file(
     }
     let mut out = Copy::new();
     loop {
-        // Looked at before the log is read, so that the last lines of a loop that ends are seen.
+        // Checked before the log is read, so that the last lines of a loop that ends are not missed.
         let is_over = follow.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
         let is_read = match out.rest_of(&mut file)? {
             Ok(is_read) => is_read,
@@ -65,7 +65,7 @@ pub(super) fn is_same_run(before: &Loop, now: &Loop) -> bool {
     run(now).is_some_and(|run_now| before.state.as_ref().is_ok_and(|state| state.run == run_now))
 }
 
-/// Where the last `lines` lines of a file begin.
+/// The offset of the last `lines` lines of a file.
 fn tail(file: &mut File, lines: usize) -> io::Result<u64> {
     const CHUNK: u64 = 64 * 1024;
     let mut end = file.seek(SeekFrom::End(0))?;
@@ -78,7 +78,7 @@ fn tail(file: &mut File, lines: usize) -> io::Result<u64> {
         chunk.clear();
         (&*file).take(end - start).read_to_end(&mut chunk)?;
         for (at, byte) in chunk.iter().enumerate().rev() {
-            // The newline that ends the file begins no line.
+            // The newline at the end of the file begins no line.
             if !std::mem::take(&mut is_last_byte) && *byte == b'\n' {
                 newlines += 1;
                 if newlines == lines {

@@ -1,4 +1,4 @@
-//! Whose logs are meant: those of a loop, or of a run of which only the logs are left.
+//! Finds the selected logs: those of a loop, or of a run of which only the logs are left.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,16 @@ use crate::record::run_folder;
 use crate::text;
 use crate::text::line::shell_word;
 
-/// Whose logs are meant.
+/// The selected logs.
 pub(super) struct Meant {
     pub(super) name: String,
     /// The folder with the logs of the loop's run.
     pub(super) folder: PathBuf,
-    /// The loop, where this is its newest run.
+    /// The loop, if this is its newest run.
     pub(super) found: Option<Loop>,
 }
 
-/// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.
+/// The loop of that name and the folder of its newest run; or a run of which only the logs are left.
 pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
     let target = &args.target;
     let here = locate_records(target.ralph_dir.as_ref())?;
@@ -45,7 +45,7 @@ pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
     }
 }
 
-/// The loops that are meant: of a name of which this project has runs, none of another project.
+/// The selected loops: for a name with runs in this project, none of another project.
 pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     let (here, loops) = target::recorded(target)?;
     let is_elsewhere = loops.first().is_some_and(|found| !lookup::belongs_to(&found.project, &here));
@@ -57,7 +57,7 @@ pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop
     Ok((here, loops))
 }
 
-/// What to say of a loop of which only the runs are left; else `error`.
+/// The message about a loop of which only the runs are left; else `error`.
 pub(super) fn forgotten(args: &LogsArgs, error: anyhow::Error) -> anyhow::Error {
     match (&args.target.name, meant(args)) {
         (Some(name), Ok(_)) => {
@@ -74,14 +74,14 @@ pub(super) fn too_few(number: u64, name: &str, made: u64) -> anyhow::Error {
     anyhow!("--attempt {number}: '{name}' has made {} in this run", text::count::of(made, "attempt"))
 }
 
-/// No attempt of a worker can be told from the others.
+/// The attempts of a worker cannot be told apart.
 pub(super) fn has_one_pane(name: &str) -> anyhow::Error {
     anyhow!(
         "--attempt: a worker has a pane for all its iterations: leave it out, or see 'ralph report {name}'"
     )
 }
 
-/// The one loop of this run, or that of this name.
+/// The only loop of this run, or that of this name.
 fn of_run(here: &Project, run: &str, wanted: Option<&String>) -> anyhow::Result<Meant> {
     let loops = pick::loops(&pick::run(here, Some(run))?)?;
     let mut found = loops.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
@@ -92,7 +92,7 @@ fn of_run(here: &Project, run: &str, wanted: Option<&String>) -> anyhow::Result<
     bail!("run {run} has the loops {}: say which", text::list::some_of(&names, names.len()))
 }
 
-/// The one loop of the newest run, whose state is gone.
+/// The only loop of the newest run, whose state is gone.
 fn of_newest_run(here: &Project) -> anyhow::Result<Meant> {
     let kept = pick::run(here, None).ok().and_then(|picked| pick::loops(&picked).ok());
     match kept.as_deref() {
@@ -102,7 +102,7 @@ fn of_newest_run(here: &Project) -> anyhow::Result<Meant> {
     }
 }
 
-/// What `word` means in a run that was picked by it; where that is nothing, `error`.
+/// The meaning of `word` in a run that was selected by it; if it has none, `error`.
 fn kept(word: &str, picked: Picked, error: anyhow::Error) -> anyhow::Result<Meant> {
     let loops = pick::loops(&picked)?;
     match (loops.as_slice(), picked.name) {
@@ -112,7 +112,7 @@ fn kept(word: &str, picked: Picked, error: anyhow::Error) -> anyhow::Result<Mean
     }
 }
 
-/// Where the logs of a loop's newest run are.
+/// The folder of the logs of a loop's newest run.
 fn folder_of(found: &Loop) -> anyhow::Result<PathBuf> {
     if let Some(folder) = found.logs().filter(|folder| !run_folder::event_logs(folder).is_empty()) {
         return Ok(folder);

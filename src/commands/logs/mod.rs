@@ -1,4 +1,4 @@
-//! `ralph logs`: a loop's iterations log, or what its agents did.
+//! `ralph logs`: a loop's iterations log, or its transcript.
 
 mod bytes;
 pub(super) mod copy;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
         return bytes::run(args, lines);
     }
     let (here, loops) = match meant::recorded(&args.target) {
-        // It may be forgotten but for its runs.
+        // Perhaps only its runs are left.
         Ok((_, loops)) if args.raw && loops.is_empty() => return bytes::run(args, lines),
         Err(_) if args.raw => return bytes::run(args, lines),
         Ok(found) => found,
@@ -56,14 +56,14 @@ fn nothing_in(here: &Project) -> anyhow::Error {
     anyhow!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display())
 }
 
-/// Tells a person at a terminal whose log follows.
+/// Tells a person at a terminal which log follows.
 fn whose(name: &str, path: &Path) {
     if width().is_some() {
         remark(&format!("loop '{name}': {}", path.display()));
     }
 }
 
-/// The session log of the loop's latest run, else the newest one there.
+/// The session log of the loop's latest run, else the newest one in its folder.
 fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     if let Some(known) = found.session_log()? {
         return Ok(Some(known));
@@ -78,7 +78,7 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
 /// The newest session log in a folder.
 fn newest_log(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let entries = own::entries(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    // A link leads to one that is found where it is.
+    // The target of a link is found by itself.
     let is_log = |path: &PathBuf| retention::is_log(path) && !path.is_symlink();
     Ok(newest_of(entries.into_iter().filter(is_log)))
 }

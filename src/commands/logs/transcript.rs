@@ -1,4 +1,4 @@
-//! `ralph logs --agent`: what agents said and did, as the live display shows it, also while they are at work.
+//! `ralph logs --agent`: what agents said and did, as in the live display, also while they work.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,12 +31,12 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     }
     let of_worker = RunStart::read(&meant.folder).is_some_and(|start| start.verb == Verb::Spawn.words());
     if let Some(log) = newest_log(&meant.folder)?.filter(|_| of_worker && attempt.is_none()) {
-        // What its pane has shown is in no event.
+        // The output of its pane is in no event.
         show_all(&log, lines)?;
         return Ok(0);
     }
     let Some(first) = run_folder::event_logs(&meant.folder).into_iter().next() else {
-        // What the agents wrote is left.
+        // Only the raw output is left.
         if let Some(log) = meant.found.as_ref().map(session_log).transpose()?.flatten() {
             show_all(&log, lines)?;
             return Ok(0);
@@ -48,7 +48,7 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     let mut stream = Stream::new();
     let mut logs = Logs::new(&meant.folder);
     loop {
-        // Looked at before the logs are read, so that the last lines of a loop that ends are seen.
+        // Checked before the logs are read, so that the last lines of a loop that ends are not missed.
         let living = meant.found.as_ref().filter(|_| args.follow);
         let is_over = living.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
         let is_read = logs
@@ -67,10 +67,10 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     stream.end()
 }
 
-/// The events logs of one loop's run, one after the other: one that was removed goes on in another.
+/// The events logs of one loop's run, one after the other: after a removal the loop goes on in another one.
 struct Logs<'a> {
     folder: &'a Path,
-    /// The one that is read, and which it is.
+    /// The log that is read, with its number.
     open: Option<(usize, Follower)>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Logs<'a> {
         Self { folder, open: None }
     }
 
-    /// Shows what was added. Answers whether anybody wants to read on.
+    /// Shows what was added. Returns whether stdout is still open.
     fn rest(&mut self, shown: &mut Shown, stream: &mut Stream) -> io::Result<bool> {
         let logs = run_folder::event_logs(self.folder);
         loop {
@@ -106,13 +106,13 @@ impl<'a> Logs<'a> {
     }
 }
 
-/// What is shown, and what of it is kept until it is known whether it is among the last lines.
+/// The output, of which the last lines are kept until the end of the log.
 struct Shown {
     transcript: Transcript,
     flow: Flow,
     /// Only this attempt.
     wanted: Option<u64>,
-    /// Only so many of the lines that are there.
+    /// Only this many of the existing lines.
     last: Option<Last>,
 }
 
@@ -129,9 +129,9 @@ impl Shown {
         Self { transcript: Transcript::default(), flow: Flow::default(), wanted: None, last }
     }
 
-    /// Takes a line of the log. Answers whether anybody wants more.
+    /// Takes a line of the log. Returns whether stdout is still open.
     fn line(&mut self, line: &[u8], stream: &mut Stream) -> bool {
-        // One of a later version, or a torn one, has nothing to show.
+        // A line of a later version, or a torn one, shows nothing.
         let line = std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok());
         let Some(entry) = line.and_then(|line| self.transcript.entry(&line)) else { return true };
         match self.wanted {
@@ -149,7 +149,7 @@ impl Shown {
         }
     }
 
-    /// Everything that was there has been read: what comes from now on is new. Answers whether anybody wants more.
+    /// The existing lines have been read, and later ones are new. Returns whether stdout is still open.
     fn catch_up(&mut self, stream: &mut Stream) -> bool {
         self.last
             .take()

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-/// Programs that know which browser the user has, the desktop's own first.
+/// Programs that open the user's browser, the desktop's own first.
 const OPENERS: [&[&str]; 3] = [&["xdg-open"], &["gio", "open"], &["wslview"]];
-/// What could not start a browser says so within this time; what lives on is the browser.
+/// How long a program may take to report a failure; one that runs longer is the browser.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two looks at it.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Opens the page with the first of the browsers in `BROWSER`, and of the openers of desktops, that can.
+/// Opens the page with the first working command of `BROWSER` and of the openers of desktops.
 ///
 /// # Errors
 /// When none can.
@@ -30,7 +30,7 @@ pub(super) fn open(page: &Path) -> anyhow::Result<()> {
     bail!("no browser could be started: set BROWSER, or open the file yourself")
 }
 
-/// Whether this command line has opened the page; `%s` in it stands for the page.
+/// Whether this command line has opened the page; `%s` in it is replaced by the page.
 fn has_opened(words: &[String], page: &Path) -> bool {
     let is_placed = words.iter().any(|word| word == "%s");
     let words =
@@ -38,7 +38,7 @@ fn has_opened(words: &[String], page: &Path) -> bool {
     let mut words = words.chain((!is_placed).then(|| page.as_os_str().into()));
     let Some(program) = words.next() else { return false };
     let mut command = Command::new(program);
-    // A browser is the user's, and outlives us: also a Ctrl+C that is meant for what is typed next.
+    // The browser is the user's and outlives us, also a Ctrl+C in this terminal.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().is_ok_and(lives_or_ended_well)

@@ -1,4 +1,4 @@
-//! What a report needs besides the events: the numbers of git, the tasks of the plan, and what to type next.
+//! Adds to a report what events do not have: the numbers of git, the tasks of the plan, and the next commands.
 
 use std::path::Path;
 
@@ -21,10 +21,10 @@ use crate::view::report::next::{Known, advise};
 
 /// So many runs, the newest, are looked through for what loops came to.
 const RUNS: usize = 50;
-/// So many commits of a loop are listed, the newest.
+/// How many commits of a loop are listed, the newest.
 const COMMITS: usize = 300;
 
-/// The report of the run in a folder, with what to type next; with its iterations only where they are wanted.
+/// The report of the run in a folder, with the next commands; with its iterations only if they are wanted.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -47,11 +47,11 @@ pub(in crate::commands) fn gathered(
     Ok(report)
 }
 
-/// The same without what to type next, for who reads many. What a run that has ended came to is kept, so that the next one who
-/// asks need not wait.
+/// The report of a run without the next commands, for lists. The summary of a run that has ended is kept, so that the next call
+/// is fast.
 ///
 /// # Errors
-/// The same.
+/// When the folder cannot be read.
 pub(in crate::commands) fn measured(
     project: &Project,
     folder: &Path,
@@ -64,7 +64,7 @@ pub(in crate::commands) fn measured(
     let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
     add_cut_off(project, &mut report);
     count(project, &mut report);
-    // Nothing is written into a clone that is only looked at.
+    // Nothing is written into a clone that is only read.
     if report.loops.iter().any(|one| Kind::of(&report).is_known(project, one)) {
         report.keep();
     }
@@ -110,7 +110,7 @@ pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::R
     Ok(reports)
 }
 
-/// Where the loops of a run have their records.
+/// The folders with the records of a run's loops.
 #[derive(Clone, Copy)]
 enum Kind {
     Branches,
@@ -135,12 +135,12 @@ impl Kind {
         }
     }
 
-    /// The loop of this report, unless it was started again since, or was forgotten.
+    /// The loop of this report, unless it was started again since, or was removed.
     fn find(self, project: &Project, one: &LoopReport) -> Option<Loop> {
         Loop::at(self.places(project, one)?, &one.name).filter(|found| is_of(found, one))
     }
 
-    /// Whether this user has run such a loop in these places on this machine.
+    /// Whether this user has run such a loop in this project on this machine.
     fn is_known(self, project: &Project, one: &LoopReport) -> bool {
         match self {
             Self::Worker => self.find(project, one).is_some(),
@@ -149,12 +149,12 @@ impl Kind {
     }
 }
 
-/// Whether what is found is that loop, and was not started again since.
+/// Whether this is that loop, and it was not started again since.
 fn is_of(found: &Loop, one: &LoopReport) -> bool {
     found.state.as_ref().is_ok_and(|state| state.run == one.run)
 }
 
-/// Adds what loops have committed whose last attempt nobody has booked: they are at work, or were killed in it.
+/// Adds the commits of loops whose last attempt is not booked: they run, or were killed in it.
 fn add_cut_off(project: &Project, report: &mut RunReport) {
     let kind = Kind::of(report);
     for one in report.loops.iter_mut().filter(|one| one.exit_code.is_none()) {
@@ -188,7 +188,7 @@ fn count(project: &Project, report: &mut RunReport) {
     }
 }
 
-/// Adds the tasks of branches. What is at work, or was killed, has ticked its own only in its work tree's plan.
+/// Adds the tasks of branches. A running or killed branch has ticked them only in its work tree's plan.
 fn count_tasks(project: &Project, loops: &mut [LoopReport]) {
     let read = |places: &Project| {
         let text = theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok()?;
@@ -201,7 +201,7 @@ fn count_tasks(project: &Project, loops: &mut [LoopReport]) {
         let planned = || tasks(plan.as_ref()?, &one.name);
         one.tasks = own.or_else(planned).or(one.tasks);
     }
-    // Who has ended the build has written down their order.
+    // The end of the build has their order.
     if loops.iter().any(|one| one.exit_code.is_none())
         && let Some(Ok(plan)) = plan.map(|text| Plan::parse(&text, &|_| true))
     {
@@ -217,7 +217,7 @@ fn list_commits(project: &Project, report: &mut RunReport) {
         let work = one.work.as_ref()?;
         git::commits::between(root, work.from.as_deref(), &work.to, COMMITS)
     });
-    // What comes from git has not come through a loop, which takes secrets out.
+    // Text from git has not passed a loop, which takes secrets out.
     let place = PlaceArgs { ralph_dir: Some(project.ralph_dir().to_owned()), ..PlaceArgs::default() };
     let secrets = open_with_secrets(&place).map(|workspace| workspace.settings.secrets).unwrap_or_default();
     for (one, commits) in report.loops.iter_mut().zip(listed) {
@@ -238,14 +238,14 @@ fn told(commit: git::commits::Commit, secrets: &Redactor) -> CommitReport {
     }
 }
 
-/// The tasks of a branch in a plan; in the main plan those of an ended branch are ticked.
+/// The tasks of a branch in a plan; in the main plan those of a finished branch are ticked.
 pub(in crate::commands) fn tasks(plan: &str, branch: &str) -> Option<TaskCounts> {
     let tasks = plan::tasks(plan, branch).ok()?;
     let done = tasks.iter().filter(|task| task.ticked).count() as u64;
     Some(TaskCounts { done, failed: 0, total: tasks.len() as u64 })
 }
 
-/// Counts what nobody has counted when it was made.
+/// Counts commits that were not counted when they were made.
 fn measure(root: &Path, work: &mut Work) {
     if work.commits.is_some() {
         return;

@@ -26,7 +26,7 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     for report in read {
         match report {
             Ok(report) => reports.push(report),
-            // The others are told.
+            // The hidden ones are mentioned.
             Err(error) => warn(&format!("{error:#}")),
         }
     }

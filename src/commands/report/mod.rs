@@ -1,4 +1,4 @@
-//! `ralph report` and `ralph history`: what runs came to, read from what they have left.
+//! `ralph report` and `ralph history`: the results of runs, from their records.
 
 mod browser;
 mod gather;
@@ -45,10 +45,10 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// At the end of a run over tasks: what became of each, for a person at a terminal.
+/// The results of tasks at the end of a run, for a person at a terminal.
 pub(super) fn tasks(project: &Project, folder: &Path) -> anyhow::Result<()> {
     let Some(width) = width() else { return Ok(()) };
-    // The records are written; what cannot be told now, 'ralph report' tells later.
+    // The records are written; 'ralph report' can show them later.
     let Ok(report) = gathered(project, folder, false) else { return Ok(()) };
     print(|out| write!(out, "{}", text::tasks(&report, Some(width)))).map(drop)
 }

@@ -1,4 +1,4 @@
-//! `ralph report --html FILE`: the page, written where it is wanted.
+//! `ralph report --html FILE`: writes the page.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::record::report::{LoopReport, RunReport};
 use crate::record::run_folder::event_logs;
 use crate::view::report::html::{ROOM, Transcripts, page};
 
-/// Writes the page, or prints it where the file is `-`, and opens it. No link leads it elsewhere: who made the
-/// `project`, which is its root here, may be another user.
+/// Writes the page, or prints it if the file is `-`, and opens it. No link leads it elsewhere: the `project`, given by its
+/// root, may come from another user.
 pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
     let room = ROOM / report.loops.len().max(1);
     let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));
@@ -43,7 +43,7 @@ pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open:
     Ok(0)
 }
 
-/// What the agents of a loop did. Of a log that cannot be read there is none: the page says how to ask for it.
+/// The transcripts of a loop. A log that cannot be read has none: the page names the command for it.
 fn transcripts(one: &LoopReport, room: usize) -> Transcripts {
     let mut transcripts = Transcripts::new(one.attempts, room);
     if one.attempts > 0 {

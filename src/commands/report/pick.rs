@@ -1,4 +1,4 @@
-//! Which run is meant.
+//! Finds the selected run.
 
 use std::path::{Path, PathBuf};
 
@@ -9,28 +9,28 @@ use crate::record::lookup;
 use crate::record::report::{LoopReport, RunReport};
 use crate::record::state_read::Extent;
 
-/// So much of an id, in characters, is enough to mean it: its year.
+/// The shortest beginning of an id, in characters: its year.
 const LEAST_OF_ID: usize = 4;
 
-/// A run, and where it is.
+/// A run, and its place.
 pub(in crate::commands) struct Picked {
-    /// The places of its project.
+    /// Its project.
     pub(in crate::commands) project: Project,
     /// Its folder.
     pub(in crate::commands) folder: PathBuf,
-    /// Only the loop of this name is meant.
+    /// Only the loop of this name is selected.
     pub(in crate::commands) name: Option<String>,
-    /// Only the task of this id is meant.
+    /// Only the task of this id is selected.
     pub(in crate::commands) task: Option<String>,
 }
 
-/// The run that a word means: the newest one without a word, the one whose id begins so, else the newest one with a loop or a
-/// task of that name.
+/// The run that a word selects: without a word the newest one, else one whose id begins with it, else the newest one with a loop
+/// or a task of that name.
 pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
     let runs = runs_of(here)?;
     let Some(word) = word else {
         let Some(newest) = runs.into_iter().next() else {
-            // In the work tree of a branch: the run that has built it.
+            // In the work tree of a branch, the run that has built it.
             return match lookup::of_project(here, Extent::Head).first() {
                 Some(own) => run(here, Some(&own.name)),
                 None => bail!("no run in {}: a loop has to be started first", here.root().display()),
@@ -64,7 +64,7 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     Ok(picked(project, folder, what, word))
 }
 
-/// What a word is the name of.
+/// The meaning of a word.
 #[derive(Clone, Copy)]
 enum What {
     Loop,
@@ -89,7 +89,7 @@ pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     project.all_runs().with_context(|| format!("cannot read {}", project.runs().display()))
 }
 
-/// The project whose runs are told here: in the work tree of a branch the one that has built it.
+/// The project whose runs are shown: in the work tree of a branch, the one that has built it.
 pub(super) fn with_runs(here: Project) -> anyhow::Result<Project> {
     let has_runs = !runs_of(&here)?.is_empty();
     let own = if has_runs { None } else { lookup::of_project(&here, Extent::Head).into_iter().next() };
@@ -107,7 +107,7 @@ pub(in crate::commands) fn loops(picked: &Picked) -> anyhow::Result<Vec<(String,
     Ok(report.loops.into_iter().filter(has_logs).map(|one| (one.name, one.folder)).collect())
 }
 
-/// What a word names in a run; `None`: nothing.
+/// The meaning of a word in a run; `None`: it has none.
 fn what_is(folder: &Path, word: &str) -> Option<What> {
     let report = RunReport::kept(folder).map_or_else(|| RunReport::read(folder), Ok).ok()?;
     let has_task = |one: &LoopReport| one.task_list.iter().any(|task| task.id == word);

@@ -1,4 +1,4 @@
-//! `ralph spawn`: an interactive agent in a window of tmux, in a loop; `ralph run NAME` takes one up again.
+//! `ralph spawn`: an interactive agent in a window of tmux, in a loop; `ralph run NAME` resumes one.
 
 mod setup;
 mod tree;
@@ -21,7 +21,7 @@ use crate::tmux::Server;
 use tree::OwnTree;
 use watching::Watching;
 
-/// More iterations than these are a good deal of money.
+/// With more iterations than these, the cost is mentioned.
 const MANY: u64 = 50;
 
 /// `ralph spawn`.
@@ -76,7 +76,7 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     ended
 }
 
-/// The worker that the target names; `None`: there is none of this name.
+/// The worker of this name; `None`: there is none.
 fn named(args: &RunArgs) -> anyhow::Result<Option<(&str, Loop)>> {
     let name = args.target.as_deref().and_then(|target| target.to_str()).unwrap_or_default();
     if !worker::is_name(name) || args.is_about_tasks() {
@@ -137,7 +137,7 @@ fn places(project: &Project, name: &str) -> anyhow::Result<Project> {
     places.context("there is no home folder for the state of workers: set HOME or XDG_STATE_HOME")
 }
 
-/// Sees to it that nothing of an earlier worker of this name is in the way.
+/// Checks that no earlier worker of this name is in the way, or removes it.
 fn make_room(args: &SpawnArgs, name: &str, here: &Project, places: &Project) -> anyhow::Result<()> {
     if !worker::exists(name)? {
         return Ok(());
@@ -159,7 +159,7 @@ fn make_room(args: &SpawnArgs, name: &str, here: &Project, places: &Project) -> 
     Ok(())
 }
 
-/// Removes all that is known of a worker.
+/// Removes all records of a worker.
 fn forget(here: &Project, places: &Project, name: &str) -> anyhow::Result<()> {
     let folder = places.records();
     match std::fs::remove_dir_all(&folder) {

@@ -1,4 +1,4 @@
-//! What a worker is to be, as its command line says: all that can be refused is refused here.
+//! The set-up of a worker from its command line: mistakes are refused here.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::text::duration;
 /// The socket of our own tmux server.
 const SOCKET: &str = "ralph";
 
-/// The absolute path of the prompt, which can be read.
+/// The absolute path of the prompt, which must be readable.
 pub(super) fn prompt_file(file: &Path) -> anyhow::Result<PathBuf> {
     let path = std::env::current_dir().context("the current directory is gone")?.join(file);
     if path.metadata().is_ok_and(|found| found.file_type().is_char_device()) {
@@ -35,12 +35,12 @@ pub(super) fn prompt_file(file: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What a flag of a setting was given.
+/// The value of a setting's flag.
 pub(super) fn given<'a>(flags: &'a LoopFlags, key: &str) -> Option<&'a str> {
     flags.settings.given.iter().rev().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
 }
 
-/// The worker, but for a work tree of its own.
+/// The worker, without its work tree.
 pub(super) fn worker(args: &SpawnArgs, name: &str) -> anyhow::Result<Worker> {
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if args.worktree && command.iter().any(|word| word == "docker" || word == "podman") {
@@ -77,7 +77,7 @@ pub(super) fn worker(args: &SpawnArgs, name: &str) -> anyhow::Result<Worker> {
     })
 }
 
-/// Says what of a worker is likely to be another thing than its user wants.
+/// Warns about a set-up that is likely not intended.
 pub(super) fn warn_of(worker: &Worker, inactivity: Duration) {
     for name in worker.env_names.iter().filter(|name| std::env::var_os(name).is_none()) {
         warn(&format!("--env {name}: there is no such variable here"));
@@ -90,7 +90,7 @@ pub(super) fn warn_of(worker: &Worker, inactivity: Duration) {
     }
 }
 
-/// What its screens mean, and what ends its loop.
+/// The rules for its screens, and the pattern that ends its loop.
 pub(super) fn patterns(
     worker: &Worker,
     done: Option<&str>,

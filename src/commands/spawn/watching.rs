@@ -1,4 +1,4 @@
-//! From a worker to its running loop.
+//! Runs the loop of a worker.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -41,28 +41,28 @@ use crate::view::worker_lines::WorkerLines;
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// A hundred years.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
-/// What of our environment is about an agent that we are started by, and not about its user.
+/// Variables of our environment that belong to an agent that has started us, not to its user.
 const OF_OUTER: [&str; 5] = [RUN_MARK, SUPERVISOR_MARK, "RALPH_MODEL", "RALPH_ITERATION", "RALPH_BRANCH"];
 
-/// A worker that is to be watched.
+/// A worker to be watched.
 pub(super) struct Watching<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Its own places.
+    /// Its project.
     pub(super) project: &'a Project,
     pub(super) name: &'a str,
     pub(super) worker: Worker,
-    /// The prompt's path, and how messages call it.
+    /// The prompt's path, and its name in messages.
     pub(super) prompt: (PathBuf, String),
-    /// Iterations that may run.
+    /// The limit of iterations.
     pub(super) limit: u64,
-    /// Where it stands, if it is taken up.
+    /// Its state, if it is resumed.
     pub(super) state: Option<&'a State>,
-    /// It is left alone once it has its prompt.
+    /// Whether it is left alone once it has its prompt.
     pub(super) detaches: bool,
 }
 
 impl Watching<'_> {
-    /// Runs its loop to the end, and answers the exit code.
+    /// Runs its loop to the end, and returns the exit code.
     pub(super) fn run(self, flags: &LoopFlags) -> anyhow::Result<u8> {
         let Self { workspace, project, name, worker, state, .. } = &self;
         let settings = &workspace.settings;
@@ -106,7 +106,7 @@ impl Watching<'_> {
             done_pattern: done,
             inactivity_timeout: Some(timeouts.inactivity.as_secs_f64()),
             started_from: Some(self.started_from()),
-            // The worker has its words.
+            // The worker has words of its own for that.
             agent_digest: None,
             worker: Some(Box::new(kept(worker, &settings.secrets))),
             ..ready.setup
@@ -118,7 +118,7 @@ impl Watching<'_> {
             worker::close(Some(&Server::new(&worker.socket)), &project.records(), pane.take())?;
         }
         if has_not_begun.get() {
-            // As if it had never been spawned.
+            // Removed, as if it had never been spawned.
             let folder = project.run(&run);
             std::fs::remove_dir_all(&folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
@@ -127,13 +127,13 @@ impl Watching<'_> {
         Ok(end.outcome.code())
     }
 
-    /// The ralph dir of the project that it works for, also where it has a work tree of its own.
+    /// The ralph dir of its project, also if it has a work tree of its own.
     fn started_from(&self) -> PathBuf {
         let of_state = self.state.and_then(|state| state.setup.started_from.clone());
         of_state.unwrap_or_else(|| self.workspace.project.ralph_dir().to_owned())
     }
 
-    /// How long it may do what; one that is taken up goes by what it was set up with.
+    /// Its time limits; a resumed one keeps its own.
     fn timeouts(&self) -> Timeouts {
         let settings = &self.workspace.settings;
         let of_state = self.state.and_then(|state| state.setup.inactivity_timeout);
@@ -141,7 +141,7 @@ impl Watching<'_> {
         Timeouts { inactivity: of_state.unwrap_or(settings.inactivity_timeout), ..timeouts(settings) }
     }
 
-    /// Who works.
+    /// The agent.
     fn agent(
         &self,
         launch: Launch,
@@ -169,7 +169,7 @@ impl Watching<'_> {
         }
     }
 
-    /// How its program is started: the environment is ours, less what is ralph's own, and what it was given.
+    /// How its program is started: with our environment without ralph's variables, and with the given variables.
     fn launch(&self, call: Call<'_>, limits: &Limits, run: &str) -> Launch {
         let Self { workspace: Workspace { settings, .. }, project, worker, .. } = self;
         let ours = std::env::vars_os().filter(|(name, _)| !OF_OUTER.iter().any(|outer| name == *outer));
@@ -190,18 +190,18 @@ impl Watching<'_> {
     }
 }
 
-/// A worker as it is kept: without the secrets, which `ralph run NAME` puts back.
+/// The set-up of a worker as it is kept: without secrets, which `ralph run NAME` puts back.
 fn kept(worker: &Worker, secrets: &Redactor) -> Worker {
     let Ok(kept) = worker.clone().with_words(|word| Ok::<_, Infallible>(secrets.word(&word)));
     kept
 }
 
-/// A time in seconds from a file that its user may have changed; `None` where it is none that clocks can tell.
+/// A time in seconds from a file that the user may have changed; `None` if it cannot be represented.
 fn span(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|span| *span <= LONGEST)
 }
 
-/// What to call the agent of a worker: the program that it is known to run, else the first word.
+/// The name of a worker's agent: its known program, else the first word.
 fn agent_name(worker: &Worker) -> String {
     let known = Program::of(&worker.command).map(|program| program.name);
     let first = worker.command.first().map(String::as_str).unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) fn graph(args: &TaskGraphArgs) -> anyhow::Result<u8> {
     stream.end()
 }
 
-/// A task, and the line to what it is a part of.
+/// A task, and the line to its parent.
 fn node(format: GraphFormat, task: &Task) -> String {
     let (id, status) = (&task.id, task.status.word());
     match format {
@@ -60,7 +60,7 @@ fn node(format: GraphFormat, task: &Task) -> String {
     }
 }
 
-/// An id as a word of Mermaid's, where dashes mean something.
+/// An id for Mermaid, where dashes have a meaning.
 fn word(id: &str) -> String {
     id.replace('-', "_")
 }
@@ -89,7 +89,7 @@ fn json(store: &SqliteStore, stream: &mut Stream) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The array behind that of the tasks.
+/// The array after that of the tasks.
 fn dependencies(tasks: Array<'_>) -> Array<'_> {
     Array::behind(",\"dependencies\":\n", tasks.end())
 }

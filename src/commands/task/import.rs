@@ -19,12 +19,12 @@ pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     let mut store = open(&args.graph)?;
     let mut imported = take(&mut store, &args.file, args.dry_run)?;
     if !store.has_place() && !args.dry_run {
-        // Only now: what is refused makes no graph.
+        // Only now: a refused file makes no graph.
         let project = place(&args.graph)?;
         make_room(&project)?;
         let is_stdin = args.file == Path::new("-");
         match store.save(&project.graph()) {
-            // Another process has made a graph meanwhile. A file can be read once more.
+            // Another process has made a graph meanwhile. A file can be read again.
             Err(_) if project.graph().exists() && !is_stdin => {
                 imported = take(&mut open(&args.graph)?, &args.file, false)?;
             }

@@ -1,5 +1,5 @@
-//! The graph for verbs that only look. One that this user's ralph has not written, as in a clone, is read from a copy: opening a
-//! database can make files, take it over and give back claims.
+//! The graph for verbs that only read. One that this user's ralph has not written, as in a clone, is read from a copy: opening a
+//! database can make files, take it over and release claims.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -18,7 +18,7 @@ use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::job::workspace::locate_records;
 use crate::project::{GRAPH, Project};
 
-/// So often a copy is begun anew because another process has written meanwhile.
+/// How often a copy is started again because another process has written meanwhile.
 const TRIES: u32 = 20;
 
 /// A graph to read from.
@@ -36,7 +36,7 @@ impl Deref for Look {
     }
 }
 
-/// Opens the graph to read from it, without waiting for another process. Where there is none it is empty, and none is made.
+/// Opens the graph to read from it, without waiting for another process. If there is none it is empty, and none is made.
 pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
     let project = place(args)?;
     locate_records(args.ralph_dir.as_ref())?;
@@ -44,7 +44,7 @@ pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
     let Ok(found) = path.symlink_metadata() else {
         return Ok(Look { store: SqliteStore::nowhere()?, _copy: None });
     };
-    // What is no file is refused where it is opened.
+    // Opening refuses what is no file.
     if !found.is_file() || is_ours(&project, &path) {
         let mut store = opened(&project)?;
         tell_recovered(store.recover_at_once());
@@ -55,19 +55,19 @@ pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
         .map_err(|error| anyhow!("graph of tasks, {}: {error}: {}", path.display(), way_to_read(&error)))?;
     let place = copy.path().join(GRAPH);
     let store = SqliteStore::open(&place, BUSY_TIMEOUT).map_err(|error| {
-        // What is to be done is to be done about the graph itself.
+        // The advice is about the graph itself.
         anyhow!(error.to_string().replace(&*place.to_string_lossy(), &path.to_string_lossy()))
     })?;
     Ok(Look { store, _copy: Some(copy) })
 }
 
-/// Whether this user's ralph has written the graph. A look makes no key.
+/// Whether this user's ralph has written the graph. Reading makes no key.
 fn is_ours(project: &Project, graph: &Path) -> bool {
     let key = project.user_key().filter(|key| key.exists()).and_then(|key| Key::at(&key).ok());
     key.is_some_and(|key| SqliteStore::is_sealed_with(graph, key))
 }
 
-/// Copies a database into a folder, as it is at one moment.
+/// Copies a consistent state of a database into a folder.
 fn copied(graph: &Path, into: &Path) -> io::Result<()> {
     let mut wal = graph.to_owned().into_os_string();
     wal.push("-wal");
@@ -83,7 +83,7 @@ fn copied(graph: &Path, into: &Path) -> io::Result<()> {
                     io::copy(&mut from, &mut to)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound && from != graph => {
-                    // It may have been there a moment ago.
+                    // The file may have existed a moment ago.
                     let _ = fs::remove_file(to);
                 }
                 Err(error) => return Err(error),
@@ -96,7 +96,7 @@ fn copied(graph: &Path, into: &Path) -> io::Result<()> {
     Err(io::Error::other("another process writes it all the time"))
 }
 
-/// What tells one content of a file from the next.
+/// The version of a file's contents.
 fn stamp(path: &Path) -> Option<(FileId, u64, SystemTime)> {
     let found = path.symlink_metadata().ok()?;
     Some((FileId::from(&found), found.len(), found.modified().ok()?))

@@ -1,4 +1,4 @@
-//! `ralph task`: the graph of tasks, kept by people and, as far as they may, by agents.
+//! `ralph task`: the graph of tasks, changed by people and, with limits, by agents.
 
 mod graph;
 mod import;
@@ -25,7 +25,7 @@ use crate::text::redact::Redactor;
 
 pub(super) use look::{Look, look};
 
-/// More of a description than this is not read from stdin, in bytes: enough to tell that it is too long.
+/// The most of a description that is read from stdin, in bytes: enough to see that it is too long.
 const MOST: u64 = 2 << 20;
 
 /// `ralph task`.
@@ -91,7 +91,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
     };
     let project = place(&args.graph)?;
     if !project.graph().exists() {
-        // What would be refused makes no graph either.
+        // A refused call makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
     }
     let mut store = create(&project)?;
@@ -102,8 +102,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
     answer(&args.graph, &json!({ "id": id }), &id)
 }
 
-/// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
-/// is theirs.
+/// Refuses parts of other tasks: inside an attempt parts are only added below the current task. A draft belongs to the agents.
 fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
     if is_draft(&place(args)?) || !attempt::is_inside(args.ralph_dir.as_ref()) {
         return Ok(());
@@ -119,12 +118,12 @@ fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::R
     )
 }
 
-/// What takes the secrets out of words on their way into the graph, which is kept and becomes prompts: most are an agent's.
+/// Takes the secrets out of words on their way into the graph, which is kept and becomes prompts.
 pub(super) fn secrets(args: &GraphArgs) -> anyhow::Result<Redactor> {
     secrets_in(&PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() })
 }
 
-/// The feature that an agent adds tasks to, where it does not say so.
+/// The feature to which an agent adds tasks, if it names none.
 fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
     let name = std::env::var(FEATURE_VARIABLE).ok().filter(|name| !name.is_empty());
     name.filter(|_| args.parent.is_none())
@@ -149,7 +148,7 @@ fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// Changes a task, and shows where it stands then.
+/// Changes a task, and shows its new state.
 fn change(
     args: &GraphArgs,
     change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
@@ -170,7 +169,7 @@ fn depend(
     answer(&args.graph, &json!(task), &line(&task))
 }
 
-/// A task on a line: what it is called, where it stands, what it is.
+/// A task on a line: its id, state and title.
 fn line(task: &Task) -> String {
     format!("{}  {:11}  {:>3}  {}", task.id, task.status.word(), task.priority, task.title)
 }
@@ -183,7 +182,7 @@ pub(super) fn answer(args: &GraphArgs, json: &serde_json::Value, text: &str) -> 
     }
 }
 
-/// What was given, or with `-` what stdin has.
+/// The given text, or with `-` that of stdin.
 fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
     if given != Some("-") {
         return Ok(given.map(str::to_owned));

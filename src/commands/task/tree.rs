@@ -44,7 +44,7 @@ pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
     stream.end()
 }
 
-/// For each level below the top, what stands in front of what follows on it.
+/// For each level below the top, the text before its lines.
 #[derive(Default)]
 struct Drawing {
     levels: Vec<&'static str>,

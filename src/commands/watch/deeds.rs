@@ -1,4 +1,4 @@
-//! What is asked of loops, beside the screen: a loop may take a moment to answer.
+//! Requests to loops, in threads of their own, because a loop may take a moment to answer.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -10,7 +10,7 @@ use crate::threads;
 use crate::view::watch::keys::Deed;
 use crate::view::watch::model::Model;
 
-/// What was asked, and what came back.
+/// The pending requests and their answers.
 pub(super) struct Deeds {
     send: Sender<(String, bool)>,
     told: Receiver<(String, bool)>,
@@ -23,11 +23,11 @@ impl Deeds {
         Self { send, told, waker }
     }
 
-    /// Asks a loop, as the verb of that name does.
+    /// Sends a request to a loop, as the verb of that name does.
     pub(super) fn start(&self, found: Loop, deed: Deed, model: &mut Model) {
         let (send, waker) = (self.send.clone(), self.waker.another());
         let asked = threads::start(move || {
-            // Nobody waits for it any more.
+            // The screen may be gone.
             let _ = send.send(told(ask(&found, &deed)));
             waker.wake();
         });
@@ -37,7 +37,7 @@ impl Deeds {
         }
     }
 
-    /// Tells what has come back; answers whether anything has.
+    /// Shows the answers; returns whether there were any.
     pub(super) fn tell(&self, model: &mut Model) -> bool {
         let mut has_come = false;
         for (text, is_trouble) in self.told.try_iter() {
@@ -65,7 +65,7 @@ fn ask(found: &Loop, deed: &Deed) -> anyhow::Result<Vec<Said>> {
     }
 }
 
-/// In one line, and whether it is trouble.
+/// The answer in one line, and whether it is a problem.
 fn told(said: anyhow::Result<Vec<Said>>) -> (String, bool) {
     match said {
         Err(error) => (format!("{error:#}"), true),

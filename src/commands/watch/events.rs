@@ -1,4 +1,4 @@
-//! The one place where `ralph watch` waits: for keys, signals, answers, and the next look.
+//! The one place where `ralph watch` waits: for keys, signals, answers, and the next check.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -18,12 +18,12 @@ use crate::view::watch::keys::Key;
 
 /// In place of a signal: the terminal is gone.
 pub(super) const GONE: i32 = 0;
-/// Those that end it.
+/// The signals that end it.
 const ENDING: [i32; 4] = [SIGTERM, SIGHUP, SIGINT, SIGQUIT];
-/// An escape that nothing has followed for so long is a key.
+/// How long an escape must be alone to be a key.
 const ESCAPE: Duration = Duration::from_millis(50);
 
-/// What may come.
+/// The sources of events.
 #[derive(Debug)]
 pub(super) struct Events {
     came: UnixStream,
@@ -33,7 +33,7 @@ pub(super) struct Events {
     typing: Typing,
 }
 
-/// What came.
+/// An event.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "any of them may come at once")]
 pub(super) struct Heard {
@@ -43,12 +43,12 @@ pub(super) struct Heard {
     pub(super) is_resized: bool,
     pub(super) is_suspended: bool,
     pub(super) is_continued: bool,
-    /// Something was answered, or a signal came.
+    /// An answer or a signal has come.
     pub(super) is_woken: bool,
 }
 
 impl Events {
-    /// From here on signals are heard. One that was ignored when we were started stays ignored.
+    /// Handles signals from here on. One that was ignored when we were started stays ignored.
     pub(super) fn listen() -> io::Result<Self> {
         let (came, waker) = UnixStream::pair()?;
         came.set_nonblocking(true)?;
@@ -79,7 +79,7 @@ impl Events {
         Arc::clone(&self.is_ended)
     }
 
-    /// Waits for what comes, at most so long.
+    /// Waits for an event, at most this long.
     pub(super) fn wait(&mut self, at_most: Duration) -> io::Result<Heard> {
         let mut heard = Heard::default();
         let at_most = if self.typing.is_open() { ESCAPE.min(at_most) } else { at_most };
@@ -106,7 +106,7 @@ impl Events {
         Ok(heard)
     }
 
-    /// Waits for a signal that ends us, or something that wakes us, and not for keys: those are for another program.
+    /// Waits for a signal that ends us, or a wake-up, and not for keys, which are for another program.
     pub(super) fn wait_outside(&mut self, at_most: Duration) -> io::Result<bool> {
         let (_, has_signals) = ready(&self.came, false, at_most)?;
         if has_signals {
@@ -143,7 +143,7 @@ impl Events {
         }
     }
 
-    /// What came meanwhile for another program does not end us.
+    /// Signals for another program do not end us.
     pub(super) fn forget_interrupts(&mut self) {
         for (signal, came) in &self.signals {
             if !matches!(*signal, SIGTERM | SIGHUP) {
@@ -171,7 +171,7 @@ impl Events {
     }
 }
 
-/// Whether there are keys, and whether there is anything else, after at most so long.
+/// Whether there are keys, and whether there is another event, after at most this long.
 fn ready(came: &UnixStream, wants_keys: bool, at_most: Duration) -> io::Result<(bool, bool)> {
     let timeout = Timespec::try_from(at_most).map_err(io::Error::other)?;
     let stdin = stdin();
@@ -202,8 +202,7 @@ impl Waker {
     }
 }
 
-/// Standard output as ratatui writes to it. A terminal that takes nothing more (a stuck connection) does not keep a signal from
-/// ending us.
+/// Standard output for ratatui. A terminal that takes nothing more (a stuck connection) does not keep a signal from ending us.
 #[derive(Debug)]
 pub(super) struct Tty {
     is_ended: Arc<AtomicBool>,
@@ -215,7 +214,7 @@ impl Tty {
     }
 }
 
-/// So much is written at once, in bytes: there is room for it where there is any.
+/// How much is written at once, in bytes: it fits if there is any room.
 const CHUNK: usize = 1024;
 
 impl io::Write for Tty {

@@ -1,4 +1,4 @@
-//! Looks at loops and their logs, as often as somebody can see.
+//! Reads loops and their logs, as often as changes can be seen.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use crate::view::watch::row::{Key, Row};
 use crate::view::watch::scroll::Paragraph;
 use crate::view::watch::telling::Telling;
 
-/// Programs of workers, which no file tells of, are looked at so often.
+/// How often programs of workers are checked, which no file reports.
 const WORKERS: Duration = Duration::from_secs(2);
-/// So many steps of the history are kept.
+/// How many steps of the history are kept.
 const STEPS: usize = 1000;
 
-/// What is looked at.
+/// The loops to read.
 pub(super) struct Looks {
     lookout: Lookout,
     workers_seen: Instant,
@@ -39,12 +39,12 @@ impl Looks {
         Self { lookout: Lookout::new(here, whole_machine), workers_seen: Instant::now(), followed: None }
     }
 
-    /// The loop of that place as it is now.
+    /// The current state of the loop in that folder.
     pub(super) fn find(&self, key: &Key) -> Option<Loop> {
         self.lookout.loops().into_iter().find(|found| found.project.records() == *key)?.again()
     }
 
-    /// Looks at all loops; answers whether anything has changed.
+    /// Reads all loops; returns whether anything has changed.
     pub(super) fn look(&mut self, model: &mut Model) -> bool {
         let is_news = self.lookout.look();
         let wants_workers = self.workers_seen.elapsed() >= WORKERS;
@@ -54,7 +54,7 @@ impl Looks {
         is_news
     }
 
-    /// A second has gone by; answers whether that is seen.
+    /// A second has passed; returns whether that is visible.
     pub(super) fn tick(&mut self, model: &mut Model) -> bool {
         let is_at_work = self.lookout.loops().iter().any(|found| found.alive().is_some());
         if is_at_work {
@@ -73,7 +73,7 @@ impl Looks {
         model.see(loops.iter().map(row).collect());
     }
 
-    /// Reads on in the logs of the selected loop; answers whether there was anything new.
+    /// Reads on in the logs of the selected loop; returns whether there was anything new.
     pub(super) fn follow(&mut self, model: &mut Model) -> bool {
         let Some(row) = model.selected().cloned() else { return self.followed.take().is_some() };
         let is_another = self.followed.as_ref().is_none_or(|followed| followed.key != row.key);
@@ -95,7 +95,7 @@ impl Followed {
             model.misses(Some("it has no log that could be shown".to_owned()));
             return false;
         };
-        // A loop that is started again has another log.
+        // A restarted loop has another log.
         if self.transcript.as_ref().is_none_or(|(tail, _)| tail.path() != log) {
             model.forget_transcript();
             self.transcript = Some((Tail::new(log), Telling::default()));

@@ -1,4 +1,4 @@
-//! Which terminals are taken over, as files: who was killed by force could not give theirs back, and the next command says so.
+//! Files that mark used terminals: a killed `ralph watch` could not restore its terminal, and the next command says so.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,23 +14,23 @@ use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
 use crate::project::file_name::encoded;
 
-/// A larger file is no mark of ours, in bytes.
+/// A larger file is not our mark, in bytes.
 const LARGEST: u64 = 4096;
 
-/// The mark of a terminal: who has taken it over.
+/// The mark of a terminal: the process that uses it.
 #[derive(Debug)]
 pub(super) struct Marker {
-    /// `None` where nobody can tell which terminal it is, or there is no place for it.
+    /// `None` if the terminal is unknown, or there is no place for the mark.
     path: Option<PathBuf>,
 }
 
 impl Marker {
-    /// That of the terminal on standard error, which later commands have, too.
+    /// The mark of the terminal on standard error, which later commands share.
     pub(super) fn of_terminal(folder: Option<PathBuf>) -> Self {
         Self { path: folder.and_then(|folder| path(&folder)) }
     }
 
-    /// The terminal is taken over. What goes wrong with that costs a hint.
+    /// Marks the terminal as used. An error only costs a hint.
     pub(super) fn set(&self) {
         let (Some(path), Ok(me)) = (&self.path, ProcessIdentity::of_self()) else { return };
         let made = path.parent().is_some_and(|folder| own::make_folders(folder).is_ok());
@@ -39,7 +39,7 @@ impl Marker {
         }
     }
 
-    /// It is given back.
+    /// Removes the mark.
     pub(super) fn unset(&self) {
         let Some(path) = &self.path else { return };
         let is_ours = |owner: ProcessIdentity| owner.pid == std::process::id();
@@ -49,7 +49,7 @@ impl Marker {
     }
 }
 
-/// Where the marks are.
+/// The folder of the marks.
 pub(super) fn folder_of(project: &Project) -> Option<PathBuf> {
     project.watched_terminals()
 }
@@ -63,7 +63,7 @@ fn read(path: &Path) -> Option<ProcessIdentity> {
     toml::from_str(&String::from_utf8(own::read(path, LARGEST).ok()?).ok()?).ok()
 }
 
-/// Tells once what helps a terminal that a killed `ralph watch` had taken over.
+/// Shows once how to restore a terminal that a killed `ralph watch` has used.
 pub fn hint() {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return;

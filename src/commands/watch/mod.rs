@@ -1,5 +1,5 @@
-//! `ralph watch`: loops on the whole screen. It reads records and writes requests, and nothing else: it can be started and left
-//! at any time, and several times at once.
+//! `ralph watch`: loops on the whole screen. It only reads records and writes requests: it can be started and left at any time,
+//! and several times at once.
 
 mod deeds;
 mod events;
@@ -29,11 +29,11 @@ pub use marker::hint;
 
 /// After a signal, or Ctrl+C.
 const INTERRUPTED: u8 = 130;
-/// What the selected loop does is looked at so often, ...
+/// How often the selected loop is read, ...
 const GLANCE: Duration = Duration::from_millis(250);
-/// ... the others so often.
+/// ... and the others.
 const LOOK: Duration = Duration::from_millis(500);
-/// Clocks go on so often.
+/// How often clocks are updated.
 const TICK: Duration = Duration::from_secs(1);
 
 /// `ralph watch`.
@@ -41,7 +41,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<u8> {
     require_terminal()?;
     let here = target::place(args.target.ralph_dir.as_ref())?;
     let first = args.target.name.as_ref().map(|name| lookup::named(&here, name)).transpose()?;
-    // Whose loop is elsewhere wants to see it there.
+    // A loop of another project is shown there.
     let is_far = first.as_ref().is_some_and(|found| !lookup::belongs_to(&found.project, &here));
     let whole_machine = args.all || is_far;
     let root = here.root().file_name().map(|name| name.to_string_lossy().into_owned());
@@ -58,7 +58,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<u8> {
     Watch { deeds: Deeds::new(events.waker()), screen, looks, model, is_stale: true }.until_left(&mut events)
 }
 
-/// Fails where there is nothing to draw on.
+/// Fails without a terminal.
 fn require_terminal() -> anyhow::Result<()> {
     let instead = "'ralph status' shows where loops stand, 'ralph ls' those of the whole machine";
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -73,13 +73,13 @@ fn require_terminal() -> anyhow::Result<()> {
     }
 }
 
-/// All that is at work.
+/// The state of `ralph watch`.
 struct Watch {
     screen: Screen,
     looks: Looks,
     deeds: Deeds,
     model: Model,
-    /// Something is to be drawn.
+    /// Whether the screen must be drawn.
     is_stale: bool,
 }
 
@@ -120,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// What a key wants; a code where that is to leave.
+    /// Carries out a key's command; returns an exit code to leave.
     fn press(&mut self, key: Key, events: &mut Events) -> anyhow::Result<Option<u8>> {
         self.is_stale = true;
         match self.model.press(key) {
@@ -149,7 +149,7 @@ impl Watch {
         Ok(None)
     }
 
-    /// Gives the terminal back, stops, and takes it again.
+    /// Restores the terminal, stops, and takes it again.
     fn suspend(&mut self) -> anyhow::Result<()> {
         self.screen.leave();
         screen::stop();

@@ -1,4 +1,4 @@
-//! The terminal while `ralph watch` has it: taken over as a whole, and given back as it was, however it ends.
+//! The terminal of `ralph watch`: taken over as a whole, and restored however it ends.
 
 use std::io::{self, BufWriter, Write as _};
 use std::mem::ManuallyDrop;
@@ -27,23 +27,23 @@ use crate::view::terminal::believable;
 use crate::view::watch::draw;
 use crate::view::watch::model::Model;
 
-/// How the terminal was, while it is taken over, and by which thread: for one that panics.
+/// The earlier mode of the terminal while it is taken over, and the thread that uses it, for a panic.
 static TAKEN: Mutex<Option<(Termios, ThreadId)>> = Mutex::new(None);
 
 /// The terminal.
 pub(super) struct Screen {
-    /// Never dropped: it would write to a terminal that may be gone, and panic where that cannot even be told.
+    /// Never dropped: it would write to a terminal that may be gone, and panic.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Tty>>>>,
     colour: bool,
     marker: Marker,
 }
 
 impl Screen {
-    /// Takes the terminal over. `marks` is where that is noted, for whoever comes after a `kill -9`.
+    /// Takes the terminal over. `marks` notes that, for the next command after a `kill -9`.
     pub(super) fn open(marks: Option<PathBuf>, events: &Events) -> io::Result<Self> {
         restore_in_panics();
         let tty = BufWriter::with_capacity(32 << 10, Tty::new(events.is_ended()));
-        // It would follow the size that the terminal says it has, whatever that is.
+        // It would use any size that the terminal reports.
         let options = TerminalOptions { viewport: Viewport::Fixed(Rect::default()) };
         let terminal = ManuallyDrop::new(Terminal::with_options(CrosstermBackend::new(tty), options)?);
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -52,9 +52,9 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Takes the terminal over; also where somebody else has changed it meanwhile.
+    /// Takes the terminal over, also if another program has changed it meanwhile.
     pub(super) fn enter(&mut self) -> io::Result<()> {
-        // What it was before is known already where only another program has come between.
+        // The earlier mode is known if only another program was shown in between.
         let before = taken().as_ref().map(|(before, _)| before.clone());
         let before = before.map_or_else(|| tcgetattr(stdin()), Ok)?;
         let mut raw = before.clone();
@@ -68,15 +68,15 @@ impl Screen {
         self.clear()
     }
 
-    /// Gives the terminal back.
+    /// Restores the terminal.
     pub(super) fn leave(&mut self) {
         restore();
         self.marker.unset();
     }
 
-    /// Has everything drawn anew.
+    /// Draws everything again next time.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        // `Terminal::clear` would ask the terminal where its cursor is, and wait for an answer among the keys.
+        // `Terminal::clear` would ask the terminal for its cursor position, and wait for an answer among the keys.
         let area = self.area()?;
         self.terminal.resize(area)
     }
@@ -107,7 +107,7 @@ fn taken() -> std::sync::MutexGuard<'static, Option<(Termios, ThreadId)>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the terminal back, where it is taken over. One that takes nothing more gets back what can be without writing.
+/// Restores the terminal if it is taken over. For one that takes nothing more, only the mode is restored.
 fn restore() {
     let Some((before, _)) = taken().take() else { return };
     let mut bytes = Vec::new();
@@ -117,14 +117,14 @@ fn restore() {
         .and_then(|out| out.queue(Show))
         .and_then(|out| out.queue(LeaveAlternateScreen))
         .map(drop);
-    // Writing to a vector cannot fail; a terminal that is gone needs nothing.
+    // Writing to a vector cannot fail; a closed terminal needs nothing.
     if queued.is_ok() {
         let _ = Tty::new(std::sync::Arc::new(true.into())).write_all(&bytes);
     }
     let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
 }
 
-/// A panic is told on the screen that was there before. That of another thread is none of the screen's.
+/// A panic is shown on the restored screen. A panic of another thread does not concern the screen.
 fn restore_in_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -140,12 +140,12 @@ fn restore_in_panics() {
     }));
 }
 
-/// Has the whole job stop, as a terminal does for Ctrl+Z. We hear it as a signal.
+/// Stops the whole job, as a terminal does for Ctrl+Z. We get a signal as well.
 pub(super) fn stop_group() {
     let _ = kill_current_process_group(Signal::TSTP);
 }
 
-/// Stops, until somebody lets us go on.
+/// Stops this process until it is continued.
 pub(super) fn stop() {
     let _ = emulate_default_handler(SIGTSTP);
 }

@@ -1,4 +1,4 @@
-//! What is shown in place of the screen for a while: other verbs of ralph, as programs in the foreground.
+//! Other verbs of ralph in place of the screen, as programs in the foreground.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -18,14 +18,14 @@ use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
 
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
-/// How often we look whether the other program has ended.
+/// How often the end of the other program is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a program has to end that is asked to.
+/// How long a program may take to end on request.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is over so soon nobody has read.
+/// A program that ends this soon needs a pause to be read.
 const SOON: Duration = Duration::from_millis(400);
 
-/// Shows something of a loop, until the person at the keys has seen enough.
+/// Shows something of a loop until the user leaves it.
 pub(super) fn show(found: &Loop, sight: Sight, events: &mut Events) -> anyhow::Result<()> {
     let began = Instant::now();
     let status = match sight {
@@ -62,7 +62,7 @@ fn verb(found: &Loop, sight: Sight) -> Command {
     if !project.is_of_branch() && !project.is_of_worker() {
         command.env("RALPH_DIR", project.ralph_dir());
     }
-    // Otherwise a pager ends by itself where there is but a page.
+    // Otherwise a pager exits at once with a single page.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "R");
     }
@@ -79,13 +79,13 @@ fn has_pager() -> bool {
     pager().is_some()
 }
 
-/// Runs a program on this terminal; `None` where a signal has ended the wait.
+/// Runs a program on this terminal; `None` if a signal has ended the wait.
 fn foreground(command: &mut Command, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
     let mut child = command.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
     wait(&mut child, events)
 }
 
-/// Runs a verb with its output in a pager, in colour where that is wanted.
+/// Runs a verb with its output in a pager, in colour if wanted.
 fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
     let Some(pager) = pager() else { return foreground(&mut verb, events) };
     if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
@@ -101,7 +101,7 @@ fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitSt
     }
     let shown = foreground(&mut reader, events).context("the pager cannot be shown");
     drop(reader);
-    // It has nobody left to write to.
+    // Its reader is gone.
     if !matches!(writer.try_wait(), Ok(Some(_))) {
         let _ = writer.kill();
         writer.wait().ok();
@@ -111,7 +111,7 @@ fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitSt
     shown.map(|shown| if written.is_some_and(|status| !status.success()) { written } else { shown })
 }
 
-/// Waits for its end. A signal that ends us ends it as well.
+/// Waits for a program's end. A signal that ends us ends it as well.
 fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -124,7 +124,7 @@ fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitSta
     }
 }
 
-/// Ends a program with all that it has started: git waits for its pager, and that for keys.
+/// Ends a program with all its children: git waits for its pager, and that for keys.
 fn end(child: &mut Child) -> io::Result<()> {
     let below = descendants(child.id()).into_iter().filter_map(|stat| ProcessIdentity::of(stat.pid).ok());
     let below = below.filter_map(|process| ProcessHandle::of(&process).ok().flatten());
@@ -145,7 +145,7 @@ fn end(child: &mut Child) -> io::Result<()> {
     child.wait().map(drop)
 }
 
-/// Lets it be read before the screen is drawn over it.
+/// Waits for Enter before the screen is drawn over the output.
 fn await_enter(events: &mut Events) {
     events.forget_interrupts();
     if events.wait_outside(Duration::ZERO).unwrap_or(true) {
@@ -153,6 +153,6 @@ fn await_enter(events: &mut Events) {
     }
     let mut stdout = io::stdout();
     let _ = write!(stdout, "\nEnter: back to ralph watch ").and_then(|()| stdout.flush());
-    // Without a terminal to ask at there is nobody to wait for.
+    // Without a terminal there is no Enter to wait for.
     let _ = events.await_line();
 }

@@ -1,32 +1,32 @@
-//! Bytes of a terminal become keys.
+//! Decodes bytes of a terminal to keys.
 
 use crate::view::watch::keys::Key;
 
-/// What begins and ends a text that is pasted.
+/// The beginning and the end of pasted text.
 const PASTE: (&[u8], &[u8]) = (b"\x1b[200~", b"\x1b[201~");
 /// A longer paste is cut, in bytes.
 const LONGEST: usize = 64 << 10;
-/// No sequence is longer, in bytes.
+/// The longest sequence, in bytes.
 const SEQUENCE: usize = 64;
 
-/// Bytes that are no key yet.
+/// Incomplete bytes.
 #[derive(Debug, Default)]
 pub(super) struct Typing {
     held: Vec<u8>,
 }
 
-/// What bytes begin with.
+/// The beginning of bytes.
 enum Begins {
-    /// This key, in so many bytes.
+    /// This key, in this many bytes.
     With(Key, usize),
-    /// So many bytes that mean nothing here.
+    /// This many bytes without a meaning.
     WithNothing(usize),
-    /// Perhaps more is to come.
+    /// Incomplete: more bytes may come.
     Unfinished,
 }
 
 impl Typing {
-    /// The keys that are whole by now.
+    /// The complete keys.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.held.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -45,12 +45,12 @@ impl Typing {
         keys
     }
 
-    /// Whether something has begun that may go on.
+    /// Whether an incomplete sequence has begun.
     pub(super) fn is_open(&self) -> bool {
         !self.held.is_empty() && !self.held.starts_with(PASTE.0)
     }
 
-    /// Nothing more has come: an escape was the key.
+    /// No more bytes have come: the escape was a key.
     pub(super) fn settle(&mut self) -> Option<Key> {
         if !self.is_open() {
             return None;
@@ -99,12 +99,12 @@ fn escape(bytes: &[u8]) -> Begins {
         [_, 0x1b, ..] => Begins::With(Key::Escape, 1),
         [_, b'[', rest @ ..] => sequence(rest),
         [_, b'O', last, ..] => named(b"", *last).map_or(Begins::WithNothing(3), |key| Begins::With(key, 3)),
-        // With Alt, which means nothing here.
+        // With Alt, which has no meaning here.
         [_, _, ..] => Begins::WithNothing(2),
     }
 }
 
-/// Behind `ESC [`.
+/// The sequence after `ESC [`.
 fn sequence(rest: &[u8]) -> Begins {
     match rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) {
         Some(at) => {
@@ -130,10 +130,10 @@ fn named(numbers: &[u8], last: u8) -> Option<Key> {
     })
 }
 
-/// Behind the beginning of a text that is pasted.
+/// The text after the beginning of a paste.
 fn paste(rest: &[u8]) -> Begins {
     let Some(at) = rest.windows(PASTE.1.len()).position(|window| window == PASTE.1) else {
-        // What never ends is no paste.
+        // A paste without an end is none.
         return if rest.len() > LONGEST {
             Begins::WithNothing(PASTE.0.len() + rest.len())
         } else {

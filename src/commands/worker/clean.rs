@@ -22,7 +22,7 @@ use crate::record::state_read;
 /// How long a monitor may take to leave its agent alone.
 const LEAVES: Duration = Duration::from_secs(10);
 
-/// Ends the monitor of a worker that runs, and lets its program go on.
+/// Ends the monitor of a running worker, and lets its program go on.
 pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
     let worker = find::named(&found.name)?;
     monitor::end(&worker, Request::Detach, LEAVES)?;
@@ -32,7 +32,7 @@ pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Closes the panes that a monitor has left which was killed after the end of its loop was written. A program that runs is left alone.
+/// Closes the panes of a monitor that was killed after the end of its loop was written. A running program is left alone.
 pub(in crate::commands) fn close_left(found: &Loop) -> anyhow::Result<()> {
     let _lock = recorder::hold(&found.project, "resume")?;
     let worker = find::named(&found.name)?;
@@ -42,11 +42,11 @@ pub(in crate::commands) fn close_left(found: &Loop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes what the loop of a worker has written, under its lock; all of it where no program runs in its pane.
+/// Removes the records of a worker's loop, under its lock; all of them if no program runs in its pane.
 pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Result<()> {
     let (project, folder) = (&found.project, found.project.records());
     let worker = find::named(&found.name)?;
-    // A program whose pane was not written down has no prompt, and could not be found later.
+    // A program whose pane was not recorded has no prompt, and could not be found later.
     if !worker.runs() || worker.held.is_none() {
         worker::close(worker.server().as_ref(), &folder, None)?;
     }
@@ -67,7 +67,7 @@ pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Res
     removed(&requests, fs::remove_dir_all(&requests))
 }
 
-/// Removes the folder of a worker, of which nothing has to stay.
+/// Removes the folder of a worker, which holds nothing to keep.
 pub(super) fn remove_folder(project: &Project, lock: Lock) -> anyhow::Result<()> {
     let folder = project.records();
     removed(&folder, fs::remove_dir_all(&folder))?;

@@ -1,4 +1,4 @@
-//! Which worker a NAME means, and what is there of it.
+//! Finds the worker of a NAME, with its state and its pane.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use crate::tmux::{Server, TmuxError, Window};
 /// The longest name, in bytes.
 const LONGEST: usize = 100;
 
-/// A worker, running or not. There is one of a name on a machine.
+/// A worker, running or not. Its name is unique on a machine.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) name: String,
-    /// Where its files are.
+    /// Its folders.
     pub(super) project: Project,
     /// Its loop; `None` once its state was cleaned away.
     pub(super) found: Option<Loop>,
@@ -33,7 +33,7 @@ pub(super) struct Worker {
 /// The worker of this name.
 ///
 /// # Errors
-/// When the name is none, or there is no such worker.
+/// When the name is invalid, or there is no such worker.
 pub(super) fn named(name: &str) -> anyhow::Result<Worker> {
     require_name(name)?;
     let here = locate(None)?;
@@ -43,19 +43,19 @@ pub(super) fn named(name: &str) -> anyhow::Result<Worker> {
     }
 }
 
-/// Whether the name can be one of a worker, and there is such a worker, or what is left of one.
+/// Whether the name is valid, and there is such a worker or its remains.
 ///
 /// # Errors
-/// When the name is none.
+/// When the name is invalid.
 pub(in crate::commands) fn exists(name: &str) -> anyhow::Result<bool> {
     require_name(name)?;
     Ok(at(&locate(None)?, name)?.is_some())
 }
 
-/// Whether the program of this worker is there.
+/// Whether the program of this worker runs.
 ///
 /// # Errors
-/// When nobody can tell.
+/// When that is unknown.
 pub(in crate::commands) fn is_running(name: &str) -> anyhow::Result<bool> {
     Ok(at(&locate(None)?, name)?.is_some_and(|worker| {
         worker.runs() || worker.found.as_ref().is_some_and(|found| found.alive().is_some())
@@ -69,7 +69,7 @@ pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
     Ok(workers)
 }
 
-/// The names of workers that have a pane in which nothing runs, and no monitor that would close it.
+/// The names of workers with a dead pane, and without a monitor that would close it.
 ///
 /// # Errors
 /// When the list of workers cannot be read.
@@ -127,24 +127,24 @@ impl Worker {
         self.project.records()
     }
 
-    /// Its state, where it has one that can be read.
+    /// Its state, if it has a readable one.
     pub(super) fn state(&self) -> Option<&State> {
         self.found.as_ref()?.state.as_deref().ok()
     }
 
-    /// The tmux server that its panes are on, as far as that is known.
+    /// The tmux server of its panes, if it is known.
     pub(super) fn server(&self) -> Option<Server> {
         let of_state =
             self.state().and_then(|state| state.setup.worker.as_ref()).map(|worker| &worker.socket);
         of_state.map(Server::new).or_else(|| self.held.as_ref().map(|held| held.window.server()))
     }
 
-    /// Whether its program is there.
+    /// Whether its program runs.
     pub(super) fn runs(&self) -> bool {
         Pane::connect(&self.folder()).is_ok_and(|pane| pane.is_some())
     }
 
-    /// Its pane while its program is there.
+    /// Its pane while its program runs.
     ///
     /// # Errors
     /// When that has ended.
@@ -164,7 +164,7 @@ impl Worker {
         self.held.as_ref().map(|held| &held.window).with_context(none)
     }
 
-    /// What went wrong with its pane, in words of ours where it is just gone.
+    /// The error about its pane; for a closed pane in our words.
     pub(super) fn told(&self, error: TmuxError) -> anyhow::Error {
         if error.is_gone() {
             return anyhow::anyhow!(
@@ -175,7 +175,7 @@ impl Worker {
         error.into()
     }
 
-    /// Whether its screen waits for a person, as its monitor says.
+    /// Whether its screen waits for a person, by its monitor.
     pub(super) fn needs_attention(&self) -> bool {
         let state = self.found.as_ref().and_then(Loop::alive);
         state.is_some_and(|state| state.status == Status::NeedsAttention)

@@ -18,7 +18,7 @@ use crate::record::recovery::ReadOn;
 use crate::record::state::State;
 use crate::record::{ending, recorder};
 
-/// How long a monitor may take to end beyond what its agent may take.
+/// How long a monitor may take to end after its agent.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// `ralph kill`.
@@ -32,10 +32,10 @@ pub(in crate::commands) fn kill(args: &KillArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!is_removed))
 }
 
-/// Ends a worker with its monitor, and removes its work tree: another one is to take its name.
+/// Ends a worker with its monitor, and removes its work tree, so that another one can have its name.
 ///
 /// # Errors
-/// When its work tree has to stay; nothing was ended then.
+/// When its work tree must stay; nothing was ended then.
 pub(in crate::commands) fn replace(name: &str, force_dirty: bool) -> anyhow::Result<()> {
     let worker = find::named(name)?;
     let tree = tree::of(&worker)?;
@@ -48,10 +48,10 @@ pub(in crate::commands) fn replace(name: &str, force_dirty: bool) -> anyhow::Res
     Ok(())
 }
 
-/// The work tree that is to go.
+/// The work tree to remove.
 ///
 /// # Errors
-/// When it has to stay.
+/// When it must stay.
 fn own_tree(worker: &Worker, force: bool) -> anyhow::Result<Option<OwnTree>> {
     let Some(found) = tree::of(worker)? else {
         warn(&format!("worker '{}' has no worktree of its own", worker.name));
@@ -61,7 +61,7 @@ fn own_tree(worker: &Worker, force: bool) -> anyhow::Result<Option<OwnTree>> {
     Ok(Some(found))
 }
 
-/// Tries again for a while what a monitor that is just leaving may keep from being done.
+/// Repeats for a while what a monitor that is just exiting may block.
 fn patiently<T>(act: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let deadline = Instant::now() + TAKES;
     loop {
@@ -72,13 +72,13 @@ fn patiently<T>(act: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     }
 }
 
-/// Ends the program, closes the pane and books that.
+/// Ends the program, closes the pane and books the end.
 fn close(worker: &Worker) -> anyhow::Result<()> {
-    // No monitor begins meanwhile.
+    // No monitor can begin meanwhile.
     let lock = patiently(|| recorder::hold(&worker.project, "kill"))?;
     worker::close(worker.server().as_ref(), &worker.folder(), None)?;
     let Some(found) = worker.found.as_ref().and_then(Loop::again) else {
-        // Its state was cleaned away, and now nothing is left that has to stay.
+        // Its state was removed before, and now nothing is left to keep.
         return super::clean::remove_folder(&worker.project, lock);
     };
     match &found.state {
@@ -87,14 +87,14 @@ fn close(worker: &Worker) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the loop has come to an end, so that this is what is told of it.
+/// Whether the loop has ended by itself, so that its own end counts.
 fn has_ended(state: &State) -> bool {
     !state.active
         && matches!(state.status, Status::Stopped | Status::Failed)
         && state.exit_reason.as_deref() != Some(Outcome::Detached.word())
 }
 
-/// Books the end of a loop that has no monitor which would.
+/// Books the end of a loop without a monitor.
 fn book(worker: &Worker, state: &State, read_on: Option<&ReadOn>) -> anyhow::Result<()> {
     let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
     ending::book(&worker.project, state, read_on, Outcome::Cancelled).with_context(failed)?;

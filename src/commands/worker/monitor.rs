@@ -12,12 +12,12 @@ use crate::process::handle::ProcessHandle;
 use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 
-/// How long a monitor may take to take a request.
+/// How long a monitor may take to accept a request.
 pub(super) const TAKES: Duration = Duration::from_secs(5);
-/// How often its state is looked at meanwhile: it may be through before its process is.
+/// How often its state is checked meanwhile: its loop may end before its process does.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Ends the monitor of a worker by a request, which it may take `limit` to act on. One that does not even take it is killed.
+/// Ends the monitor of a worker by a request, on which it may take `limit` to act. One that does not accept it is killed.
 pub(super) fn end(worker: &Worker, request: Request, limit: Duration) -> anyhow::Result<()> {
     let Some(found) = &worker.found else { return Ok(()) };
     let Some(state) = found.alive() else { return Ok(()) };
@@ -37,7 +37,7 @@ pub(super) fn end(worker: &Worker, request: Request, limit: Duration) -> anyhow:
     };
     let is_answered = || !asked.exists() || requests::is_refused(&asked);
     if until(TAKES, &|| is_over() || is_answered()) || !asked.exists() && until(limit, &is_over) {
-        // What it does after its last record is not to come between.
+        // Its last steps after the last record must not interfere.
         return Ok(monitor.map_or(Ok(true), |monitor| monitor.ends_by(Instant::now() + TAKES)).map(drop)?);
     }
     let (name, pid) = (&worker.name, state.process.pid);

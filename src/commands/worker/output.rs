@@ -1,4 +1,4 @@
-//! `ralph logs --agent` for a worker: what its pane has shown, and what it shows.
+//! `ralph logs --agent` for a worker: the earlier and the current output of its pane.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::tmux::control::Event;
 use crate::tmux::screen::{self, Extent, Mark};
 use crate::tmux::{Control, TmuxError, Window};
 
-/// How long a screen is left to be painted before it is looked at.
+/// How long a screen may take to be painted before it is read.
 const SOON: Duration = Duration::from_millis(300);
-/// How often we look whether somebody still reads, and whether there is another pane.
+/// How often stdout and the pane are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Prints what the iterations before have shown, and what the pane shows; with `follows` also what comes, until neither
-/// monitor nor program is there.
+/// Prints the output of earlier iterations, and that of the pane; with `follows` also new output, until neither monitor nor
+/// program runs.
 pub(in crate::commands) fn show(
     found: &Loop,
     log: Option<&Path>,
@@ -57,7 +57,7 @@ fn put(lines: &[String]) -> anyhow::Result<u8> {
     print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
 }
 
-/// Prints what comes, as long as there is somebody who could print it, and somebody who reads it.
+/// Prints new output, as long as the worker runs and stdout is open.
 fn follow(found: &Loop, pane: &mut Shown) -> anyhow::Result<()> {
     let is_over = || found.again().is_none_or(|now| now.alive().is_none()) && living(found).is_none();
     while !is_over() {
@@ -78,7 +78,7 @@ fn follow(found: &Loop, pane: &mut Shown) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for one pane, until it or its program is gone. Answers whether somebody reads.
+/// Prints new output of one pane, until it or its program has ended. Returns whether stdout is still open.
 fn follow_pane(
     found: &Loop,
     window: &Window,
@@ -107,7 +107,7 @@ fn follow_pane(
     }
 }
 
-/// What of a pane has been printed.
+/// The part of a pane that was printed.
 #[derive(Debug, Default)]
 struct Shown {
     mark: Option<Mark>,
@@ -116,10 +116,10 @@ struct Shown {
 }
 
 impl Shown {
-    /// The lines that are new, or others than before.
+    /// The new or changed lines.
     fn look(&mut self, window: &Window) -> Result<Vec<String>, TmuxError> {
         let server = window.server();
-        // Before the lines: what scrolls by in between is seen then.
+        // Read before the lines, so that lines that scroll in between are not missed.
         let mark = screen::mark(&server, window)?;
         let (top, screen) = match &self.mark {
             Some(last) if last.scrolled() <= mark.scrolled() => {

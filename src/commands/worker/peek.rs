@@ -1,4 +1,4 @@
-//! `ralph peek`: what the pane of a worker shows.
+//! `ralph peek`: prints the pane of a worker.
 
 use std::io::Write as _;
 

@@ -18,9 +18,9 @@ use crate::tmux::{TmuxError, Window};
 
 /// The longest text, in bytes.
 const MOST: usize = 64 << 10;
-/// How long a text may take to show before Enter is pressed all the same: a screen that always changes hides it.
+/// How long a text may take to show before Enter is pressed all the same: a screen that keeps changing hides it.
 const SHOWS: Duration = Duration::from_secs(3);
-/// How often the screen is looked at meanwhile.
+/// How often the screen is read meanwhile.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// `ralph send`.
@@ -74,16 +74,16 @@ pub(in crate::commands) fn interrupt(args: &PaneArgs) -> anyhow::Result<u8> {
 
 fn read_stdin() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    // One byte more than is taken tells that there are too many.
+    // One byte more than the limit, to see that there are too many.
     let limit = MOST as u64 + 3;
     std::io::stdin().lock().take(limit).read_to_end(&mut bytes).context("cannot read stdin")?;
     let text = String::from_utf8(bytes).context("what stdin has is not UTF-8")?;
     let text = text.replace("\r\n", "\n");
-    // The end of its last line is what Enter is for.
+    // Enter ends its last line.
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
 }
 
-/// Refuses what would do something else than to be typed.
+/// Refuses characters that would do more than be typed.
 fn require_typable(text: &str) -> anyhow::Result<()> {
     if text.len() > MOST {
         bail!("the text is longer than {MOST} bytes: write it into a file, and send its name");
@@ -130,7 +130,7 @@ fn type_to(worker: &Worker, text: &str, enter: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Pastes a text and, once it shows, presses Enter: what comes in one piece with it may be taken for a part of it.
+/// Pastes a text and presses Enter once it shows: an immediate Enter could count as a part of it.
 fn type_into(window: &Window, program: &Program, text: &str, enter: bool) -> Result<(), TmuxError> {
     let server = window.server();
     let look = || screen::look(&server, window, Extent::Visible, false);

@@ -1,4 +1,4 @@
-//! What is to be seen of a loop; of a worker also its program and its pane.
+//! Takes a snapshot of a loop; for a worker with its program and its pane.
 
 use crate::agent::worker::held::Held;
 use crate::process::pane::Pane;
@@ -6,7 +6,7 @@ use crate::record::lookup::Loop;
 use crate::view::snapshot::LoopSnapshot;
 use crate::view::snapshot::WorkerSight;
 
-/// A look at a loop at this moment.
+/// A snapshot of a loop.
 pub(in crate::commands) fn snapshot(found: &Loop) -> LoopSnapshot<'_> {
     let worker = found.project.is_of_worker().then(|| {
         let folder = found.project.records();

@@ -15,10 +15,10 @@ use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::worker::WorkerTree;
 
-/// A larger file is none of ours, in bytes.
+/// A larger file is not ours, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// A work tree, and the project that it belongs to.
+/// A work tree, and its project.
 pub(super) struct OwnTree {
     worker: String,
     here: Project,
@@ -47,7 +47,7 @@ pub(super) fn of(worker: &Worker) -> anyhow::Result<Option<OwnTree>> {
 }
 
 impl OwnTree {
-    /// Refuses what would lose something.
+    /// Refuses to remove a tree if something would be lost.
     pub(super) fn require_removable(&self, force: bool) -> anyhow::Result<()> {
         let Err(kept) = clean_worktrees::judged(&self.here, &self.tree, force) else { return Ok(()) };
         let force = if kept.yields { ", or save what is there with --force-dirty" } else { "" };
@@ -59,7 +59,7 @@ impl OwnTree {
         )
     }
 
-    /// Removes it, and reports the outcome; whether it is gone.
+    /// Removes the tree, and reports the result; returns whether it is gone.
     pub(super) fn remove(&self, force: bool) -> bool {
         let name = self.tree.branch.as_deref().unwrap_or(&self.worker);
         clean_worktrees::remove_one(&self.here, &self.tree, name, force)
@@ -70,7 +70,7 @@ fn path(folder: &Path) -> PathBuf {
     folder.join("worktree.json")
 }
 
-/// Keeps it in mind beyond the state of the worker.
+/// Records the tree beside the state of the worker.
 pub(super) fn keep(folder: &Path, tree: &WorkerTree) -> Result<(), FileError> {
     let path = path(folder);
     let text = serde_json::to_vec(tree).map_err(|error| FileError::at(&path)(error.into()))?;

@@ -16,9 +16,9 @@ use crate::record::state::State;
 use crate::text::duration;
 use crate::threads;
 
-/// How often a monitor is looked at whose process cannot be seen from here.
+/// How often a monitor is checked whose process cannot be seen from here.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a process is waited for before its state is looked at again.
+/// How long a process is awaited before its state is checked again.
 const PATIENT: Duration = Duration::from_mins(1);
 
 /// `ralph wait`. 1 when one has failed, or the time is over.
@@ -34,7 +34,7 @@ pub(in crate::commands) fn wait(args: &WaitArgs) -> anyhow::Result<u8> {
         let send = send.clone();
         threads::start(move || {
             let name = worker.name.clone();
-            // Nobody listens any more once the time is over.
+            // Once the time is over, the receiver is gone.
             let _ = send.send((name, await_end(worker)));
         })?;
     }
@@ -61,14 +61,14 @@ pub(in crate::commands) fn wait(args: &WaitArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!is_well || !names.is_empty()))
 }
 
-/// Waits until neither the monitor nor the program of a worker is there; whether all went well.
+/// Waits until neither the monitor nor the program of a worker runs; returns whether all went well.
 fn await_end(mut worker: Worker) -> anyhow::Result<bool> {
     let mut program_went_well = true;
     loop {
         if let Some(state) = worker.found.as_ref().and_then(|found| found.alive()) {
             match ProcessHandle::of(&state.process)? {
                 Some(monitor) => drop(monitor.ends_by(Instant::now() + PATIENT)?),
-                // Of a container, or just gone.
+                // The process is in a container, or has just ended.
                 None => std::thread::sleep(LOOK),
             }
         } else if let Some((pane, notes)) = Pane::connect(&worker.folder())? {
@@ -85,13 +85,13 @@ fn await_end(mut worker: Worker) -> anyhow::Result<bool> {
         }
         match find::named(&worker.name) {
             Ok(now) => worker = now,
-            // Somebody has cleaned up behind it.
+            // Its records were cleaned up.
             Err(_) => return Ok(program_went_well),
         }
     }
 }
 
-/// Whether a loop has ended well that has ended; one that nobody watched any more ended as its program did.
+/// Whether an ended loop has ended well; an unmonitored one ended as its program did.
 fn ended_well(state: &State, program_went_well: bool) -> bool {
     match (state.true_exit_reason(), state.exit_code) {
         (Some("monitor_disconnected"), _) => program_went_well,

@@ -358,7 +358,7 @@ fn work_that_is_not_proven_at_the_end_is_unproven() {
     for (first, second, expected) in [
         ((report(Success), proof(true)), (report(Success), proof(false)), true),
         ((report(Success), proof(false)), (report(Success), proof(true)), false),
-        // What nobody has looked at since stays as it was.
+        // What was not checked since stays as it was.
         ((report(Success), proof(false)), unsaid(Success), true),
         (unsaid(Success), unsaid(CompleteUnproven), true),
         (unsaid(CompleteUnproven), (report(Success), proof(true)), false),

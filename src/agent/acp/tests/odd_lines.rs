@@ -55,7 +55,7 @@ fn what_is_too_long_gets_an_answer_and_is_one() {
     for (head, code) in [
         (r#"{"jsonrpc":"2.0","id":"a","method":"fs/write_text_file","params":{"content":""#, Some(-32700)),
         (r#"{"jsonrpc":"2.0","method":"session/update","params":{"x":""#, None),
-        // Nobody can tell whose it is.
+        // It is unknown whose it is.
         (r#"{"jsonrpc":"2.0","params":{"x":""#, None),
     ] {
         let count = talk.said.len();
@@ -100,7 +100,7 @@ fn half_a_character_is_no_reason_to_hear_nothing() {
     for (bytes, id) in [
         (b"{\"id\":1,\"method\":\"fs/read_text_file\",\"params\":{\"sessionId\":\"s\",\"path\":\"/\xff\"}}\n".as_slice(), 1),
         (b"{\"id\":2,\"method\":\"fs/read_text_file\",\"params\":{\"sessionId\":\"s\",\"path\":\"/\\udc00\"}}\n", 2),
-        // No message at all, but somebody waits.
+        // No message at all, but a request waits for an answer.
         (b"{\"id\":3,\"method\":5}\n", 3),
         (b"{\"id\":4,\"method\":\"x\",\"params\":[}\n", 4),
     ] {
