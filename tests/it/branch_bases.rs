@@ -120,6 +120,7 @@ fn resume_goes_on_with_the_branch_that_it_names_alone() {
         wait_for("the agents", || held.exists().then_some(()));
     }
     drop(ralph); // kill -9
+    project.scratch.await_nothing_left();
     std::fs::write(project.home_path("go"), "").unwrap();
     let run = project.scratch.run("resume two");
     assert_eq!(run.code, Some(0), "{run:?}");

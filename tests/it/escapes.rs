@@ -219,6 +219,8 @@ fn no_other_module_writes_to_the_terminal() {
         "src/commands/watch/marker.rs",
         "src/commands/watch/mod.rs",
         "src/commands/watch/sights.rs",
+        // Before its loop has a view, to the process that has started it.
+        "src/job/detached.rs",
         // It reads the terminal for which the view writes.
         "src/job/terminal.rs",
         // To ralph, by a pipe.

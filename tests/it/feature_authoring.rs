@@ -173,7 +173,7 @@ fn a_document_that_is_not_written_or_not_changed_is_a_miss_that_the_next_prompt_
 
     // The suggested next command is valid as printed.
     let overview = scratch.run("").stdout;
-    assert!(overview.contains("\nNext: ralph resume export --max-iterations 6\n"), "{overview}");
+    assert!(overview.contains(", then ralph resume export --max-iterations 6, and "), "{overview}");
     crate::policies::agent(&scratch, &format!("{WORDS}\n{GOOD}"));
     let run_ = scratch.run("resume export --max-iterations 6");
     ends(&scratch, &run_, 0, "complete");

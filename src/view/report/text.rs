@@ -118,14 +118,14 @@ pub(crate) fn closing(one: &LoopReport, log: Option<&str>, width: Option<usize>)
 #[must_use]
 pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
-    let reason = if line.end == Ended::Done.word() {
-        line.proof.map(|proof| proof_of(proof).text)
+    // A reason is worth more than the least important figures, a proof is not: its sign has the colour.
+    let (reason, least) = if line.end == Ended::Done.word() {
+        (line.proof.map(|proof| proof_of(proof).text), 0)
     } else {
-        line.reason.map(str::to_owned)
+        (line.reason.map(str::to_owned), line.reason.map_or(0, |_| LEAST_REASON + GAP.len()))
     };
     let reason = reason.map(|reason| plain(&reason));
     let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
-    let least = if reason.is_some() { LEAST_REASON + GAP.len() } else { 0 };
     let for_facts = room.saturating_sub(least);
     let (style, sign) = sign(line.end, line.proof);
     let facts = |row: &[String; CELLS]| {
