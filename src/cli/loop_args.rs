@@ -46,8 +46,11 @@ pub struct LoopFlags {
     #[arg(long, hide = true)]
     pub detached: bool,
     /// Show only the summary and what went wrong
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Show more in a pipe or a file: what agents of many branches do, and where each iteration begins
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Print events as JSON lines on stdout
     #[arg(long)]
     pub json: bool,

@@ -170,7 +170,7 @@ fn next(lines: &mut Lines, folder: &Path) -> anyhow::Result<Option<(Vec<u8>, Dat
 fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::Result<u8> {
     let inbox = Arc::new(Inbox::default());
     Signals::listen()?.join(&inbox);
-    let screen = Screen::start(false, false)?;
+    let screen = Screen::start(false, false)?.verbose(true);
     let mut shown = Loops { left: views(tracks, verb, &screen), spent: Spent::default() };
     let mut pace = speed.map(|speed| Pace { speed, began: None });
     let mut code = 0;

@@ -28,6 +28,12 @@ pub(crate) fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> Str
     at.format(form).to_string()
 }
 
+/// `23:59:59`, local time.
+#[must_use]
+pub(crate) fn clock(at: DateTime<Local>) -> String {
+    at.format("%H:%M:%S").to_string()
+}
+
 /// `2026-01-31T23:59:59`, local time: one word, for logs that programs parse.
 #[must_use]
 pub(crate) fn iso(at: DateTime<Local>) -> String {
@@ -68,7 +74,7 @@ mod tests {
         assert_eq!(local(&at), "2026-01-31 22:05:09");
         assert_eq!(local(&at.to_utc()), "2026-01-31 22:05:09");
         assert_eq!(minute(&at.to_utc()), "2026-01-31 22:05");
-        assert_eq!(iso(at), "2026-01-31T22:05:09");
+        assert_eq!((iso(at).as_str(), clock(at).as_str()), ("2026-01-31T22:05:09", "22:05:09"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod said;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::{DateTime, Local};
+
 use super::cells;
 use super::person_lines::{Closing, PersonLines};
 use super::run_lines::RunLines;
@@ -24,7 +26,7 @@ use crate::tell::seen::Seen;
 use crate::tell::words::{self, Entry, Kind};
 use crate::text::line::shell_word;
 use crate::text::terminal::message;
-use crate::text::{count, duration};
+use crate::text::{count, duration, timestamp};
 
 /// The plain view of one loop.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub(crate) struct Plain {
     waits_for_all: bool,
     /// What many branches wait for.
     waits: SharedWaits,
+    /// The time of the latest fact.
+    at: DateTime<Local>,
 }
 
 /// The waits that were told, of all loops that share a screen.
@@ -62,8 +66,11 @@ pub(crate) enum Frame {
     Person(PersonLines),
     /// A line each.
     Lines(RunLines),
-    /// A line each, and one that tells how the loop ended.
-    Branch(RunLines),
+    /// A line for each iteration with the time of day, and one that tells how the loop ended.
+    Branch {
+        /// What the agents do, too, and where iterations begin.
+        verbose: bool,
+    },
     /// The lines of a worker's loop.
     Worker(Box<WorkerLines>),
 }
@@ -98,11 +105,13 @@ impl Plain {
             notice: None,
             waits_for_all: false,
             waits,
+            at: DateTime::UNIX_EPOCH.into(),
         }
     }
 
     /// Shows one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) {
+        self.at = stamped.at;
         if let Frame::Worker(lines) = &mut self.frame
             && let Some(text) = lines.take(stamped, seen)
         {
@@ -118,19 +127,20 @@ impl Plain {
         match stamped.fact {
             Fact::AttemptStarted { iteration, retry, .. } => {
                 let text = match &mut self.frame {
-                    Frame::Person(lines) => words::attempt_begins(*iteration, seen.last_iteration, *retry)
-                        .line(Some(lines.width(terminal::size().1))),
+                    Frame::Person(_) | Frame::Branch { verbose: true } => {
+                        self.text_of(&words::attempt_begins(*iteration, seen.last_iteration, *retry))
+                    }
                     Frame::Blocks => blocks::header(*iteration, &stamped.identity.mode, &stamped.at),
-                    Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(*iteration),
-                    Frame::Worker(_) => return,
+                    Frame::Lines(lines) => lines.begin(*iteration),
+                    Frame::Branch { verbose: false } | Frame::Worker(_) => return,
                 };
                 self.block_unless_quiet(text);
             }
             Fact::AttemptEnded(ended) => {
                 let text = match &mut self.frame {
-                    Frame::Person(_) => return self.iteration_ended(ended, seen),
+                    Frame::Person(_) | Frame::Branch { .. } => return self.iteration_ended(ended, seen),
                     Frame::Blocks => blocks::footer(ended, stamped.at),
-                    Frame::Lines(lines) | Frame::Branch(lines) => lines.end(ended, stamped.exceeded()),
+                    Frame::Lines(lines) => lines.end(ended, stamped.exceeded()),
                     Frame::Worker(_) => return,
                 };
                 self.attempt_ended(ended, text);
@@ -188,12 +198,23 @@ impl Plain {
             Fact::Retrying { pause_s, .. } => *pause_s < 1.0,
             Fact::TaskEnded { outcome, .. } => self.quiet && *outcome != "failed",
             Fact::Verified { .. } => self.quiet,
+            // The line of the iteration is enough where many branches share a file; `ralph logs --agent` has the rest.
+            Fact::Text { .. } | Fact::TextDelta { .. } | Fact::Thought { .. } | Fact::Tool { .. }
+                if matches!(self.frame, Frame::Branch { verbose: false }) =>
+            {
+                self.quiet || terminal::width_of(Target::Stderr).is_none()
+            }
             fact => self.quiet && (fact.is_shown() || entry.kind == Kind::Faint),
         }
     }
 
     fn is_for_person(&self) -> bool {
         matches!(self.frame, Frame::Person(_))
+    }
+
+    /// Whether it is one branch out of many.
+    fn is_branch(&self) -> bool {
+        matches!(self.frame, Frame::Branch { .. }) || self.is_branch_for_person()
     }
 
     /// Whether it is one branch out of many, on a terminal.
@@ -235,7 +256,7 @@ impl Plain {
     fn iteration_ended(&mut self, ended: &AttemptEnded<'_>, seen: &Seen) {
         let failure = ended.why();
         // What all branches wait for is told once, by its wait.
-        if self.is_branch_for_person() && ended.waited_for {
+        if self.is_branch() && ended.waited_for {
             self.held.clear();
             self.notice = None;
             return;
@@ -244,7 +265,7 @@ impl Plain {
         let entry = PersonLines::end(ended, seen, &self.told);
         failure.clone_into(&mut self.told);
         if !self.quiet || !failure.is_empty() {
-            self.block(entry.line(self.width()));
+            self.block(self.text_of(&entry));
         }
     }
 
@@ -271,7 +292,7 @@ impl Plain {
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
-            Frame::Branch(_) => (None, branch_ended(ended, outcome, detail, tally).line(None)),
+            Frame::Branch { .. } => (None, self.text_of(&branch_ended(ended, outcome, detail, tally))),
             Frame::Person(_) | Frame::Worker(_) => return,
         };
         if let Some(detail) = detail {
@@ -299,7 +320,7 @@ impl Plain {
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
     fn waits(&mut self, stamped: &Stamped<'_>) {
-        let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();
+        let is_branch = self.is_branch();
         self.waits_for_all = self.is_branch_for_person();
         if is_branch && !self.waits.lock().unwrap_or_else(PoisonError::into_inner).meet(stamped) {
             return;
@@ -319,8 +340,17 @@ impl Plain {
     /// One line of ralph's own on stderr.
     fn line(&mut self, entry: &Entry) {
         self.end_line();
-        let line = entry.line(self.width());
+        let line = self.text_of(entry);
         self.voice.say(Target::Stderr, line);
+    }
+
+    /// The line of an entry as this frame has it; in a file, where nobody sees it come, with the time of day.
+    fn text_of(&self, entry: &Entry) -> String {
+        let line = entry.line(self.width());
+        match &self.frame {
+            Frame::Branch { .. } => format!("{} {line}", timestamp::clock(self.at)),
+            _ => line,
+        }
     }
 
     /// What a line has room for where it is to be broken between words: for a person.

@@ -7,7 +7,6 @@ use super::console::Console;
 use super::fold::{columns_folded, folded};
 use super::person_lines::{PersonLines, TaskCounter};
 use super::plain::{Frame, SharedWaits};
-use super::run_lines::RunLines;
 use super::status_line::StatusLine;
 use super::terminal::Target;
 use super::voice::Voice;
@@ -20,6 +19,7 @@ pub(crate) struct Screen {
     pub(super) console: Arc<Console>,
     pub(super) json: bool,
     pub(super) quiet: bool,
+    pub(super) verbose: bool,
     pub(super) waits: SharedWaits,
 }
 
@@ -29,7 +29,14 @@ impl Screen {
     /// # Errors
     /// When there is no room for it.
     pub(crate) fn start(json: bool, quiet: bool) -> std::io::Result<Self> {
-        Ok(Self { console: Arc::new(Console::start()?), json, quiet, waits: SharedWaits::default() })
+        let console = Arc::new(Console::start()?);
+        Ok(Self { console, json, quiet, verbose: false, waits: SharedWaits::default() })
+    }
+
+    /// The same screen; `verbose` shows in a pipe what is otherwise left out there.
+    #[must_use]
+    pub(crate) fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// The view of the only loop.
@@ -48,7 +55,7 @@ impl Screen {
         let frame = if terminal::is_for_person() {
             Frame::Person(PersonLines::of_branch("loop build", width, tasks))
         } else {
-            Frame::Branch(RunLines::default())
+            Frame::Branch { verbose: self.verbose }
         };
         View::new(self, voice, frame, place, status)
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::Local;
+use regex::Regex;
 
 use super::*;
 use crate::engine::event::{LoopIdentity, Unwritten};
@@ -14,14 +15,15 @@ use crate::engine::tally::Tally;
 use crate::view::person_lines::TaskCounter;
 
 fn screen(json: bool, quiet: bool) -> Screen {
-    Screen { console: Arc::new(Console::held()), json, quiet, waits: plain::SharedWaits::default() }
+    let console = Arc::new(Console::held());
+    Screen { console, json, quiet, verbose: !quiet, waits: plain::SharedWaits::default() }
 }
 
 fn branch(screen: &Screen, place: usize, name: &str, width: usize) -> View {
     screen.branch(place, name, width, TaskCounter(Box::new(|| None)))
 }
 
-/// What has been written, without colours; `2>` marks what went to stderr.
+/// What has been written, without colours and times of day; `2>` marks what went to stderr.
 fn written(screen: &Screen) -> String {
     let mut lines = Vec::new();
     for (target, piece) in screen.console.taken() {
@@ -29,7 +31,8 @@ fn written(screen: &Screen) -> String {
         let mark = if target == Target::Stderr { "2> " } else { "" };
         lines.extend(plain.lines().map(|line| format!("{mark}{line}\n")));
     }
-    lines.concat()
+    let time = Regex::new(r"│ \d\d:\d\d:\d\d ").unwrap();
+    time.replace_all(&lines.concat(), "│ TIME ").into_owned()
 }
 
 fn take(view: &mut View, name: &str, tally: &Tally, fact: &Fact<'_>) {
@@ -80,15 +83,28 @@ fn every_line_of_a_branch_names_it() {
         written(&screen),
         "\
 2> fix   │ warning: no such tool
-fix   │ ── Iteration 1 ──
+fix   │ TIME ▶ Iteration 1 of 3
 2> fix   │ ▸ Bash cargo test
 2> fix   │ two
 2> fix   │
 2> fix   │ lines and a half
-fix   │ ✓ Iteration 1 completed (1.2s)
-fix   │ ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+fix   │ TIME ✓ Iteration 1 completed in 1.2s
+fix   │ TIME ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
 2> warning: of all
 a table
+"
+    );
+}
+
+#[test]
+fn where_nobody_looks_an_iteration_of_a_branch_is_one_line() {
+    let screen = Screen { verbose: false, ..screen(false, false) };
+    iteration(&mut branch(&screen, 0, "fix", 3), "fix", &["words"]);
+    assert_eq!(
+        written(&screen),
+        "\
+fix │ TIME ✓ Iteration 1 completed in 1.2s
+fix │ TIME ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
 "
     );
 }
@@ -102,8 +118,8 @@ fn quiet_leaves_the_end_and_what_went_wrong() {
     assert_eq!(
         written(&screen),
         "\
-fix │ ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
-2> fix │ ! something
+fix │ TIME ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+2> fix │ TIME ! something
 "
     );
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
+use regex::Regex;
 use rustix::process::Signal;
 
 use crate::branch_project::{BranchProject, plan};
@@ -309,20 +310,45 @@ fn there_is_no_colour_where_none_is_wanted() {
     assert_eq!(colours.collect::<Vec<_>>(), [""; 0]);
 }
 
+/// The lines without the time of day, which is where it belongs in each.
+#[track_caller]
+fn untimed(text: &str) -> Vec<String> {
+    let time = Regex::new(r"^(.{6} │ )\d\d:\d\d:\d\d ").unwrap();
+    let lines = text.lines().inspect(|line| assert!(time.is_match(line), "{text}"));
+    lines.map(|line| time.replace(line, "$1").into_owned()).collect()
+}
+
+#[test]
+fn in_a_file_an_iteration_is_one_line_with_its_time() {
+    let project = project("talk; work; end");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    untimed(&run.stderr);
+    assert!(!run.stderr.contains("line 1"), "{run:?}");
+    let (lines, table) = run.stdout.split_at(run.stdout.find("BRANCH  ").unwrap());
+    let lines = untimed(lines);
+    assert_eq!((lines.len(), table.lines().count()), (4, 3), "{run:?}");
+    for branch in BRANCHES {
+        let own: Vec<&String> = lines.iter().filter(|line| line.starts_with(branch)).collect();
+        let [iteration, end] = own[..] else { panic!("{run:?}") };
+        assert!(iteration.starts_with(&format!("{branch:<6} │ ✓ Iteration 1 completed in ")), "{run:?}");
+        assert!(end.starts_with(&format!("{branch:<6} │ ■ done: ")), "{run:?}");
+    }
+}
+
 #[test]
 fn without_a_terminal_there_are_only_whole_lines() {
     let project = project("talk; work; end");
-    let run = project.scratch.run("loop build");
+    let run = project.scratch.run("loop build --verbose");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'), "{run:?}");
     assert_lines(&run.stderr);
     let named = |line: &str| line.starts_with("one    │ ") || line.starts_with("second │ ");
     assert!(run.stderr.lines().all(named), "{run:?}");
-    let table = run.stdout.lines().position(|line| line.starts_with("BRANCH  ")).unwrap();
-    let lines: Vec<&str> = run.stdout.lines().collect();
-    assert!(lines[..table].iter().all(|line| named(line)), "{run:?}");
-    assert!(lines[..table].contains(&"one    │ ── Iteration 1 ──"), "{run:?}");
-    assert_eq!(lines.len(), table + 3, "{run:?}");
+    let (lines, table) = run.stdout.split_at(run.stdout.find("BRANCH  ").unwrap());
+    assert!(lines.lines().all(named), "{run:?}");
+    assert!(untimed(lines).contains(&"one    │ ▶ Iteration 1 of 20".to_owned()), "{run:?}");
+    assert_eq!(table.lines().count(), 3, "{run:?}");
 }
 
 #[test]
@@ -331,11 +357,11 @@ fn quiet_leaves_how_each_branch_ended_and_the_table() {
     let run = project.scratch.run("loop build --quiet");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!run.stderr.contains("line 1") && !run.stdout.contains("Iteration"), "{run:?}");
-    let lines: Vec<&str> = run.stdout.lines().collect();
-    assert_eq!((lines.len(), &lines[2][..7]), (5, "BRANCH "), "{run:?}");
+    let (lines, table) = run.stdout.split_at(run.stdout.find("BRANCH  ").unwrap());
+    assert_eq!((lines.lines().count(), table.lines().count()), (2, 3), "{run:?}");
     for branch in BRANCHES {
         let end = format!("{branch:<6} │ ■ done: completion signal detected · 1 iteration · ");
-        assert!(lines[..2].iter().any(|line| line.starts_with(&end)), "{run:?}");
+        assert!(untimed(lines).iter().any(|line| line.starts_with(&end)), "{run:?}");
     }
 }
 

@@ -127,7 +127,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         places: Places::new(jobs.min(open_branches.max(1))),
         board: Board::default(),
         signals,
-        screen: Screen::start(flags.json, flags.quiet)?,
+        screen: Screen::start(flags.json, flags.quiet)?.verbose(flags.verbose),
         notifier: notifier(project, settings),
         branches: &branches,
         lost: if names.is_empty() { planned::lost(project, &branches) } else { Vec::new() },

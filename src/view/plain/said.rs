@@ -47,7 +47,7 @@ impl Plain {
                 self.failed("");
             }
             match fact {
-                Fact::AgentNotice { .. } if self.is_branch_for_person() => self.notice = Some(entry),
+                Fact::AgentNotice { .. } if self.is_branch() => self.notice = Some(entry),
                 Fact::AgentNotice { .. } | Fact::Permission { .. } => self.line(&entry),
                 _ => self.pending += &self.flow.take(&entry),
             }
