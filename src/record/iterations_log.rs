@@ -6,12 +6,13 @@ use std::path::Path;
 use super::registry::WORKER;
 use crate::engine::event::Stamped;
 use crate::engine::fact::Fact;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile, own};
 use crate::tell::seen::Seen;
+use crate::tell::words;
 use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
 
@@ -73,6 +74,8 @@ pub(super) struct Steps {
     is_worker: bool,
     /// The line of an attempt that begins. An agent that is resumed already has its line.
     begins: Option<String>,
+    /// Why the work of the attempt at hand is not proven.
+    refuted: Option<String>,
 }
 
 impl Steps {
@@ -93,6 +96,12 @@ impl Steps {
             }
             Fact::AttemptStarted { iteration, .. } => {
                 self.begins = Some(format!("[START] iteration {iteration}{}", self.seen.of()));
+                self.refuted = None;
+                return None;
+            }
+            Fact::Validated { ok, .. } | Fact::Verified { ok, .. } => {
+                let entry = words::entry(stamped.fact, &stamped.at).filter(|_| !ok);
+                self.refuted = entry.map(|entry| entry.text);
                 return None;
             }
             Fact::AgentStarted { .. } => self.begins.take()?,
@@ -115,7 +124,8 @@ impl Steps {
                     self.seen.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
                 let then =
                     then.unwrap_or_else(|| format!("duration={}", duration::elapsed(ended.duration())));
-                let why = ended.failure.as_ref().map(|failure| &*failure.message);
+                let failure = ended.failure.as_ref().map(|failure| &*failure.message);
+                let why = failure.or(self.refuted.as_deref());
                 format!("[{tag}] iteration {} exit={exit} {then}{}", ended.iteration, self.reason(why))
             }
             Fact::Paused => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
@@ -126,7 +136,8 @@ impl Steps {
                 }
                 outcome => {
                     let word = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
-                    let why = self.reason(ended.detail.as_deref());
+                    let refuted = self.refuted.as_deref().filter(|_| outcome.ended() == Ended::Unproven);
+                    let why = self.reason(ended.detail.as_deref().or(refuted));
                     format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
                 }
             },

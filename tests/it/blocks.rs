@@ -272,3 +272,14 @@ fn the_state_file_tells_how_it_ended() {
     assert_eq!(state["exit_reason"].as_str(), Some("complete"));
     assert_eq!(state["exit_code"].as_integer(), Some(0));
 }
+
+#[test]
+fn the_iterations_log_says_why_work_is_not_proven() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let mut command = scratch.ralph("prompt p.md 1 --validate");
+    ended(&Scratch::finish(command.arg("echo no good; exit 3")), 4);
+    let log = scratch.read(".ralph/iterations.log");
+    let reason = Regex::new(r"\[END\] iteration 1 exit=0 duration=\d+s: \S").unwrap();
+    assert!(reason.is_match(&log), "{log}");
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 
 use self::copy::show;
-use super::output::{remark, width};
+use super::output::remark;
 use super::target::count;
 use super::worker;
 use crate::cli::LogsArgs;
@@ -18,6 +18,7 @@ use crate::files::own;
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::retention;
+use crate::view::next_step::shell_word;
 
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
@@ -46,6 +47,9 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
         bail!("no {kind} log found for {what}'{}' in {}", found.name, found.project.records().display());
     };
     whose(&found.name, &path);
+    if !args.raw {
+        remark(&format!("what its agents said and did: 'ralph logs {} --agent'", shell_word(&found.name)));
+    }
     show(&path, lines, args.follow.then_some(found))?
         .with_context(|| format!("cannot read {}", path.display()))?;
     Ok(0)
@@ -56,11 +60,9 @@ fn nothing_in(here: &Project) -> anyhow::Error {
     anyhow!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display())
 }
 
-/// Tells a person at a terminal which log follows.
+/// Says whose log follows, on stderr: stdout has the log alone.
 fn whose(name: &str, path: &Path) {
-    if width().is_some() {
-        remark(&format!("loop '{name}': {}", path.display()));
-    }
+    remark(&format!("loop '{name}': {}", path.display()));
 }
 
 /// The session log of the loop's latest run, else the newest one in its folder.
