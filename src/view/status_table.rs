@@ -25,10 +25,12 @@ const WORD: usize = 1;
 const ACTIVITY: usize = 6;
 /// With less room than this an activity says nothing, in cells.
 const LEAST_ACTIVITY: usize = 12;
-/// In the order in which they are left out: cost, iteration, silence, tasks.
-const LEAST_TELLING: [usize; 4] = [4, 3, 5, 2];
-/// A name is cut behind so many cells where there is a terminal.
-const LONGEST_NAME: usize = 24;
+/// In the order in which they are left out: silence, iteration, tasks, cost.
+const LEAST_TELLING: [usize; 4] = [5, 3, 2, 4];
+/// A name is cut behind so many cells where there is a terminal, and behind fewer where that is narrow.
+const LONGEST_NAME: [usize; 2] = [24, 16];
+/// With less room than this a terminal is narrow, in cells.
+const NARROW: usize = 72;
 
 /// What is to be seen of a loop besides its state.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +53,7 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
         gives: (ACTIVITY, LEAST_ACTIVITY),
     };
     let rows = loops.iter().map(|(snapshot, sight)| {
-        (cells(snapshot, sight, width.is_some()), sign(snapshot.word(), snapshot.proof()).0)
+        (cells(snapshot, sight, width), sign(snapshot.word(), snapshot.proof()).0)
     });
     let (mut text, _) = table.text(rows, width, ACTIVITY);
     for line in shared_budget(loops).into_iter().chain(hints(loops)) {
@@ -61,9 +63,9 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
     text
 }
 
-fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; CELLS] {
+fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, width: Option<usize>) -> [String; CELLS] {
     let name = plain(snapshot.name());
-    let name = if is_cut { cut(&name, LONGEST_NAME) } else { name };
+    let name = width.map(|width| cut(&name, LONGEST_NAME[usize::from(width < NARROW)])).unwrap_or(name);
     let state = match &snapshot.found.state {
         Ok(state) => state,
         Err(why) => {

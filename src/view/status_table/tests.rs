@@ -76,13 +76,14 @@ fn it_fits_the_terminal() {
         let text = shown(&loops(), Some(width));
         assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
         assert!(text.contains("12m left"), "{width}: {text}");
+        let name = if width < NARROW { "feature/a-name-…" } else { "feature/a-name-that-is-…" };
         assert!(
-            text.contains("feature/a-name-that-is-…  running") && text.contains("ACTIVITY"),
+            text.contains(&format!("{name}  running")) && text.contains("ACTIVITY"),
             "{width}: {text}"
         );
     }
     let text = shown(&loops(), Some(60));
-    assert!(text.contains("  2/3 ") && text.contains("Bash cargo"), "{text}");
+    assert!(text.contains("  2/3 ") && text.contains("$1.20/$5.00") && text.contains("Bash cargo"), "{text}");
     // On less than that no line breaks, and nothing panics.
     for width in 0..45 {
         assert_eq!(shown(&loops()[..1], Some(width)).lines().count(), 2);
