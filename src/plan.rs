@@ -18,7 +18,7 @@ mod scan;
 use std::collections::HashMap;
 
 pub use edit::{Cleared, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
-pub use open::{open_box, open_tasks};
+pub use open::{listed_tasks, open_box, open_tasks};
 use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.

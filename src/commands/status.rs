@@ -14,6 +14,7 @@ use crate::engine::outcome::Status;
 use crate::files::theirs;
 use crate::job::workspace::locate;
 use crate::parallel;
+use crate::plan;
 use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
@@ -21,6 +22,7 @@ use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::record::state::AtTask;
 use crate::record::state_read::Extent;
+use crate::settings::Verb;
 use crate::tell::words::{Entry, Kind};
 use crate::text::line;
 use crate::view::loop_list;
@@ -63,8 +65,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
 /// What the state of a loop does not have.
 pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     let Ok(state) = &found.state else { return Sight::default() };
-    let of_target = state.at_task.as_ref().map(AtTask::counts);
-    let tasks = of_target.or_else(|| of_branch(here, found));
+    let tasks = tasks(here, found);
     if found.alive().is_none() {
         return Sight { tasks, ..Sight::default() };
     }
@@ -74,14 +75,42 @@ pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     Sight { tasks, activity: last_activity(found), silent }
 }
 
-/// The tasks of a branch: from its work tree if that exists, else from the project's plan. `None` for other loops.
+/// The tasks of a loop: of its target, its branch, or the plan that it builds.
+pub(super) fn tasks(here: &Project, found: &Loop) -> Option<TaskCounts> {
+    let of_target = found.state.as_ref().ok()?.at_task.as_ref().map(AtTask::counts);
+    of_target.or_else(|| planned(here, found).map(|tasks| counted(&tasks)))
+}
+
+/// The tasks in the plan of a loop, each with its text and whether it is done; `None` for loops without one.
+pub(super) fn planned(here: &Project, found: &Loop) -> Option<Vec<(String, bool)>> {
+    if found.project.is_of_branch() {
+        let text = plan_of_branch(here, found)?;
+        let tasks = plan::tasks(&text, &found.name).ok()?;
+        return Some(tasks.into_iter().map(|task| (task.text, task.ticked)).collect());
+    }
+    let mode = &found.state.as_ref().ok()?.mode;
+    let builds = [Verb::Plan, Verb::Build].iter().any(|verb| verb.words() == mode);
+    let text = builds.then(|| theirs::text(&found.project.implementation_plan()).ok()).flatten()?;
+    Some(plan::listed_tasks(&text))
+}
+
+fn counted(tasks: &[(String, bool)]) -> TaskCounts {
+    let done = tasks.iter().filter(|(_, is_done)| *is_done).count() as u64;
+    TaskCounts { done, failed: 0, total: tasks.len() as u64 }
+}
+
+/// The tasks of a branch; `None` for other loops.
 fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
     if !found.project.is_of_branch() {
         return None;
     }
+    tasks_of_branch(&plan_of_branch(here, found)?, &found.name)
+}
+
+/// The plan with the tasks of a branch: from its work tree if that exists, else the project's plan.
+fn plan_of_branch(here: &Project, found: &Loop) -> Option<String> {
     let read = |places: &Project| theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok();
-    let text = String::from_utf8(read(&found.project).or_else(|| read(here))?).ok()?;
-    tasks_of_branch(&text, &found.name)
+    String::from_utf8(read(&found.project).or_else(|| read(here))?).ok()
 }
 
 /// The last action of a loop's agent, from its transcript.

@@ -149,12 +149,11 @@ pub(crate) fn attempt_begins(iteration: u64, last: Option<u64>, retry: u32) -> E
     Entry::new(Kind::Begin, "▶", format!("Iteration {iteration}{of}{retry}"))
 }
 
-/// How an attempt has ended: the style of its line, its sign, the outcome, and the word before its duration. `is_of_task`:
-/// what became of the work is told by the line of its task.
-pub(crate) fn how(
-    status: AttemptStatus,
-    is_of_task: bool,
-) -> (Kind, &'static str, &'static str, &'static str) {
+/// How an attempt has ended: the style of its line, its sign, the outcome, and the word before its duration.
+pub(crate) type How = (Kind, &'static str, &'static str, &'static str);
+
+/// How an attempt with this status has ended. `is_of_task`: the line of its task says how the work has ended.
+pub(crate) fn how(status: AttemptStatus, is_of_task: bool) -> How {
     match status {
         AttemptStatus::Success | AttemptStatus::Still if is_of_task => (Kind::Faint, "·", "ended", " after"),
         AttemptStatus::Success | AttemptStatus::Still => (Kind::Good, "✓", "completed", " in"),
@@ -171,14 +170,21 @@ pub(crate) fn how(
 /// The end of an attempt, without the reason of a failure: `Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in,
 /// 1.2k out`. `refuted`: why its work has not passed its validation, which follows.
 pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, refuted: Option<&str>, is_of_task: bool) -> Entry {
-    let (kind, mark, how, after) = match how(ended.status(), is_of_task) {
-        (Kind::Good | Kind::Faint, ..) if refuted.is_some() => (Kind::Note, "?", "is not valid", ", after"),
+    let took = duration::elapsed_tenths(ended.duration());
+    let how = how(ended.status(), is_of_task);
+    let entry = iteration_ended(ended.iteration, how, refuted.is_some(), &took);
+    let why = refuted.map(|why| format!(": {}", one_line_within(why, REASON))).unwrap_or_default();
+    Entry { text: spent(Some(entry.text), ended) + &why, ..entry }
+}
+
+/// The same without its cost and its reason, for records that have no cost; `took` is a duration in words, or empty.
+pub(crate) fn iteration_ended(iteration: u64, how: How, is_refuted: bool, took: &str) -> Entry {
+    let (kind, mark, how, after) = match how {
+        (Kind::Good | Kind::Faint, ..) if is_refuted => (Kind::Note, "?", "is not valid", ", after"),
         how => how,
     };
-    let took = duration::elapsed_tenths(ended.duration());
-    let what = format!("Iteration {} {how}{after} {took}", ended.iteration);
-    let why = refuted.map(|why| format!(": {}", one_line_within(why, REASON))).unwrap_or_default();
-    Entry::new(kind, mark, spent(Some(what), ended) + &why)
+    let took = if took.is_empty() { String::new() } else { format!("{after} {took}") };
+    Entry::new(kind, mark, format!("Iteration {iteration} {how}{took}"))
 }
 
 /// The model of an attempt, and its cost: `haiku · $0.12 · 12.3k tokens in, 1.2k out`; empty if nothing is known.
@@ -204,9 +210,14 @@ pub(crate) fn loop_ended(ended: &LoopEnded<'_>, outcome: Option<Outcome>, detail
         (None, Some(Word::Other(word))) => word,
         (None, None) => "ended",
     };
-    let why = outcome.map(Outcome::reason).filter(|why| *why != word);
+    ended_by(word, outcome.map(Outcome::reason), detail)
+}
+
+/// The end of a loop in one word, its reason, and details.
+pub(crate) fn ended_by(word: &str, reason: Option<&str>, detail: Option<&str>) -> Entry {
+    let reason = reason.filter(|reason| *reason != word);
     let detail = detail.filter(|detail| !detail.is_empty());
-    let parts = [Some(word), why, detail];
+    let parts = [Some(word), reason, detail];
     let (kind, _) = kind_of(word);
     Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
 }

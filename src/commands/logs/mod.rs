@@ -18,7 +18,7 @@ use crate::files::own;
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::retention;
-use crate::view::next_step::shell_word;
+use crate::text::line::shell_word;
 
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {

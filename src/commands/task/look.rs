@@ -61,6 +61,13 @@ pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
     Ok(Look { store, _copy: Some(copy) })
 }
 
+/// The graph of a project, for displays that read it again and again: only one that this user's ralph has written.
+pub(in crate::commands) fn glance(project: &Project) -> Option<SqliteStore> {
+    let path = project.graph();
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_file && is_ours(project, &path) { opened(project).ok() } else { None }
+}
+
 /// Whether this user's ralph has written the graph. Reading makes no key.
 fn is_ours(project: &Project, graph: &Path) -> bool {
     let key = project.user_key().filter(|key| key.exists()).and_then(|key| Key::at(&key).ok());

@@ -23,7 +23,7 @@ use crate::process::sweep::Carried;
 use crate::text::count;
 use crate::text::redact::Redactor;
 
-pub(super) use look::{Look, look};
+pub(super) use look::{Look, glance, look};
 
 /// The most of a description that is read from stdin, in bytes: enough to see that it is too long.
 const MOST: u64 = 2 << 20;

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use super::plan::PlanLook;
+use crate::commands::status::tasks;
 use crate::commands::worker::snapshot;
 use crate::project::Project;
 use crate::record::lookout::Lookout;
 use crate::record::lookup::Loop;
 use crate::record::past::Step;
 use crate::record::tail::Tail;
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
 use crate::view::watch::model::Model;
-use crate::view::watch::row::{Key, Row};
+use crate::view::watch::row::{Beside, Key, Row};
 use crate::view::watch::scroll::Paragraph;
 use crate::view::watch::telling::Telling;
 
@@ -21,6 +22,7 @@ const STEPS: usize = 1000;
 
 /// The loops to read.
 pub(super) struct Looks {
+    here: Project,
     lookout: Lookout,
     workers_seen: Instant,
     followed: Option<Followed>,
@@ -32,11 +34,13 @@ struct Followed {
     transcript: Option<(Tail, Telling)>,
     history: Tail,
     steps: Vec<Step>,
+    plan: PlanLook,
 }
 
 impl Looks {
     pub(super) fn new(here: Project, whole_machine: bool) -> Self {
-        Self { lookout: Lookout::new(here, whole_machine), workers_seen: Instant::now(), followed: None }
+        let lookout = Lookout::new(here.clone(), whole_machine);
+        Self { here, lookout, workers_seen: Instant::now(), followed: None }
     }
 
     /// The current state of the loop in that folder.
@@ -68,7 +72,7 @@ impl Looks {
         let loops = self.lookout.loops();
         let row = |found: &&Loop| {
             let heard = found.alive().and_then(|_| found.heard_at());
-            Row::of(&snapshot(found), heard)
+            Row::of(&snapshot(found), Beside { heard, tasks: tasks(&self.here, found) })
         };
         model.see(loops.iter().map(row).collect());
     }
@@ -80,11 +84,19 @@ impl Looks {
         if is_another {
             model.forget();
             let history = Tail::new(&row.iterations_log);
-            self.followed =
-                Some(Followed { key: row.key.clone(), transcript: None, history, steps: Vec::new() });
+            self.followed = Some(Followed {
+                key: row.key.clone(),
+                transcript: None,
+                history,
+                steps: Vec::new(),
+                plan: PlanLook::default(),
+            });
         }
         let Some(followed) = &mut self.followed else { return is_another };
         let is_news = followed.read_transcript(&row, model) | followed.read_history(model);
+        let found = self.lookout.loops().into_iter().find(|found| found.project.records() == row.key);
+        let plan = found.and_then(|found| followed.plan.look(&self.here, found));
+        let is_news = is_news | plan.is_some_and(|plan| model.plans(plan));
         is_another || is_news
     }
 }
@@ -137,19 +149,9 @@ impl Followed {
     }
 }
 
-/// `18:05 #3 end exit=0 duration=5m42s`
+/// `✓ 18:05 Iteration 3 completed in 5m42s`
 fn told(step: &Step) -> Paragraph {
-    let (style, sign) = match step.word.as_str() {
-        "start" => (anstyle::Style::new(), "▶ "),
-        "end" => (GOOD, "✓ "),
-        "fail" | "timeout" => (ERROR, "✗ "),
-        "done" => (FAINT, "■ "),
-        _ => (NOTE, "■ "),
-    };
-    let number = step.iteration.map(|number| format!("#{number} ")).unwrap_or_default();
-    let word = if step.word == "start" { "running" } else { &step.word };
-    let rest = step.rest.strip_prefix("exit=0 ").unwrap_or(&step.rest);
-    let rest = rest.strip_prefix("duration=").unwrap_or(rest);
-    let text = format!("{} {number}{word} {rest}", step.at.format("%H:%M"));
-    Paragraph { style, sign: sign.to_owned(), text }
+    let entry = step.entry();
+    let text = format!("{} {}", step.at.format("%H:%M"), entry.text);
+    Paragraph { style: entry.kind.style(), sign: format!("{} ", entry.mark), text }
 }

@@ -5,6 +5,7 @@ mod deeds;
 mod events;
 mod looks;
 mod marker;
+mod plan;
 mod screen;
 mod sights;
 mod typing;

@@ -95,7 +95,7 @@ fn waits(one: &LoopReport) -> Option<String> {
 }
 
 /// `2/3`, and `2/3, 1 failed`.
-pub(super) fn done_of(tasks: TaskCounts) -> String {
+pub(in crate::view) fn done_of(tasks: TaskCounts) -> String {
     let failed = if tasks.failed > 0 { format!(", {} failed", tasks.failed) } else { String::new() };
     format!("{}/{}{failed}", tasks.done, tasks.total)
 }

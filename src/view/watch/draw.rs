@@ -22,6 +22,8 @@ use crate::view::cells::plain;
 const SMALLEST: (u16, u16) = (60, 20);
 /// From so many columns on there is room for two things beside each other.
 const WIDE: u16 = 110;
+/// From so many columns on there is room for the plan as well.
+const WIDEST: u16 = 160;
 
 /// Where things are.
 struct Places {
@@ -29,6 +31,7 @@ struct Places {
     about: Rect,
     transcript: Option<Rect>,
     history: Option<Rect>,
+    plan: Option<Rect>,
 }
 
 /// Draws what is seen at this moment. What the room allows is noted in the model.
@@ -73,33 +76,43 @@ fn rows(area: Rect, from: u16, count: u16) -> Rect {
 
 fn places(model: &Model, area: Rect, now: DateTime<Local>) -> Places {
     let body = rows(area, 1, area.height - 2);
-    let count = u16::try_from(model.listed().len()).unwrap_or(u16::MAX).max(1);
-    let lines = u16::try_from(about(model, now).len()).unwrap_or(u16::MAX).clamp(1, side::LINES);
-    if area.width >= WIDE {
-        let left = Rect { width: (area.width * 2 / 5).clamp(46, 80), ..body };
-        let right = Rect { x: left.x + left.width + 1, width: area.width - left.width - 1, ..body };
-        let list = count.min(body.height * 3 / 5);
+    let count = u16::try_from(model.listed().len()).unwrap_or(u16::MAX).max(1).saturating_add(list::HEAD);
+    let lines = |width| {
+        u16::try_from(about(model, now, width).len()).unwrap_or(u16::MAX).clamp(1, side::LINES)
+    };
+    if area.width < WIDE {
+        let (list, lines) = (count.min(body.height / 3), lines(area.width));
+        let rest = rows(body, list + lines + 2, body.height);
+        let is_transcript = model.side == Side::Transcript;
         return Places {
-            list: rows(left, 0, list),
-            history: Some(rows(left, list + 1, body.height)),
-            about: rows(right, 1, lines),
-            transcript: Some(rows(right, lines + 2, body.height)),
+            list: rows(body, 0, list),
+            about: rows(body, list + 1, lines),
+            transcript: is_transcript.then_some(rest),
+            history: (!is_transcript).then_some(rest),
+            plan: None,
         };
     }
-    let list = count.min(body.height / 3);
-    let rest = rows(body, list + lines + 2, body.height);
-    let is_transcript = model.side == Side::Transcript;
+    let has_plan = area.width >= WIDEST && !model.plan.is_empty();
+    let left = if has_plan { (area.width * 3 / 10).clamp(46, 64) } else { (area.width * 2 / 5).clamp(46, 80) };
+    let left = Rect { width: left, ..body };
+    let right = Rect { x: left.x + left.width + 1, width: area.width - left.width - 1, ..body };
+    let (list, lines) = (count.min(body.height * 3 / 5), lines(right.width));
+    let below = rows(right, lines + 2, body.height);
+    let plan = if has_plan { (right.width * 2 / 5).min(60) } else { 0 };
+    let transcript = Rect { width: below.width - plan - u16::from(has_plan), ..below };
+    let plan = has_plan.then_some(Rect { x: transcript.x + transcript.width + 1, width: plan, ..below });
     Places {
-        list: rows(body, 0, list),
-        about: rows(body, list + 1, lines),
-        transcript: is_transcript.then_some(rest),
-        history: (!is_transcript).then_some(rest),
+        list: rows(left, 0, list),
+        history: Some(rows(left, list + 1, body.height)),
+        about: rows(right, 1, lines),
+        transcript: Some(transcript),
+        plan,
     }
 }
 
 /// Has the pages fit their places.
 fn fit(model: &mut Model, places: &Places) {
-    model.list_height = places.list.height.into();
+    model.list_height = places.list.height.saturating_sub(list::HEAD).into();
     for (pages, place) in [(&mut model.transcript, places.transcript), (&mut model.history, places.history)] {
         if let Some(place) = place {
             pages.fit(place.width.into(), place.height.into());
@@ -154,6 +167,10 @@ fn draw_selected(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut
         ];
         rule(paint, buffer, above(place), 0, &words);
         draw_pages(model, side, paint, buffer, place);
+    }
+    if let Some(place) = places.plan.filter(|place| place.height > 0) {
+        rule(paint, buffer, above(place), 0, &[(STRONG, model.plan.title())]);
+        model.plan.draw(paint, buffer, place);
     }
 }
 

@@ -12,11 +12,16 @@ use super::row::Row;
 use crate::text::count::money;
 use crate::text::palette::{FAINT, STRONG};
 use crate::view::cells::{cut, pad};
+use crate::view::report::done_of;
 
-/// Cells of a row: name, project, state, progress, cost, time.
-const CELLS: usize = 6;
-/// What is left out first where there is no room: project, cost, progress, time.
-const LEAST_TELLING: [usize; 4] = [1, 4, 3, 5];
+/// Cells of a row.
+const CELLS: usize = 7;
+/// What stands above them.
+const HEADS: [&str; CELLS] = ["NAME", "PROJECT", "STATUS", "TASKS", "ITERATION", "COST", "TIME"];
+/// What is left out first where there is no room: project, iteration, cost, tasks, time.
+const LEAST_TELLING: [usize; 5] = [1, 4, 5, 3, 6];
+/// Rows of heads.
+pub(super) const HEAD: u16 = 1;
 /// A name gets at least so much of its cells before others go.
 const NAME: usize = 14;
 /// Between two cells.
@@ -36,26 +41,33 @@ pub(super) fn draw(model: &Model, paint: Paint, now: DateTime<Utc>, buffer: &mut
         paint.put(buffer, area, (1, 0), text, FAINT);
         return;
     }
+    let head = Rect { height: HEAD.min(area.height), ..area };
+    let area = Rect { y: area.y + head.height, height: area.height - head.height, ..area };
     let (at, height) = (model.at(), usize::from(area.height));
     let top = top(at.unwrap_or_default(), listed.len(), height);
     let seen = &listed[top..(top + height).min(listed.len())];
     let rows: Vec<[String; CELLS]> = seen.iter().map(|row| cells(row, model.whole_machine, now)).collect();
     let widths = widths(&rows, usize::from(area.width).saturating_sub(BEFORE));
+    let heads = joined(&HEADS.map(str::to_owned), &widths);
+    paint.put(buffer, head, (u16::try_from(BEFORE).unwrap_or_default(), 0), &heads, FAINT);
     for (line, (row, cells)) in (0u16..).zip(seen.iter().zip(&rows)) {
         let is_selected = at == Some(top + usize::from(line));
         let (sign_style, sign) = row.sign();
         let style = |style: Style| if is_selected { STRONG.invert() } else { style };
-        let text: Vec<String> = (0..CELLS)
-            .filter(|cell| widths[*cell] > 0)
-            .map(|cell| pad(&cut(&cells[cell], widths[cell]), widths[cell]))
-            .collect();
-        let text = pad(&text.join(&" ".repeat(GAP)), usize::from(area.width).saturating_sub(BEFORE));
+        let text = pad(&joined(cells, &widths), usize::from(area.width).saturating_sub(BEFORE));
         let mark = if is_selected { ">" } else { " " };
         let column = paint.put(buffer, area, (0, line), mark, style(STRONG));
         let column = paint.put(buffer, area, (column, line), sign, style(sign_style));
         let plain = if row.is_alive || row.rank() == 0 { Style::new() } else { FAINT };
         paint.put(buffer, area, (column, line), &format!(" {text}"), style(plain));
     }
+}
+
+/// The cells that there is room for in a line.
+fn joined(cells: &[String; CELLS], widths: &[usize; CELLS]) -> String {
+    let shown = (0..CELLS).filter(|cell| widths[*cell] > 0);
+    let text: Vec<String> = shown.map(|cell| pad(&cut(&cells[cell], widths[cell]), widths[cell])).collect();
+    text.join(&" ".repeat(GAP))
 }
 
 /// How many are not seen, in words.
@@ -77,7 +89,8 @@ fn cells(row: &Row, whole_machine: bool, now: DateTime<Utc>) -> [String; CELLS] 
         row.name.as_str(),
         project,
         &row.word.replace('_', " "),
-        &row.progress,
+        &row.tasks.map(done_of).unwrap_or_default(),
+        &row.iteration,
         &money(row.cost).unwrap_or_default(),
         &row.clock(now),
     ];
@@ -91,6 +104,10 @@ fn widths(rows: &[[String; CELLS]], room: usize) -> [usize; CELLS] {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width());
         }
+    }
+    // A column of which nothing is known has no head.
+    for (width, head) in widths.iter_mut().zip(HEADS).filter(|(width, _)| **width > 0) {
+        *width = (*width).max(head.len());
     }
     let taken = |widths: &[usize; CELLS]| {
         let cells = widths.iter().filter(|width| **width > 0).count();

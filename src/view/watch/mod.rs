@@ -8,6 +8,7 @@ pub(crate) mod keys;
 mod list;
 pub(crate) mod model;
 mod paint;
+pub(crate) mod plan;
 pub(crate) mod row;
 pub(crate) mod scroll;
 mod side;

@@ -2,6 +2,7 @@
 
 use super::filter::{Sort, listed};
 use super::keys::{Deed, Key, Sight, Wish};
+use super::plan::Plan;
 use super::row::{Key as LoopKey, Row};
 use super::scroll::{Pages, Paragraph};
 use crate::text::line::shell_word;
@@ -52,6 +53,8 @@ pub(crate) struct Model {
     pub(super) told: Option<Told>,
     pub(super) transcript: Pages,
     pub(super) history: Pages,
+    /// Its tasks; empty where it has none.
+    pub(super) plan: Plan,
     /// Why there is no transcript.
     pub(super) missing: Option<String>,
     /// How many loops are listed at once.
@@ -74,6 +77,7 @@ impl Model {
             told: None,
             transcript: Pages::default(),
             history: Pages::default(),
+            plan: Plan::default(),
             missing: None,
             list_height: 1,
         }
@@ -151,7 +155,15 @@ impl Model {
         self.transcript.go_to_end();
         self.history.clear();
         self.history.go_to_end();
+        self.plan = Plan::default();
         self.missing = None;
+    }
+
+    /// What its tasks are now; answers whether that is news.
+    pub(crate) fn plans(&mut self, plan: Plan) -> bool {
+        let is_news = self.plan != plan;
+        self.plan = plan;
+        is_news
     }
 
     /// Its log begins anew.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use anstyle::Style;
 use chrono::{DateTime, Local, Utc};
 
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::validation::Evidence;
 use crate::record::state::State;
@@ -14,6 +15,7 @@ use crate::tell::words::sign;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
+use crate::view::report::done_of;
 use crate::view::snapshot::{LoopSnapshot, rank};
 use crate::view::status::budget;
 
@@ -42,8 +44,12 @@ pub(crate) struct Row {
     pub(crate) started: Option<DateTime<Utc>>,
     /// In US dollars.
     pub(crate) cost: Option<f64>,
-    /// `2/8` of its tasks, else `3/20` of its iterations.
-    pub(crate) progress: String,
+    /// Of its tasks.
+    pub(crate) tasks: Option<TaskCounts>,
+    /// `3/20` of its iterations.
+    pub(crate) iteration: String,
+    /// What to type next; `None` while it runs.
+    pub(crate) next: Option<String>,
     pub(super) ended: Option<DateTime<Utc>>,
     pub(super) heard: Option<DateTime<Utc>>,
     pub(super) until: Option<DateTime<Utc>>,
@@ -58,13 +64,23 @@ pub(crate) struct Row {
     pub(super) trouble: Option<String>,
 }
 
+/// What is known of a loop besides its state.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// When its latest event was written.
+    pub(crate) heard: Option<SystemTime>,
+    /// Of its tasks.
+    pub(crate) tasks: Option<TaskCounts>,
+}
+
 impl Row {
-    /// Of what was seen; `heard` is when its latest event was written.
+    /// Of what was seen.
     #[must_use]
-    pub(crate) fn of(seen: &LoopSnapshot<'_>, heard: Option<SystemTime>) -> Self {
+    pub(crate) fn of(seen: &LoopSnapshot<'_>, beside: Beside) -> Self {
         let found = seen.found;
         let project = &found.project;
         let root = project.root().file_name().map(|name| name.to_string_lossy().into_owned());
+        let advice = seen.advice();
         let mut row = Self {
             key: project.records(),
             name: found.name.clone(),
@@ -76,13 +92,15 @@ impl Row {
             iterations_log: project.iterations_log(),
             started: None,
             cost: None,
-            progress: String::new(),
+            tasks: beside.tasks.filter(|tasks| tasks.total > 0),
+            iteration: String::new(),
+            next: advice.as_ref().and_then(|advice| advice.command.clone()).filter(|_| found.is_own()),
             ended: None,
-            heard: heard.map(DateTime::from),
+            heard: beside.heard.map(DateTime::from),
             until: None,
             pending: "",
             facts: Vec::new(),
-            group: seen.group(),
+            group: advice.map(|advice| advice.group),
             proof: None,
             trouble: None,
         };
@@ -99,7 +117,7 @@ impl Row {
         self.until = state.waiting_until.filter(|_| seen.alive && state.status == Status::Waiting);
         self.cost = state.tally.cost_usd;
         self.pending = seen.pending(state);
-        self.progress = progress(state);
+        self.iteration = state.progress();
         self.facts = facts(state);
         self.proof = state.proof.clone().filter(|_| !seen.alive);
         self.trouble = trouble(state, seen.alive);
@@ -134,8 +152,9 @@ impl Row {
     /// Where it stands, in a line.
     pub(super) fn standing(&self, now: DateTime<Local>) -> String {
         let mut parts = vec![format!("{}{}", self.word.replace('_', " "), self.pending)];
-        if !self.progress.is_empty() {
-            parts.push(self.progress.clone());
+        parts.extend(self.tasks.map(|tasks| format!("{} tasks", done_of(tasks))));
+        if !self.iteration.is_empty() {
+            parts.push(format!("iteration {}", self.iteration));
         }
         if let Some(started) = self.started {
             let end = self.ended.unwrap_or(now.to_utc());
@@ -175,13 +194,6 @@ fn ago(span: Duration) -> String {
     }
 }
 
-fn progress(state: &State) -> String {
-    if let Some(at) = &state.at_task {
-        return format!("{}/{} tasks", at.tasks_done, at.tasks_total);
-    }
-    state.progress()
-}
-
 /// Facts that no clock changes.
 fn facts(state: &State) -> Vec<String> {
     let mut facts = Vec::new();
@@ -196,15 +208,9 @@ fn facts(state: &State) -> Vec<String> {
     let mut parts = vec![format!("{} with {}", state.mode, state.agent)];
     parts.extend(state.agent_model.clone());
     parts.extend(state.agent_context.map(|context| format!("context {context}")));
-    if state.at_task.is_some() || state.max_iterations.is_none() {
-        parts.push(format!("iteration {}", state.tally.iteration));
-    }
     let (read, written) = (state.tally.input_tokens, state.tally.output_tokens);
     if read + written > 0 {
         parts.push(format!("{} tokens read, {} written", count::short(read), count::short(written)));
-    }
-    if let Some(failed) = state.at_task.as_ref().map(|at| at.tasks_failed).filter(|failed| *failed > 0) {
-        parts.push(format!("{} failed", count::of(failed, "task")));
     }
     if state.tally.failed > 0 {
         parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));

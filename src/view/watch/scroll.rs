@@ -144,7 +144,8 @@ impl Pages {
     }
 }
 
-fn lines_of(paragraph: &Paragraph, width: usize) -> Vec<(Style, String)> {
+/// Its lines in this width.
+pub(super) fn lines_of(paragraph: &Paragraph, width: usize) -> Vec<(Style, String)> {
     let indent = paragraph.sign.width();
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = Vec::new();

@@ -6,25 +6,31 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::model::{Model, Side};
-use super::paint::Paint;
+use super::paint::{Paint, shown};
 use super::scroll::Pages;
 use crate::text::palette::{ERROR, FAINT, STRONG};
+use crate::text::wrap::wrapped;
 
 /// So many lines are told of a loop at most, with its name.
-pub(super) const LINES: u16 = 5;
+pub(super) const LINES: u16 = 6;
+/// So many of them say why it ended or what went wrong.
+const TROUBLE: usize = 3;
 
-/// The lines about the selected loop: its name, where it stands, facts, what went wrong.
-pub(super) fn about(model: &Model, now: DateTime<Local>) -> Vec<(Style, String)> {
+/// The lines about the selected loop in so many cells: where it stands, what went wrong, what to type next, facts.
+pub(super) fn about(model: &Model, now: DateTime<Local>, width: u16) -> Vec<(Style, String)> {
     let Some(row) = model.selected() else { return Vec::new() };
     let mut lines = vec![(row.sign().0, row.standing(now))];
-    lines.extend(row.trouble.iter().map(|trouble| (ERROR, trouble.clone())));
+    let room = usize::from(width).saturating_sub(1).max(1);
+    let trouble = row.trouble.iter().flat_map(|trouble| wrapped(&shown(trouble), room, TROUBLE));
+    lines.extend(trouble.map(|line| (ERROR, line)));
+    lines.extend(row.next.iter().map(|next| (STRONG, format!("Next: {next}"))));
     lines.extend(row.facts.iter().map(|fact| (Style::new(), fact.clone())));
     lines
 }
 
 /// Draws the lines about the selected loop.
 pub(super) fn draw_about(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut Buffer, area: Rect) {
-    for (line, (style, text)) in (0..area.height).zip(about(model, now)) {
+    for (line, (style, text)) in (0..area.height).zip(about(model, now, area.width)) {
         paint.put(buffer, area, (1, line), &text, style);
     }
 }

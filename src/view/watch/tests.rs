@@ -11,8 +11,10 @@ use ratatui::style::{Color, Modifier};
 use super::draw;
 use super::keys::{Deed, Key, Sight, Wish};
 use super::model::Model;
+use super::plan::{Plan, Standing, Task};
 use super::row::Row;
 use super::scroll::Paragraph;
+use crate::engine::fact::TaskCounts;
 use crate::text::palette::{FAINT, GOOD};
 
 fn now() -> DateTime<Local> {
@@ -33,7 +35,12 @@ fn row(name: &str, word: &'static str, progress: &str, minutes: i64) -> Row {
         iterations_log: PathBuf::from("/p/iterations.log"),
         started: Some(started),
         cost: Some(f64::from(u32::try_from(minutes).unwrap()) / 10.0),
-        progress: progress.to_owned(),
+        tasks: progress.strip_suffix(" tasks").map(|of| {
+            let (done, total) = of.split_once('/').unwrap();
+            TaskCounts { done: done.parse().unwrap(), failed: 0, total: total.parse().unwrap() }
+        }),
+        iteration: if progress.ends_with("tasks") { "5/20" } else { progress }.to_owned(),
+        next: (!is_alive).then(|| format!("ralph logs {name} --agent")),
         ended: (!is_alive).then(|| started + TimeDelta::minutes(5)),
         heard: is_alive.then(|| now().to_utc() - TimeDelta::seconds(minutes)),
         until: None,
@@ -64,13 +71,19 @@ fn model() -> Model {
     ];
     model.see(rows);
     model.select(PathBuf::from("/p/feature/export"));
+    let standings = [Standing::Done, Standing::Done, Standing::AtWork, Standing::Failed];
+    let task = |number: usize| Task {
+        standing: standings.get(number).copied().unwrap_or(Standing::Open),
+        text: format!("Task {number}: read dates of all kinds that people write, 日本語 among them"),
+    };
+    model.plans(Plan { what: "tasks", tasks: (0..8).map(task).collect() });
     let steps = [(1, "✓ "), (2, "✗ "), (3, "▶ ")];
     model.has_been(
         steps
             .map(|(number, sign)| Paragraph {
                 style: GOOD,
                 sign: sign.to_owned(),
-                text: format!("18:5{number} #{number} end 5m42s"),
+                text: format!("18:5{number} Iteration {number} completed in 5m42s"),
             })
             .into(),
     );
@@ -130,7 +143,7 @@ fn press(model: &mut Model, keys: &str) -> Vec<Option<Wish>> {
 
 #[test]
 fn the_screen_is_what_it_is_at_each_size() {
-    for (width, height) in [(60, 20), (80, 24), (200, 50)] {
+    for (width, height) in [(60, 20), (80, 24), (120, 30), (160, 40), (200, 50)] {
         let name = format!("{width}x{height}");
         assert_screen(&name, &screen(&mut model(), width, height));
         let mut model = model();
