@@ -16,13 +16,24 @@ pub struct Step {
     why: String,
     /// How often in a row an iteration has ended so, for this reason.
     times: u64,
+    /// The step before has the same reason.
+    is_told: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    Begun { iteration: u64, last: Option<u64> },
-    Ended { iteration: u64, status: AttemptStatus, took: String },
-    LoopEnded { word: String },
+    Begun {
+        iteration: u64,
+        last: Option<u64>,
+    },
+    Ended {
+        iteration: u64,
+        status: AttemptStatus,
+        took: String,
+    },
+    LoopEnded {
+        word: String,
+    },
     Paused,
     /// Another line, such as a newer version may write.
     Other(String),
@@ -44,7 +55,13 @@ impl Step {
             _ => None,
         };
         let other = || What::Other(if said.is_empty() { tag.to_lowercase() } else { said.to_owned() });
-        Some(Self { at, what: what.unwrap_or_else(other), why: why.trim().to_owned(), times: 1 })
+        Some(Self {
+            at,
+            what: what.unwrap_or_else(other),
+            why: why.trim().to_owned(),
+            times: 1,
+            is_told: false,
+        })
     }
 
     /// Adds this step. The end of an iteration replaces its begin; the same end for the same reason is counted, and what
@@ -62,7 +79,7 @@ impl Step {
                     self.times += last.times;
                     steps.pop();
                 }
-                (What::LoopEnded { .. }, What::Ended { .. }) => self.why.clear(),
+                (What::LoopEnded { .. }, What::Ended { .. }) => self.is_told = true,
                 _ => {}
             }
         }
@@ -77,7 +94,7 @@ impl Step {
                 // An attempt that succeeded has a reason only where its work was refuted.
                 words::iteration_ended(*iteration, words::how(*status, false), !self.why.is_empty(), took)
             }
-            What::LoopEnded { word } => return loop_ended(word, &self.why),
+            What::LoopEnded { word } => return loop_ended(word, &self.why, self.is_told),
             What::Paused => Entry::new(Kind::Note, "⏸", "paused"),
             What::Other(text) => Entry::new(Kind::Note, "■", text.as_str()),
         };
@@ -118,15 +135,22 @@ fn value<'a>(said: &'a str, name: &str) -> Option<&'a str> {
     said.split(' ').find_map(|word| word.strip_prefix(name))
 }
 
-/// The end of a loop by its word in the log, which several outcomes may share.
-fn loop_ended(word: &str, why: &str) -> Entry {
-    let is_meant = |outcome: &Outcome| outcome.word() == word || outcome.worker_word() == Some(word);
-    let mut meant = Outcome::ALL.into_iter().filter(is_meant);
-    match (meant.next(), meant.next()) {
-        (Some(one), None) => words::ended_by(one.ended().word(), Some(one.reason()), Some(why)),
-        (Some(one), Some(_)) => words::ended_by(one.ended().word(), None, Some(why)),
-        (None, _) => words::ended_by(word, None, Some(why)),
-    }
+/// The end of a loop by its word in the log, which several outcomes may share; those with an exit code other than 0 have a
+/// reason.
+fn loop_ended(word: &str, why: &str, is_told: bool) -> Entry {
+    let is_meant =
+        |outcome: &Outcome| outcome.word() == word && (outcome.code() == 0) == why.trim().is_empty();
+    let meant: Vec<Outcome> = Outcome::ALL.into_iter().filter(is_meant).collect();
+    let by_word = || {
+        let is_named = |outcome: &Outcome| outcome.word() == word || outcome.worker_word() == Some(word);
+        Outcome::ALL.into_iter().find(is_named).map_or(word, |outcome| outcome.ended().word())
+    };
+    let (end, reason) = match meant[..] {
+        [one] => (one.ended().word(), Some(one.reason())),
+        [one, ..] => (one.ended().word(), None),
+        [] => (by_word(), None),
+    };
+    words::ended_by(end, reason, Some(why).filter(|_| !is_told))
 }
 
 #[cfg(test)]
@@ -174,11 +198,11 @@ torn
             )
         };
         let log = (1..=3).map(fails).collect::<String>()
-            + "2026-11-22T18:06:10 [DONE] loop complete after 3 iterations reason=breaker: not logged in";
+            + "2026-11-22T18:06:10 [DONE] loop complete after 3 iterations reason=failed: not logged in";
         let told = told(&log);
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0], "✗ Iteration 3 failed after 9s: not logged in (3 times in a row)");
-        assert!(told[1].starts_with("■ ") && !told[1].contains("not logged in"), "{told:?}");
+        assert_eq!(told[1], "■ failed");
     }
 
     #[test]

@@ -77,9 +77,8 @@ fn rows(area: Rect, from: u16, count: u16) -> Rect {
 fn places(model: &Model, area: Rect, now: DateTime<Local>) -> Places {
     let body = rows(area, 1, area.height - 2);
     let count = u16::try_from(model.listed().len()).unwrap_or(u16::MAX).max(1).saturating_add(list::HEAD);
-    let lines = |width| {
-        u16::try_from(about(model, now, width).len()).unwrap_or(u16::MAX).clamp(1, side::LINES)
-    };
+    let lines =
+        |width| u16::try_from(about(model, now, width).len()).unwrap_or(u16::MAX).clamp(1, side::LINES);
     if area.width < WIDE {
         let (list, lines) = (count.min(body.height / 3), lines(area.width));
         let rest = rows(body, list + lines + 2, body.height);
@@ -93,7 +92,7 @@ fn places(model: &Model, area: Rect, now: DateTime<Local>) -> Places {
         };
     }
     let has_plan = area.width >= WIDEST && !model.plan.is_empty();
-    let left = if has_plan { (area.width * 3 / 10).clamp(46, 64) } else { (area.width * 2 / 5).clamp(46, 80) };
+    let left = if has_plan { (area.width / 3).clamp(46, 70) } else { (area.width * 2 / 5).clamp(46, 80) };
     let left = Rect { width: left, ..body };
     let right = Rect { x: left.x + left.width + 1, width: area.width - left.width - 1, ..body };
     let (list, lines) = (count.min(body.height * 3 / 5), lines(right.width));

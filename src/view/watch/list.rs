@@ -18,8 +18,8 @@ use crate::view::report::done_of;
 const CELLS: usize = 7;
 /// What stands above them.
 const HEADS: [&str; CELLS] = ["NAME", "PROJECT", "STATUS", "TASKS", "ITERATION", "COST", "TIME"];
-/// What is left out first where there is no room: project, iteration, cost, tasks, time.
-const LEAST_TELLING: [usize; 5] = [1, 4, 5, 3, 6];
+/// What is left out first where there is no room: project, iteration, cost, time, tasks.
+const LEAST_TELLING: [usize; 5] = [1, 4, 5, 6, 3];
 /// Rows of heads.
 pub(super) const HEAD: u16 = 1;
 /// A name gets at least so much of its cells before others go.
