@@ -487,7 +487,8 @@ fn open_tasks_are_boxes_and_statuses_of_list_items_outside_of_code_and_comments(
     ];
     assert_eq!(open_tasks(plan), open);
     assert_eq!(open_tasks("- Status: blocked by B"), ["(Status: blocked by B)"]);
-    let listed = listed_tasks("## 1. Flag\n- Status: complete\n## 2. Docs\n- Status: open\n- [x] Read\n- [ ] Write\n");
+    let listed =
+        listed_tasks("## 1. Flag\n- Status: complete\n## 2. Docs\n- Status: open\n- [x] Read\n- [ ] Write\n");
     let listed: Vec<(&str, bool)> = listed.iter().map(|(text, done)| (text.as_str(), *done)).collect();
     assert_eq!(listed, [("1. Flag", true), ("2. Docs", false), ("Read", true), ("Write", false)]);
     assert!(open_tasks("").is_empty());

@@ -270,7 +270,10 @@ fn logs_show_follow_and_end() {
 
     let logs = scratch.run("logs");
     assert_eq!(logs.stdout, scratch.read(".ralph/iterations.log"));
-    assert!(logs.stderr.starts_with("loop 'prompt': ") && logs.stderr.contains("iterations.log\n"), "{logs:?}");
+    assert!(
+        logs.stderr.starts_with("loop 'prompt': ") && logs.stderr.contains("iterations.log\n"),
+        "{logs:?}"
+    );
     assert!(logs.stderr.ends_with(" 'ralph logs prompt --agent'\n"), "where the transcript is: {logs:?}");
     let last = scratch.run("logs prompt -n 2").stdout;
     assert!(last.starts_with(|first: char| first.is_ascii_digit()) && last.lines().count() == 2, "{last}");

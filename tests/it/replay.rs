@@ -214,7 +214,8 @@ fn all_branches_of_a_build_are_shown() {
     assert_eq!(scratch.run("loop build -m 3").code, Some(0));
     let again = scratch.run("replay");
     assert_eq!(again.code, Some(0), "{again:?}");
-    for said in ["one │ {} ▶ Iteration 1 of 3", "two │ {} ▶ Iteration 1 of 3", "one │ {} ■ ", "two │ {} ■ "] {
+    for said in ["one │ {} ▶ Iteration 1 of 3", "two │ {} ▶ Iteration 1 of 3", "one │ {} ■ ", "two │ {} ■ "]
+    {
         let said = Regex::new(&said.replace("{}", r"\d\d:\d\d:\d\d")).unwrap();
         assert!(said.is_match(&again.stdout), "{said}: {again:?}");
     }

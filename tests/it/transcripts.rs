@@ -49,7 +49,10 @@ fn a_transcript_has_every_attempt_or_one() {
     assert!(raw("--attempt 2").contains("This is the second try."), "{}", raw("--attempt 2"));
     let run = scratch.run("logs --agent --attempt 3");
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.ends_with("\nerror: --attempt 3: 'prompt' has made 2 attempts in this run\n"), "{run:?}");
+    assert!(
+        run.stderr.ends_with("\nerror: --attempt 3: 'prompt' has made 2 attempts in this run\n"),
+        "{run:?}"
+    );
     assert!(scratch.run("logs --agent --attempt 0").stderr.contains("whole number"));
 }
 

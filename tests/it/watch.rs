@@ -121,7 +121,9 @@ fn loops_are_seen_and_steered() {
     });
 
     terminal.press("\t");
-    terminal.wait_for("its history", |screen| screen.contains(" Iteration 1 completed in ") && screen.contains(" Iteration 3 of 5"));
+    terminal.wait_for("its history", |screen| {
+        screen.contains(" Iteration 1 completed in ") && screen.contains(" Iteration 3 of 5")
+    });
     terminal.press("c");
     terminal.wait_for("a question", |screen| {
         last_row(screen).contains("two: cancel it after the current attempt?")

@@ -19,7 +19,8 @@ use crate::view::report::html::{ROOM, Transcripts, page};
 pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
     let room = ROOM / report.loops.len().max(1);
     let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));
-    let page = page(report, &transcripts);
+    let name = project.file_name().map(std::ffi::OsStr::to_string_lossy).unwrap_or_default();
+    let page = page(report, &name, &transcripts);
     if file == Path::new("-") {
         if is_to_open {
             bail!("--open needs a file: write --html FILE instead of --html -");

@@ -46,7 +46,14 @@ fn files(here: &Project, found: &Loop) -> Vec<PathBuf> {
     let mut log = graph.clone().into_os_string();
     log.push("-wal");
     // What is at work among them is in the state.
-    vec![project.branch_plan(), here.branch_plan(), project.implementation_plan(), graph, log.into(), project.state()]
+    vec![
+        project.branch_plan(),
+        here.branch_plan(),
+        project.implementation_plan(),
+        graph,
+        log.into(),
+        project.state(),
+    ]
 }
 
 fn stamp(file: &Path) -> Option<Stamp> {
@@ -67,7 +74,8 @@ fn plan(here: &Project, found: &Loop) -> Plan {
 /// The tasks of the feature that a loop works on, or all, as the graph lists them.
 fn of_graph(project: &Project, at: &AtTask) -> Option<Vec<Task>> {
     let store = task::glance(project)?;
-    let feature = at.task_feature.as_ref().and_then(|name| store.feature(name).ok()).map(|feature| feature.id);
+    let feature =
+        at.task_feature.as_ref().and_then(|name| store.feature(name).ok()).map(|feature| feature.id);
     let mut tasks = Vec::new();
     let listed = store.tree(None, &mut |task, place| {
         if feature.is_none() || task.feature_id == feature {

@@ -77,10 +77,7 @@ fn it_fits_the_terminal() {
         assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
         assert!(text.contains("12m left"), "{width}: {text}");
         let name = if width < NARROW { "feature/a-name-…" } else { "feature/a-name-that-is-…" };
-        assert!(
-            text.contains(&format!("{name}  running")) && text.contains("ACTIVITY"),
-            "{width}: {text}"
-        );
+        assert!(text.contains(&format!("{name}  running")) && text.contains("ACTIVITY"), "{width}: {text}");
     }
     let text = shown(&loops(), Some(60));
     assert!(text.contains("  2/3 ") && text.contains("$1.20/$5.00") && text.contains("Bash cargo"), "{text}");

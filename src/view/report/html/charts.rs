@@ -150,6 +150,7 @@ fn chart(
                 paint(html, bars, values, classes, highest, told);
             });
         });
+        names(html, bars);
         if classes.len() > 1 {
             html.raw("<ul class=\"legend\">");
             for class in classes.iter().rev() {
@@ -162,6 +163,19 @@ fn chart(
                 });
             }
             html.raw("</ul>");
+        }
+    });
+}
+
+/// What the first and the last bar are of, and those in the middle where there are some.
+fn names(html: &mut Html, bars: &[Taken]) {
+    let middle = (bars.len() > 2).then(|| &bars[bars.len() / 2]);
+    let named = [bars.first(), middle, bars.last().filter(|_| bars.len() > 1)];
+    html.element("p", &[("class", "names")], |html| {
+        for bar in named.into_iter().flatten() {
+            html.element("span", &[], |html| {
+                html.words(&bar.of);
+            });
         }
     });
 }

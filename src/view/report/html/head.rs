@@ -1,18 +1,22 @@
 //! What was started, what it came to, and what to type next.
 
+use super::PROJECT;
 use super::markup::Html;
 use super::tone::Tone;
 use crate::record::report::{LoopReport, RunReport, Work};
 use crate::text::count::money;
+use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::{ends, span, took};
 
 /// The head of the page.
-pub(super) fn head(html: &mut Html, report: &RunReport) {
+pub(super) fn head(html: &mut Html, report: &RunReport, project: &str) {
     html.element("header", &[], |html| {
         html.element("h1", &[], |html| {
-            html.text("ralph ").words(plain(report.verb.as_deref().unwrap_or("report")));
+            html.words(one_line_within(&plain(project), PROJECT))
+                .text(": ralph ")
+                .words(plain(report.verb.as_deref().unwrap_or("report")));
         });
         when(html, report);
         badges(html, report);

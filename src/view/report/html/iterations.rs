@@ -16,6 +16,8 @@ use crate::view::report::span;
 
 /// So many iterations of a loop are told at most, the newest.
 const MOST: usize = 200;
+/// More than so many are folded into groups of this size; the newest ones stand by themselves.
+const GROUP: usize = 20;
 /// So many attempts of an iteration, the last.
 const ATTEMPTS: usize = 30;
 /// So much of what was said last, of a failure and of a validation is shown, in bytes.
@@ -29,7 +31,7 @@ pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Log
         return;
     }
     html.with("h3", &[("id", &format!("{id}-iterations"))], "Iterations");
-    let mut told: Vec<Html> = Vec::new();
+    let mut told: Vec<(&IterationReport, Html)> = Vec::new();
     let mut left = room;
     // The number of the attempt behind the iteration.
     let mut behind = one.iteration_list.iter().map(|one| one.attempts.len() as u64).sum::<u64>() + 1;
@@ -42,7 +44,7 @@ pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Log
         let mut piece = Html::default();
         frame.iteration(&mut piece, iteration);
         left = left.saturating_sub(piece.len());
-        told.push(piece);
+        told.push((iteration, piece));
     }
     let left_out = one.iteration_list.len() - told.len();
     if let Some(last) = left_out.checked_sub(1).map(|last| &one.iteration_list[last]) {
@@ -52,9 +54,37 @@ pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Log
             html.line("code", "", logs.command(&one.name, None)).text(".");
         });
     }
-    for piece in told.iter().rev() {
+    told.reverse();
+    let grouped = told.len().saturating_sub(1) / GROUP * GROUP;
+    let (older, newest) = told.split_at(grouped);
+    for group in older.chunks(GROUP) {
+        self::group(html, one, group);
+    }
+    for (_, piece) in newest {
         html.append(piece);
     }
+}
+
+/// Iterations that are folded together, with how they ended.
+fn group(html: &mut Html, one: &LoopReport, group: &[(&IterationReport, Html)]) {
+    let (Some((first, _)), Some((last, _))) = (group.first(), group.last()) else { return };
+    let tones: Vec<Tone> =
+        group.iter().map(|(iteration, _)| Tone::of_iteration(iteration, one.is_at_work())).collect();
+    html.element("details", &[("class", "group")], |html| {
+        html.element("summary", &[], |html| {
+            html.text(format!("Iterations {} to {} ", first.number, last.number));
+            for tone in Tone::ALL {
+                let count = tones.iter().filter(|other| **other == tone).count();
+                if count > 0 {
+                    badge(html, tone, &format!("{count} {}", tone.word()));
+                    html.text(" ");
+                }
+            }
+        });
+        for (_, piece) in group {
+            html.append(piece);
+        }
+    });
 }
 
 /// What is around an iteration.

@@ -17,19 +17,22 @@ pub(crate) use transcript::Transcripts;
 
 use super::ends;
 use crate::record::report::RunReport;
-use crate::text::line::shell_word;
+use crate::text::line::{one_line_within, shell_word};
 use crate::text::timestamp;
+use crate::view::cells::plain;
 
 /// How the page looks.
 const STYLE: &str = include_str!("style.css");
 /// The only style that browsers may heed: the SHA-256 of [`STYLE`] in base64. A test holds it.
-const STYLE_HASH: &str = "Jjt0g/dy87FbkY0IIfvu6yGIpwCYl5kTXXvNhYDeKNg=";
+const STYLE_HASH: &str = "0g3LD3N82FKG+J0YqHpKViOcOhZOPEiN0k3qb4+Z2Mc=";
+/// So much of a project's name is shown, in characters.
+const PROJECT: usize = 80;
 /// So much of the page is for iterations and transcripts, in bytes: browsers of telephones have to show it.
 pub(crate) const ROOM: usize = 3 << 20;
 
-/// The page of a run, with its iterations; `transcripts` are those of its loops, in their order.
+/// The page of a run of `project`, with its iterations; `transcripts` are those of its loops, in their order.
 #[must_use]
-pub(crate) fn page(report: &RunReport, transcripts: &[Transcripts]) -> String {
+pub(crate) fn page(report: &RunReport, project: &str, transcripts: &[Transcripts]) -> String {
     let none = Transcripts::default();
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -41,14 +44,14 @@ pub(crate) fn page(report: &RunReport, transcripts: &[Transcripts]) -> String {
     html.raw("<meta name=\"color-scheme\" content=\"light dark\">\n");
     html.raw("<meta name=\"referrer\" content=\"no-referrer\">\n");
     html.raw("<meta name=\"generator\" content=\"ralph\">\n<link rel=\"icon\" href=\"data:,\">\n");
-    html.with("title", &[], title(report)).raw("\n");
+    html.with("title", &[], title(report, project)).raw("\n");
     html.element("style", &[], |html| {
         html.raw(STYLE);
     })
     .raw("\n</head>\n<body>\n");
     html.raw("<a class=\"skip\" href=\"#main\">Skip to the loops</a>\n");
     svg::patterns(&mut html);
-    head::head(&mut html, report);
+    head::head(&mut html, report, project);
     html.element("main", &[("id", "main")], |html| {
         overview::overview(html, report);
         timeline::timeline(html, report);
@@ -86,11 +89,13 @@ fn anchor(place: usize) -> String {
     format!("loop-{}", place + 1)
 }
 
-fn title(report: &RunReport) -> String {
+/// `export: ralph loop build, 3 done, 2026-01-31 23:59`
+fn title(report: &RunReport, project: &str) -> String {
+    let project = one_line_within(&plain(project), PROJECT);
     let verb = report.verb.as_deref().unwrap_or("report");
     let ends = ends(report.loops.iter().map(|one| &*one.end)).join(", ");
     let began = report.started_at.map(|at| format!(", {}", timestamp::minute(&at)));
-    format!("ralph {verb}: {ends}{}", began.unwrap_or_default())
+    format!("{project}: ralph {verb}, {ends}{}", began.unwrap_or_default())
 }
 
 fn foot(html: &mut Html, report: &RunReport) {

@@ -139,6 +139,19 @@ fn table(html: &mut Html, label: &str, heads: &[&'static str], rows: impl FnOnce
     );
 }
 
+/// The table of commits, whose cells stand below each other on a telephone; its roles stay then, too.
+fn table_of_commits(html: &mut Html, label: &str, rows: impl FnOnce(&mut Html)) {
+    html.element("table", &[("class", "commits"), ("role", "table"), ("aria-label", label)], |html| {
+        html.raw("<thead role=\"rowgroup\"><tr role=\"row\">");
+        for head in ["Commit", "When", "What", "Lines", "Size"] {
+            html.with("th", &[("role", "columnheader"), ("scope", "col")], head);
+        }
+        html.raw("</tr></thead><tbody role=\"rowgroup\">");
+        rows(html);
+        html.raw("</tbody>");
+    });
+}
+
 fn heading(html: &mut Html, id: &str, what: &'static str, name: &'static str) {
     html.with("h3", &[("id", &format!("{id}-{what}"))], name);
 }
@@ -151,7 +164,7 @@ fn commits(html: &mut Html, id: &str, one: &LoopReport) {
     let label = format!("Commits of {}", one_line_within(&plain(&one.name), WORDS));
     let shown = &one.commit_list[..one.commit_list.len().min(COMMITS)];
     let largest = shown.iter().map(|commit| commit.insertions + commit.deletions).max().unwrap_or_default();
-    table(html, &label, &["Commit", "When", "What", "Lines", "Size"], |html| {
+    table_of_commits(html, &label, |html| {
         for one in shown {
             commit(html, one, largest);
         }
@@ -167,16 +180,21 @@ fn commits(html: &mut Html, id: &str, one: &LoopReport) {
 }
 
 fn commit(html: &mut Html, one: &CommitReport, largest: u64) {
-    html.element("tr", &[], |html| {
+    let cell = |class| [("role", "cell"), ("class", class)];
+    html.element("tr", &[("role", "row")], |html| {
         let id: String = one.id.chars().take(SHORT).collect();
-        html.raw("<td class=\"number\">").line("code", "", id).raw("</td><td class=\"number\">");
-        time(html, &one.at, &timestamp::minute(&one.at));
-        html.raw("</td><td class=\"subject\">");
-        html.words(one_line_within(&plain(&one.subject), WORDS)).raw("</td><td class=\"number\">");
-        html.line("span", "came", format!("+{}", one.insertions)).text(" ");
-        html.line("span", "went", format!("−{}", one.deletions)).raw("</td><td>");
-        size(html, one, largest);
-        html.raw("</td>");
+        html.element("td", &cell("number"), |html| {
+            html.line("code", "", id);
+        });
+        html.element("td", &cell("number"), |html| time(html, &one.at, &timestamp::minute(&one.at)));
+        html.element("td", &cell("subject"), |html| {
+            html.words(one_line_within(&plain(&one.subject), WORDS));
+        });
+        html.element("td", &cell("number"), |html| {
+            html.line("span", "came", format!("+{}", one.insertions)).text(" ");
+            html.line("span", "went", format!("−{}", one.deletions));
+        });
+        html.element("td", &[("role", "cell")], |html| size(html, one, largest));
     });
 }
 

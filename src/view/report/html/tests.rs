@@ -27,7 +27,7 @@ fn the_style_is_the_one_that_the_policy_allows() {
 
 #[test]
 fn a_run_without_a_loop_is_a_page() {
-    let page = page(&report_of(Vec::new()), &[]);
+    let page = page(&report_of(Vec::new()), "p", &[]);
     assert!(page.contains("No loop of it is left."), "{page}");
     assert!(!page.contains("<svg role"), "{page}");
 }
@@ -42,7 +42,9 @@ fn the_newest_iterations_are_told_and_it_is_said_what_is_left_out() {
     let mut one = loop_named("a b");
     one.iteration_list = iterations.collect();
     one.iterations = 10_000;
-    let page = page(&report_of(vec![one]), &[]);
+    let page = page(&report_of(vec![one]), "my project", &[]);
+    assert!(page.contains("<title>my project: ralph "), "{page}");
+    assert!(page.contains("Iterations 9801 to 9820 <span class=\"badge good\">"), "many are grouped");
     assert!(page.len() < 4 << 20, "{}", page.len());
     assert!(page.contains("<h4>Iteration 10000</h4>"));
     assert!(!page.contains("<h4>Iteration 9800</h4>"));
@@ -63,7 +65,7 @@ fn many_loops_share_the_room() {
         one.iteration_list = (1..=200).map(|number| iteration(number, vec![attempt.clone()])).collect();
         one
     });
-    let page = page(&report_of(loops.collect()), &[]);
+    let page = page(&report_of(loops.collect()), "p", &[]);
     assert!(page.len() < 6 << 20, "{}", page.len());
     assert_eq!(page.matches("<h4>Iteration 200</h4>").count(), 60, "each one's last is there");
     assert!(page.contains("20 loops more are not painted.") || page.contains("20 loops"), "it is said");
@@ -74,5 +76,5 @@ fn names_without_an_end_do_not_fill_the_page() {
     let mut one = loop_named(&"n".repeat(5_000));
     one.reason = Some("r".repeat(1 << 20));
     one.tools = (0..500).map(|number| (format!("{number}{}", "t".repeat(5_000)), 1)).collect();
-    assert!(page(&report_of(vec![one]), &[]).len() < 200 << 10);
+    assert!(page(&report_of(vec![one]), "p", &[]).len() < 200 << 10);
 }

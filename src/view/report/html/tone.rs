@@ -11,8 +11,12 @@ pub(super) enum Tone {
     Running,
     /// It was stopped, cut off or never begun.
     Stopped,
-    /// A limit was met, or it waits.
+    /// A usage limit was met, or it waits.
     Limit,
+    /// It has used up what it was given.
+    Reached,
+    /// Its plan is to be made anew, or something blocks it.
+    Replan,
     /// It says that it is done, and nothing proves it.
     Unproven,
     /// It failed.
@@ -21,8 +25,16 @@ pub(super) enum Tone {
 
 impl Tone {
     /// In the order of a legend.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Good, Self::Unproven, Self::Failed, Self::Limit, Self::Stopped, Self::Running];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Good,
+        Self::Unproven,
+        Self::Failed,
+        Self::Limit,
+        Self::Reached,
+        Self::Replan,
+        Self::Stopped,
+        Self::Running,
+    ];
 
     /// Of how a loop or a task ended, in one word.
     pub(super) fn of_end(end: &str) -> Self {
@@ -31,7 +43,9 @@ impl Tone {
             "running" => Self::Running,
             "unproven" => Self::Unproven,
             "failed" | "error" | "empty" | "killed" => Self::Failed,
-            "limit" | "budget" | "waiting" | "needs_attention" | "replan" | "blocked" => Self::Limit,
+            "waiting" | "needs_attention" => Self::Limit,
+            "limit" | "budget" => Self::Reached,
+            "replan" | "blocked" => Self::Replan,
             _ => Self::Stopped,
         }
     }
@@ -62,7 +76,8 @@ impl Tone {
             Self::Good => "good",
             Self::Running => "running",
             Self::Stopped => "stopped",
-            Self::Limit => "limit",
+            Self::Limit | Self::Reached => "limit",
+            Self::Replan => "replan",
             Self::Unproven => "unproven",
             Self::Failed => "failed",
         }
@@ -75,6 +90,8 @@ impl Tone {
             Self::Running => "running",
             Self::Stopped => "stopped",
             Self::Limit => "usage limit",
+            Self::Reached => "limit reached",
+            Self::Replan => "to be planned again",
             Self::Unproven => "not proven",
             Self::Failed => "failed",
         }
@@ -85,7 +102,7 @@ impl Tone {
         match self {
             Self::Good | Self::Running => None,
             Self::Stopped => Some("url(#lines)"),
-            Self::Limit => Some("url(#dots)"),
+            Self::Limit | Self::Reached | Self::Replan => Some("url(#dots)"),
             Self::Unproven => Some("url(#bars)"),
             Self::Failed => Some("url(#hatch)"),
         }
@@ -98,6 +115,8 @@ impl Tone {
             Self::Running => "▶",
             Self::Stopped => "■",
             Self::Limit => "◷",
+            Self::Reached => "⊤",
+            Self::Replan => "↻",
             Self::Unproven => "?",
             Self::Failed => "✗",
         }
