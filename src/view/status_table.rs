@@ -52,9 +52,9 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
         least_telling: &LEAST_TELLING,
         gives: (ACTIVITY, LEAST_ACTIVITY),
     };
-    let rows = loops.iter().map(|(snapshot, sight)| {
-        (cells(snapshot, sight, width), sign(snapshot.word(), snapshot.proof()).0)
-    });
+    let rows = loops
+        .iter()
+        .map(|(snapshot, sight)| (cells(snapshot, sight, width), sign(snapshot.word(), snapshot.proof()).0));
     let (mut text, _) = table.text(rows, width, ACTIVITY);
     for line in shared_budget(loops).into_iter().chain(hints(loops)) {
         text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");

@@ -113,13 +113,14 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
     assert_eq!(end.code, Some(0), "{}", end.history);
     assert_tidy(&end);
     assert_lines(&end.history);
-    // It is closed by what `ralph report` tells: two lines for each, and the total.
-    let report = last_rows(end.history.trim_end(), 5);
-    for (rows, branch) in report.chunks(2).zip(BRANCHES) {
+    // It is closed by what `ralph report` tells: three lines for each, and the total.
+    let report = last_rows(end.history.trim_end(), 7);
+    for (rows, branch) in report.chunks(3).zip(BRANCHES) {
         assert!(rows[0].starts_with(&format!("✓ {branch:<6}  done  1/1  +")), "{}", end.history);
-        assert!(rows[1].trim_start().starts_with("https://example.com/pr/"), "{}", end.history);
+        assert_eq!(rows[1].trim_start(), "unchecked: the agent's word", "{}", end.history);
+        assert!(rows[2].trim_start().starts_with("https://example.com/pr/"), "{}", end.history);
     }
-    assert!(report[4].starts_with("2 loops: 2 done · +"), "{}", end.history);
+    assert!(report[6].starts_with("2 loops: 2 done · +"), "{}", end.history);
     for branch in BRANCHES {
         let line = format!("✓ {branch:<6}  done  1/1  ");
         assert_eq!(

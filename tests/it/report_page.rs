@@ -68,7 +68,7 @@ fn night(scratch: &Scratch) -> &'static str {
             let ok = place != 2 || iteration < 3;
             log.event(
                 "validated",
-                &json!({ "ok": ok, "output": "test result: FAILED. 12 passed; 1 failed\n" }),
+                &json!({ "by": "cargo test", "ok": ok, "output": "test result: FAILED. 12 passed; 1 failed\n\n(exit code 101)" }),
             );
         }
         match place {
@@ -268,7 +268,19 @@ fn everything_is_there(browser: &Browser) {
     assert_eq!(count("section.loop"), 9);
     assert!(count("details.transcript") > 20 && count(".size rect.plus") > 10);
     let heading = browser.value("document.querySelector('h1').textContent");
-    assert_eq!(heading, "ralph loop build");
+    assert!(heading.as_str().unwrap().ends_with(": ralph loop build"), "{heading}");
+    // What needs a person comes first, and each loop says what its end rests on.
+    assert_eq!(browser.value("document.querySelector('main > *').className"), "needs");
+    let needs = browser.value("[...document.querySelectorAll('.needs li > a')].map(one => one.textContent)");
+    assert!(needs.as_array().unwrap().contains(&json!("login")), "{needs}");
+    let refuted = browser.value(
+        "[...document.querySelectorAll('section.loop')].filter(one => one.querySelector('.proof.failed'))\
+         .map(one => one.querySelector('h2').textContent)",
+    );
+    assert_eq!(refuted, json!(["login ? unproven"]), "{refuted}");
+    let last = "[...document.querySelectorAll('.lane')].find(one => one.textContent.includes('login'))\
+                .querySelector('svg > rect.unproven') !== null";
+    assert_eq!(browser.value(last), json!(true), "a refuted COMPLETE has no green bar");
     // With the keyboard: the first stop skips the head, and is visible.
     for kind in ["keyDown", "keyUp"] {
         let tab = json!({ "type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9 });

@@ -72,7 +72,7 @@ impl Looks {
         let loops = self.lookout.loops();
         let row = |found: &&Loop| {
             let heard = found.alive().and_then(|_| found.heard_at());
-            Row::of(&snapshot(found), Beside { heard, tasks: tasks(&self.here, found) })
+            Row::of(&snapshot(found), &Beside { heard, tasks: tasks(&self.here, found) })
         };
         model.see(loops.iter().map(row).collect());
     }

@@ -17,6 +17,7 @@ use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
+use crate::view::cells::plain;
 
 /// One loop, or one task of a loop over tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,17 @@ struct Line<'a> {
     next: Option<&'a str>,
     /// What follows that command.
     then: Option<&'a str>,
+}
+
+impl Line<'_> {
+    /// Why it ended so, where its end or its proof do not say that already.
+    fn why(&self) -> Option<&str> {
+        let is_done = self.end == Ended::Done.word();
+        let says_more = |why: &&str| (!is_done || self.title.is_none()) && *why != self.end;
+        // What refutes it says so already.
+        let is_told = |why: &&str| self.proof.is_some_and(|proof| plain(&proof.by) == plain(why));
+        self.reason.filter(says_more).filter(|why| !is_told(why))
+    }
 }
 
 /// The lines of a run: its tasks where it worked on such, else its loops.

@@ -218,12 +218,8 @@ pub(crate) fn next(next: Option<&str>) -> String {
 /// What stands below a line: its task's title, why it ended so, what to do.
 fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let title = line.title.map(|title| (Style::new(), plain(title)));
-    let is_done = line.end == "done";
-    let says_more = |why: &&str| (!is_done || line.title.is_none()) && *why != line.end;
-    let reason = line.reason.filter(says_more).map(|why| (Style::new(), plain(why)));
+    let reason = line.why().map(|why| (Style::new(), plain(why)));
     let proof = line.proof.map(proof_of).map(|proof| (proof.kind.style(), plain(&proof.text)));
-    // What refutes it says so already.
-    let reason = reason.filter(|(_, why)| line.proof.is_none_or(|proof| plain(&proof.by) != *why));
     let address = line.pull_request.map(|address| (Style::new(), plain(address)));
     let next = match (line.next, line.then) {
         (None, None) => None,

@@ -76,7 +76,7 @@ pub(crate) struct Beside {
 impl Row {
     /// Of what was seen.
     #[must_use]
-    pub(crate) fn of(seen: &LoopSnapshot<'_>, beside: Beside) -> Self {
+    pub(crate) fn of(seen: &LoopSnapshot<'_>, beside: &Beside) -> Self {
         let found = seen.found;
         let project = &found.project;
         let root = project.root().file_name().map(|name| name.to_string_lossy().into_owned());

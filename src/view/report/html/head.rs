@@ -4,11 +4,15 @@ use super::PROJECT;
 use super::markup::Html;
 use super::tone::Tone;
 use crate::record::report::{LoopReport, RunReport, Work};
+use crate::tell::words;
 use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{ends, span, took};
+use crate::view::report::{Line, ends, span, took};
+
+/// So much of a reason is shown, in characters.
+const REASON: usize = 2_000;
 
 /// The head of the page.
 pub(super) fn head(html: &mut Html, report: &RunReport, project: &str) {
@@ -20,7 +24,6 @@ pub(super) fn head(html: &mut Html, report: &RunReport, project: &str) {
         });
         when(html, report);
         badges(html, report);
-        figures(html, report);
         if let Some(next) = &report.next {
             html.element("p", &[("class", "next")], |html| {
                 html.line("strong", "", "Next:").text(" ").line("code", "", plain(next));
@@ -60,7 +63,9 @@ fn badges(html: &mut Html, report: &RunReport) {
         for one in &words {
             let (_, end) = one.split_once(' ').unwrap_or(("", one));
             let told = if report.loops.len() == 1 { end } else { one };
-            badge(html, Tone::of_end(end), &plain(told));
+            // The worst of those with this end.
+            let tones = report.loops.iter().filter(|one| one.end == end).map(Tone::of_loop);
+            badge(html, tones.max().unwrap_or_else(|| Tone::of_end(end, None)), &plain(told));
             html.text(" ");
         }
     });
@@ -75,8 +80,25 @@ pub(super) fn badge(html: &mut Html, tone: Tone, word: &str) {
     });
 }
 
+/// What shows that the work is good, and why it ended so where that is another fact.
+pub(super) fn why(html: &mut Html, line: &Line<'_>) {
+    if let Some(proof) = line.proof {
+        let class = format!("proof {}", Tone::of_proof(proof).class());
+        let told = words::proof(proof);
+        html.element("div", &[("class", &class), ("dir", "auto")], |html| {
+            html.with("span", &[("aria-hidden", "true")], &told.mark);
+            html.text(" ").text(one_line_within(&plain(&told.text), REASON));
+        });
+    }
+    if let Some(reason) = line.why() {
+        html.element("div", &[("class", "reason"), ("dir", "auto")], |html| {
+            html.text(one_line_within(&plain(reason), REASON));
+        });
+    }
+}
+
 /// What it all comes to, in numbers.
-fn figures(html: &mut Html, report: &RunReport) {
+pub(super) fn figures(html: &mut Html, report: &RunReport) {
     let sum = |of: fn(&LoopReport) -> u64| report.loops.iter().map(of).fold(0, u64::saturating_add);
     let of_work = |of: fn(&Work) -> Option<u64>| {
         let known = report.loops.iter().filter_map(|one| of(one.work.as_ref()?));

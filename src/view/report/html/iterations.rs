@@ -140,7 +140,13 @@ impl Frame<'_> {
             );
         }
         for (place, attempt) in iteration.attempts.iter().enumerate().skip(left_out) {
-            self::attempt(html, attempt, place, attempts, self.is_running());
+            // The last one is as good as its validation.
+            let tone = if place + 1 == attempts {
+                Tone::of_iteration(iteration, self.is_running())
+            } else {
+                Tone::of_attempt(attempt, self.is_running())
+            };
+            self::attempt(html, attempt, (place, attempts), tone, self.is_running());
             let number = self.first + place as u64;
             let command = self.logs.command(&self.one.name, Some(number));
             transcript(html, self.logs.transcripts, number, &command, html.len() < self.room);
@@ -187,8 +193,13 @@ fn in_short(html: &mut Html, one: &LoopReport, iteration: &IterationReport) {
     }
 }
 
-fn attempt(html: &mut Html, attempt: &AttemptReport, place: usize, attempts: usize, is_running: bool) {
-    let tone = Tone::of_attempt(attempt, is_running);
+fn attempt(
+    html: &mut Html,
+    attempt: &AttemptReport,
+    (place, attempts): (usize, usize),
+    tone: Tone,
+    is_running: bool,
+) {
     html.element("h5", &[], |html| {
         let which = if attempts > 1 {
             format!("Attempt {} of {attempts} ", place + 1)

@@ -24,7 +24,7 @@ use crate::view::cells::plain;
 /// How the page looks.
 const STYLE: &str = include_str!("style.css");
 /// The only style that browsers may heed: the SHA-256 of [`STYLE`] in base64. A test holds it.
-const STYLE_HASH: &str = "0g3LD3N82FKG+J0YqHpKViOcOhZOPEiN0k3qb4+Z2Mc=";
+const STYLE_HASH: &str = "yOlgBGHG732etV0DSVHp46M4ugwV11HqTdKkVwAEq6M=";
 /// So much of a project's name is shown, in characters.
 const PROJECT: usize = 80;
 /// So much of the page is for iterations and transcripts, in bytes: browsers of telephones have to show it.
@@ -53,6 +53,8 @@ pub(crate) fn page(report: &RunReport, project: &str, transcripts: &[Transcripts
     svg::patterns(&mut html);
     head::head(&mut html, report, project);
     html.element("main", &[("id", "main")], |html| {
+        overview::needs_you(html, report);
+        head::figures(html, report);
         overview::overview(html, report);
         timeline::timeline(html, report);
         charts::charts(html, report);

@@ -1,6 +1,6 @@
 //! What one loop did: facts, waits, tools, commits, iterations.
 
-use super::head::{badge, time};
+use super::head::{badge, time, why};
 use super::iterations::iterations;
 use super::markup::Html;
 use super::overview::link;
@@ -8,12 +8,11 @@ use super::timeline::wait_word;
 use super::tone::Tone;
 use super::{Logs, anchor};
 use crate::record::report::{CommitReport, LoopReport};
-use crate::tell::words;
 use crate::text::count::money;
 use crate::text::line::{one_line_within, shell_word};
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{changes, done_of, span};
+use crate::view::report::{changes, done_of, of_loop, span};
 
 /// So much of a name, subject or reason is shown, in characters.
 const WORDS: usize = 300;
@@ -39,19 +38,9 @@ pub(super) fn one_loop(
     html.element("section", &[("id", &id), ("class", "loop"), ("aria-labelledby", &heading)], |html| {
         html.element("h2", &[("id", &heading)], |html| {
             html.words(one_line_within(&plain(&one.name), WORDS)).text(" ");
-            badge(html, Tone::of_end(&one.end), &plain(&one.end));
+            badge(html, Tone::of_loop(one), &plain(&one.end));
         });
-        if let Some(proof) = &one.proof {
-            html.element("p", &[("class", "proof"), ("dir", "auto")], |html| {
-                html.text(one_line_within(&plain(&words::proof(proof).text), REASON));
-            });
-        }
-        let is_told = |why: &&String| one.proof.as_ref().is_some_and(|proof| proof.by == **why);
-        if let Some(reason) = one.reason.as_ref().filter(|why| !is_told(why)) {
-            html.element("p", &[("class", "reason"), ("dir", "auto")], |html| {
-                html.text(one_line_within(&plain(reason), REASON));
-            });
-        }
+        why(html, &of_loop(one));
         facts(html, one);
         for note in one.notes.iter().filter(|note| one.reason.as_ref() != Some(note)) {
             html.element("p", &[("class", "note"), ("dir", "auto")], |html| {

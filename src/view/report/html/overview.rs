@@ -1,10 +1,11 @@
 //! A line for each loop or task, as on the terminal.
 
 use super::anchor;
-use super::head::badge;
+use super::head::{badge, why};
 use super::markup::Html;
 use super::tone::Tone;
-use crate::record::report::RunReport;
+use crate::record::report::{LoopReport, RunReport};
+use crate::tell::group::Group;
 use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::view::cells::plain;
@@ -88,7 +89,7 @@ fn row<'a>(
     line: &Line<'_>,
     figures: impl Iterator<Item = (&'static str, Option<&'a str>)>,
 ) {
-    let tone = Tone::of_end(line.end);
+    let tone = Tone::of_end(line.end, line.proof);
     html.element("tr", &[("role", "row"), ("class", tone.class())], |html| {
         html.element("th", &[("role", "rowheader"), ("scope", "row")], |html| name(html, place, line));
         html.element("td", &[("role", "cell")], |html| badge(html, tone, &plain(line.end)));
@@ -99,7 +100,27 @@ fn row<'a>(
     });
 }
 
-/// The name, its title, why it ended so, and what to do.
+/// The loops of a run of several that need the user, before all figures: what they need, and the command that helps.
+pub(super) fn needs_you(html: &mut Html, report: &RunReport) {
+    let is_meant = |one: &LoopReport| one.group == Some(Group::NeedsYou) && one.task_list.is_empty();
+    let meant: Vec<(usize, &LoopReport)> =
+        report.loops.iter().enumerate().filter(|(_, one)| is_meant(one)).collect();
+    if meant.is_empty() || report.loops.len() == 1 {
+        return;
+    }
+    html.element("section", &[("class", "needs"), ("aria-labelledby", "needs")], |html| {
+        html.with("h2", &[("id", "needs")], Group::NeedsYou.heading());
+        html.element("ul", &[], |html| {
+            for (place, one) in meant {
+                html.element("li", &[], |html| {
+                    name(html, place, &of_loop(one));
+                });
+            }
+        });
+    });
+}
+
+/// The name, its title, what shows that its work is good, why it ended so, and what to do.
 fn name(html: &mut Html, place: usize, line: &Line<'_>) {
     html.element("a", &[("href", &format!("#{}", anchor(place)))], |html| {
         html.words(one_line_within(&plain(line.name), NAME));
@@ -109,12 +130,7 @@ fn name(html: &mut Html, place: usize, line: &Line<'_>) {
             html.words(one_line_within(&plain(title), NAME));
         });
     }
-    let reason = line.reason.filter(|why| (line.end != "done" || line.title.is_none()) && *why != line.end);
-    if let Some(reason) = reason {
-        html.element("div", &[("class", "reason"), ("dir", "auto")], |html| {
-            html.text(one_line_within(&plain(reason), REASON));
-        });
-    }
+    why(html, line);
     if let Some(address) = line.pull_request {
         html.element("div", &[("class", "reason")], |html| link(html, address));
     }
@@ -122,6 +138,9 @@ fn name(html: &mut Html, place: usize, line: &Line<'_>) {
         html.element("div", &[("class", "todo")], |html| {
             html.with("span", &[("aria-hidden", "true")], "→ ");
             html.line("code", "", one_line_within(&plain(next), REASON));
+            if let Some(then) = line.then {
+                html.text(", then ").line("code", "", one_line_within(&plain(then), REASON));
+            }
         });
     }
 }

@@ -2,6 +2,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use super::*;
+use crate::engine::validation::Evidence;
+use crate::record::report::LoopReport;
+use crate::tell::group::Group;
 use crate::view::report::tests::{attempt, iteration, loop_named, report_of};
 
 /// Bytes in base64, as a policy names a hash.
@@ -54,6 +57,35 @@ fn the_newest_iterations_are_told_and_it_is_said_what_is_left_out() {
         ),
         "{page}"
     );
+}
+
+#[test]
+fn green_is_what_is_proven_and_what_needs_the_user_comes_first() {
+    let ended = |name, proof, group| LoopReport {
+        proof: Some(proof),
+        group: Some(group),
+        next: Some(format!("ralph diff {name}")),
+        ..loop_named(name)
+    };
+    let page = page(
+        &report_of(vec![
+            ended("good", Evidence::proven(Some("npm test")), Group::ToMerge),
+            ended("bare", Evidence::unchecked(), Group::NeedsYou),
+        ]),
+        "p",
+        &[],
+    );
+    let (before, overview) = page.split_once("<h2 id=\"overview\">").unwrap();
+    let (_, needs) = before.split_once("<h2 id=\"needs\">Needs you</h2>").unwrap();
+    assert!(
+        needs.contains("unchecked: the agent&#39;s word") && needs.contains("ralph diff bare"),
+        "{needs}"
+    );
+    assert!(!needs.contains("npm test"), "{needs}");
+    let (overview, _) = overview.split_once("</table>").unwrap();
+    let rows: Vec<&str> = overview.split("<tr role=\"row\"").skip(2).collect();
+    assert!(rows[0].contains("class=\"badge good\"") && rows[0].contains("proven: npm test"), "{rows:?}");
+    assert!(rows[1].contains("class=\"badge unproven\"") && !rows[1].contains("badge good"), "{rows:?}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn lane(html: &mut Html, one: &LoopReport, scale: Scale) {
                 html.words(&name);
             });
             html.text(" ");
-            badge(html, Tone::of_end(&one.end), &plain(&one.end));
+            badge(html, Tone::of_loop(one), &plain(&one.end));
         });
         let told = format!("{name}: {}", summary(one));
         let height = format!("{LANE}");

@@ -1,6 +1,7 @@
 //! What the page paints ends with: a few tones, of which each has a colour, a sign and a pattern, so that nobody needs the colour.
 
-use crate::record::report::{AttemptReport, IterationReport};
+use crate::engine::validation::{Evidence, Standing};
+use crate::record::report::{AttemptReport, IterationReport, LoopReport};
 
 /// How good something ended; the better ones come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +37,27 @@ impl Tone {
         Self::Running,
     ];
 
-    /// Of how a loop or a task ended, in one word.
-    pub(super) fn of_end(end: &str) -> Self {
+    /// Of how a loop ended, or where it stands.
+    pub(super) fn of_loop(one: &LoopReport) -> Self {
+        Self::of_end(&one.end, one.proof.as_ref())
+    }
+
+    /// Of what shows that work is good.
+    pub(super) const fn of_proof(proof: &Evidence) -> Self {
+        match proof.standing {
+            Standing::Proven => Self::Good,
+            Standing::Unchecked => Self::Unproven,
+            Standing::Refuted => Self::Failed,
+        }
+    }
+
+    /// Of how a loop or a task ended, in one word: what is done is as good as its proof.
+    pub(super) fn of_end(end: &str, proof: Option<&Evidence>) -> Self {
         match end {
-            "done" => Self::Good,
+            "done" => match proof.map(Self::of_proof) {
+                Some(Self::Unproven | Self::Failed) => Self::Unproven,
+                _ => Self::Good,
+            },
             "running" => Self::Running,
             "unproven" => Self::Unproven,
             "failed" | "error" | "empty" | "killed" => Self::Failed,
