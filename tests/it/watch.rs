@@ -51,7 +51,9 @@ pub(crate) fn last_row(screen: &str) -> &str {
 
 /// The row of a loop in the list.
 fn row<'a>(screen: &'a str, name: &str) -> &'a str {
-    screen.lines().find(|line| line.contains(&format!(" {name} "))).unwrap_or_default()
+    // The name of the selected one may stand beside the heads as well.
+    let mut rows = screen.lines().filter(|line| !line.starts_with("   NAME"));
+    rows.find(|line| line.contains(&format!(" {name} "))).unwrap_or_default()
 }
 
 fn is_selected(screen: &str, name: &str) -> bool {
