@@ -233,8 +233,8 @@ pub(super) const SCREENS: Program = Program {
         ),
     ],
     // Output of tools has the same marks, and so has the model's text, also about errors that it has fixed. After "API Error"
-    // comes a status, JSON, or one of claude's own sentences.
-    error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|Please run /login)|^(?:[^\S\n]+⎿[^\S\n]+|● )(?:API Error:? \(?(?:[45]\d\d(?:[^\d\w]|$)|\{|Request (?:rejected \(\d|timed out|was aborted)|Connection (?:error|closed)|Unable to connect|Claude.s response exceeded|Claude Code is unable|[^\n]{0,40}safeguards flagged))|^● (Please run /login ·|Usage limit reached ·)",
+    // comes a status, JSON, or one of claude's own sentences. About a model that is not there it has another one.
+    error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|Please run /login)|^(?:[^\S\n]+⎿[^\S\n]+|● )(?:API Error:? \(?(?:[45]\d\d(?:[^\d\w]|$)|\{|Request (?:rejected \(\d|timed out|was aborted)|Connection (?:error|closed|refused|dropped)|Unable to connect|Can.t reach the API server|No internet route|Couldn.t connect through|Claude.s response exceeded|Claude Code is unable|[^\n]{0,40}safeguards flagged))|^● (Please run /login ·|Usage limit reached ·|There.s an issue with the selected model \()",
     message: r"^● |^\S \S+ for \d",
     input: r"^[│┃\s]*[❯>](\s|$)",
     placeholder: r"\[Pasted text #\d+( \+\d+ lines)?\]",

@@ -120,6 +120,11 @@ mod tests {
             "error sending request: dns error: failed to lookup address information: Name or service not known",
             "curl: (6) Could not resolve host: example.org",
             "API Error: Request timed out.",
+            "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)",
+            "API Error: Connection dropped (UND_ERR_SOCKET)",
+            "API Error: Can't reach the API server — check your internet or DNS (FailedToOpenSocket)",
+            "API Error: No internet route — check your connection or VPN (EHOSTDOWN)",
+            "API Error: Couldn't connect through your proxy (ERR_PROXY_TUNNEL) — the proxy refused the tunnel",
         ] {
             assert_eq!(class(None, "", message), Class::Network, "{message}");
             assert_eq!(class(None, "server_error", message), Class::Network, "{message}");
