@@ -199,11 +199,11 @@ impl Traces {
     fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
-            let why = self.unanswered();
+            let why = self.unfinished(&failure);
             failure.message = format!("{agent} ran longer than {limit}{why} and was ended (--timeout)");
         } else if failure.kind == Kind::Inactive {
             let limit = duration::format(self.timeouts.inactivity);
-            let (evidence, why) = (&self.evidence_of_death, self.unanswered());
+            let (evidence, why) = (&self.evidence_of_death, self.unfinished(&failure));
             failure.message = format!(
                 "{agent} showed no sign of life for {limit}{why} and was ended: {evidence} (--inactivity-timeout)"
             );
@@ -213,8 +213,11 @@ impl Traces {
         failure
     }
 
-    /// The step that an agent has never finished.
-    fn unanswered(&self) -> String {
+    /// What an agent has waited for to the end: its connection, or the answer to a step.
+    fn unfinished(&self, failure: &Failure) -> String {
+        if failure.class == Class::Network {
+            return " without a connection to its provider".to_owned();
+        }
         self.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
     }
 

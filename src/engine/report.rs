@@ -162,9 +162,19 @@ impl Report {
     /// Whether it uses up nothing: the loop waits, and the same work is done once more.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
-        let is_outage = self.failure.as_ref().is_some_and(|failure| failure.class.is_outage());
-        self.status == AttemptStatus::UsageLimit
-            || self.status == AttemptStatus::AgentFailure && is_outage && !self.usage.called_tools
+        self.status == AttemptStatus::UsageLimit || self.has_met_outage() && !self.usage.called_tools
+    }
+
+    /// Whether it has failed because its provider could not be reached or did not work. Some agents wait for a connection by
+    /// themselves until a timeout ends them.
+    #[must_use]
+    pub fn has_met_outage(&self) -> bool {
+        let class = self.failure.as_ref().map(|failure| failure.class);
+        match self.status {
+            AttemptStatus::AgentFailure => class.is_some_and(Class::is_outage),
+            AttemptStatus::Timeout => class == Some(Class::Network),
+            _ => false,
+        }
     }
 
     /// Whether the agent could not work, for a reason that passes with time or ends the loop; that says nothing about its work.

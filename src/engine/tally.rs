@@ -375,7 +375,7 @@ impl Tally {
                     }
                 }
                 self.last = Last::Failed(class);
-                if report.status == AttemptStatus::AgentFailure && class.is_outage() {
+                if report.has_met_outage() {
                     return;
                 }
             }

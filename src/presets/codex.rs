@@ -70,7 +70,8 @@ else empty end
 "#
 );
 
-// "Reconnecting... 1/5" is not the end; a final error comes in an `error` of its own and again in `turn.failed`.
+// "Reconnecting... 1/5" is not the end; a final error comes in an `error` of its own and again in `turn.failed`. It waits for a
+// network without an end, so that only a timeout of ours ends that: then the reason counts.
 // Some calls are reported only when they are over. The list of things to do is completed with the turn.
 const RESULT: &str = with_class!(
     r#"
@@ -86,7 +87,9 @@ elif .type == "item.completed" then
     elif is_call then {tool_started: .id}, {tool_finished: .id}
     else empty end
 elif .type == "error" then
-  if .message // "" | startswith("Reconnecting") then {message: ""}
+  if .message // "" | startswith("Reconnecting... waiting for network") then
+    {message: "", error: (.message | sub("^Reconnecting[. ]*"; "")), class: "network"}
+  elif .message // "" | startswith("Reconnecting") then {message: ""}
   else {error: (.message // "" | plain), class: (.message | class)} end
 elif .type == "turn.completed" then {final: true, input_tokens: .usage.input_tokens, output_tokens: .usage.output_tokens}
 elif .type == "turn.failed" then {final: true, error: (.error.message // "" | plain), class: (.error.message | class)}

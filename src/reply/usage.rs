@@ -315,9 +315,9 @@ impl Usage {
             self.sessions_in_flight.retain(|started| started != id);
         }
         if note.begun().is_some()
-            && let Some(fault @ Fault { class: Class::Context, .. }) = &mut self.fault
+            && let Some(fault @ Fault { class: Class::Context | Class::Network, .. }) = &mut self.fault
         {
-            // It has compacted its context and continued.
+            // It has compacted its context, or has its connection again, and has continued.
             fault.class = Class::Other;
         }
         self.called_tools |= note.begun().is_some();
@@ -471,6 +471,12 @@ mod tests {
             assert_eq!(usage.fault.unwrap().class, class, "{later}");
         }
         let usage = fold(&[r#"{"error":"a","class":"limit"}"#, r#"{"final":true}"#, r#"{"error":"b"}"#]);
+        assert_eq!(usage.fault.unwrap().class, Class::Other);
+    }
+
+    #[test]
+    fn who_calls_a_tool_has_a_connection_again() {
+        let usage = fold(&[r#"{"error":"away","class":"network"}"#, r#"{"tool_started":"1"}"#]);
         assert_eq!(usage.fault.unwrap().class, Class::Other);
     }
 

@@ -244,6 +244,21 @@ fn no_network_is_waited_for_whatever_the_agent_and_told_as_that() {
     assert!(!run.stderr.contains("overloaded"), "{run:?}");
 }
 
+/// A codex waits for its network by itself, without an end.
+#[test]
+fn an_agent_that_waits_for_its_network_until_a_timeout_uses_up_no_retry() {
+    let scratch = Scratch::new();
+    let waits = r#"{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}"#;
+    scratch.agent("codex", &format!("cat > /dev/null\necho >> ../attempts\necho '{waits}'\nsleep 600"));
+    let run = scratch
+        .run("prompt p.md 1 --agent codex --timeout 1s --max-retries 0 --backoff 0.2 --max-limit-wait 1");
+    assert_end(&scratch, &run, 4, "no_connection", "failed");
+    let words = "codex ran longer than 1s without a connection to its provider and was ended (--timeout)";
+    assert!(run.stderr.contains(words), "{run:?}");
+    assert!(run.stderr.contains("no connection to the provider; waiting until"), "{run:?}");
+    assert!(scratch.read("../attempts").lines().count() > 1, "{run:?}");
+}
+
 #[test]
 fn what_is_refused_or_unknown_is_tried_once() {
     let filtered = r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: Incomplete response returned, reason: content_filter"}}"#;

@@ -25,12 +25,15 @@ pub(super) struct Beside {
 const GIVES_UP: &str = "exceeded retry limit, last status:";
 
 impl Beside {
-    /// Reads codex's part of the `_meta` of an update.
-    pub(super) fn take(&mut self, told: &Value) {
+    /// Reads codex's part of the `_meta` of an update. Returns the error after which it waits for a network, if it says so.
+    pub(super) fn take(&mut self, told: &Value) -> Option<&Fault> {
+        let mut waits = false;
         if let Some(error) = told.get("error").filter(|error| !error.is_null()) {
             let will_retry = error.get("willRetry").and_then(Value::as_bool).unwrap_or_default();
             let slot = if will_retry { &mut self.retried } else { &mut self.failed };
             *slot = Some(fault(error));
+            let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+            waits = will_retry && message.contains("waiting for network");
         }
         match told.pointer("/threadStatus/type").and_then(Value::as_str) {
             Some("systemError") => {
@@ -46,6 +49,7 @@ impl Beside {
             Some("active") => *self = Self::default(),
             _ => {}
         }
+        self.retried.as_ref().filter(|_| waits)
     }
 
     /// Takes a text without a message: after a failure it is that of the error. `false`: it is another text.

@@ -15,7 +15,7 @@ use super::error::Fault;
 use super::options::current_mode;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
-use crate::reply::usage::UsageNote;
+use crate::reply::usage::{Class, UsageNote};
 use crate::text::list::some_of;
 
 /// The longest id of a call that is kept as it is, in bytes.
@@ -78,7 +78,7 @@ impl Updates {
             SessionUpdate::ConfigOptionUpdate(update) => told.mode = current_mode(&update.config_options),
             SessionUpdate::SessionInfoUpdate(info) => {
                 if let Some(codex) = info.meta.as_ref().and_then(|meta| meta.get("codex")) {
-                    self.beside.take(codex);
+                    told.items = self.beside.take(codex).map(unconnected).into_iter().flatten().collect();
                 }
             }
             SessionUpdate::Notice(notice) => told.items.push(noticed(&notice)),
@@ -180,6 +180,14 @@ fn noticed(notice: &Notice) -> Item {
     let description = notice.description.iter().map(String::as_str);
     let words: Vec<&str> = [notice.title.as_str()].into_iter().chain(description).collect();
     Item::Show(Show::notice(&words.join(": ")))
+}
+
+/// codex waits for its connection, without an end: a timeout of ours may be the end, and this the reason.
+fn unconnected(fault: &Fault) -> [Item; 2] {
+    let words = format!("the agent is waiting for network ({})", fault.message);
+    let error = Some(fault.message.clone());
+    let note = UsageNote { error, class: Some(Class::Network), ..UsageNote::default() };
+    [Item::Show(Show::notice(&words)), Item::Note(Box::new(note))]
 }
 
 /// A piece of its thoughts, which are not its words.

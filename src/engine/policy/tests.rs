@@ -295,8 +295,16 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
 
 /// Whether an attempt is one that is waited for and uses up nothing.
 fn is_waited_for(report: &Report) -> bool {
-    let is_outage = report.failure.as_ref().is_some_and(|failure| failure.class.is_outage());
-    report.status == UsageLimit || report.status == AgentFailure && is_outage && !report.usage.called_tools
+    report.status == UsageLimit || is_outage(report) && !report.usage.called_tools
+}
+
+fn is_outage(report: &Report) -> bool {
+    let class = report.failure.as_ref().map(|failure| failure.class);
+    match report.status {
+        AgentFailure => class.is_some_and(Class::is_outage),
+        Timeout => class == Some(Class::Network),
+        _ => false,
+    }
 }
 
 /// Whether a loop ends for the reason that its history gives.
@@ -504,7 +512,7 @@ proptest! {
                 }
                 _ => {
                     let class = report.failure.as_ref().unwrap().class;
-                    if report.status == Timeout || !class.is_outage() {
+                    if !is_outage(&report) {
                         waited = TimeDelta::zero();
                     }
                     let is_hopeless = !may_retry(1, 0, class);

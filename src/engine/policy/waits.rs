@@ -2,7 +2,7 @@
 
 use super::tests::*;
 use super::*;
-use crate::engine::report::AttemptStatus::{AgentFailure, Success, UsageLimit};
+use crate::engine::report::AttemptStatus::{AgentFailure, Success, Timeout, UsageLimit};
 use crate::engine::tally::Given;
 
 #[test]
@@ -188,6 +188,20 @@ fn a_restart_tries_at_once_where_nobody_knows_whether_there_is_anything_to_wait_
     for tally in [overloaded_one, limited_one] {
         assert!(matches!(step(&LIMITS, &tally, now(0)), Step::Wait(_)));
         assert_eq!(step(&LIMITS, &tally.resumed(false, at(0)), now(0)), Step::Again);
+    }
+}
+
+#[test]
+fn an_agent_that_waited_for_its_connection_until_a_timeout_is_waited_for_too() {
+    for (status, class, expected) in [
+        (Timeout, Class::Network, Last::Unconnected),
+        (AgentFailure, Class::Network, Last::Unconnected),
+        (Timeout, Class::Overload, Last::Failed(Class::Overload)),
+    ] {
+        let mut tally = Tally::default();
+        tally.begin(Given::default(), None);
+        tally.book(0, &report(status, class, None), &settled(Signal::Continue, None));
+        assert_eq!(tally.last, expected);
     }
 }
 

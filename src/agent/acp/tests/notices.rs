@@ -81,6 +81,23 @@ fn retries(status: u64) -> Value {
 }
 
 #[test]
+fn a_codex_that_waits_for_its_network_says_so_until_it_goes_on() {
+    let waits =
+        codex(&json!({ "error": { "message": "Reconnecting... waiting for network", "willRetry": true,
+        "additionalDetails": "Connection failed: error sending request" } }));
+    let mut talk = prompted(false);
+    talk.update(&waits);
+    let fault = talk.reply.usage.fault.clone().unwrap();
+    assert_eq!(
+        (fault.class, fault.message.as_str()),
+        (Class::Network, "Connection failed: error sending request")
+    );
+    talk.update(&named("1", "It is done."));
+    talk.end_turn();
+    assert_eq!(talk.reply.usage.fault, None);
+}
+
+#[test]
 fn a_turn_of_codex_fails_with_the_thread_and_not_with_a_retry() {
     // (what it tells, the kind of error and its words)
     for (told, expected) in [
