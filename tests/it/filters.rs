@@ -283,7 +283,8 @@ fn the_sigils_of_a_failed_attempt_do_not_count() {
     ends(&run, 0, "max iterations reached");
 
     // Exit code 0 is not enough: the final event says error, or never comes.
-    let error = r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: something broke"}"#;
+    let error =
+        r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: something broke"}"#;
     for lines in [&[said.as_str(), error][..], &[&said]] {
         scratch.agent("claude", &says(lines));
         ends(&scratch.run("prompt p.md 1 --max-retries 0"), 4, "agent failure exceeded retries");

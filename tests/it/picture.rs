@@ -1,4 +1,4 @@
-//! The picture in the README: what a terminal shows while the scripted agent plans and builds, as an SVG.
+//! The picture in the README: what `ralph` shows in the morning after a night of branches, as an SVG.
 //!
 //! `scripts/picture` creates it again; without `UPDATE` the run is compared with the picture.
 
@@ -19,18 +19,33 @@ const COLUMNS: u16 = 84;
 const CELL: (f64, f64) = (8.4, 18.0);
 const BORDER: f64 = 16.0;
 
-const SPEC: &str = "\
-# Greeting
+const PLAN: &str = "\
+# Plan of branches
 
-- Greet the world: `greet.sh` prints `Hello, world!`
-- Greet a person: `greet.sh NAME` prints `Hello, NAME!`
+## Branch: greeting
+Goal: Greet the world
+
+- [ ] Greet: `greet.sh` prints `Hello, world!`
+
+## Branch: export
+Goal: Export the names
+
+- [ ] Export: `export.sh` prints `name,age`
+
+## Branch: search
+Goal: Find a name
+
+- [ ] Search: `search.sh NAME` prints `found NAME`
 ";
-/// What is typed, with a prompt before it.
+/// The scripted agent writes no header.
+const TESTS: &str = "\
+[ ! -e export.sh ] || { echo 'not ok 3 - export.sh: the header is missing'; exit 1; }
+";
+/// The night, and what is typed afterwards, with a prompt before it.
 const SESSION: &str = "\
-typed() { printf '\\033[1m$ %s\\033[0m\\n' \"$*\"; \"$@\"; }
-typed ralph plan
-echo
-typed ralph build 2";
+ralph loop build 2 > \"$HOME/night.log\" 2>&1
+printf '\\033[1m$ ralph\\033[0m\\n'
+ralph";
 
 #[test]
 fn the_picture_shows_a_real_run() {
@@ -42,7 +57,9 @@ fn the_picture_shows_a_real_run() {
     let there = fs::read_to_string(path).unwrap_or_default();
     assert_eq!(words(&there), words(&made), "the picture is stale: run scripts/picture");
     assert!(made.len() < 60_000, "{} bytes", made.len());
-    for text in ["▶ Iteration 1 of 2", "✓ Iteration 2 completed", "✓ build  done  ", "Next: ralph "] {
+    for text in
+        ["To merge (proven)", "proven: sh tests.sh", "Needs you", "? export  unproven", "Next: git merge"]
+    {
         assert!(words(&made).iter().any(|line| line.starts_with(text)), "no {text}");
     }
 }
@@ -50,9 +67,9 @@ fn the_picture_shows_a_real_run() {
 /// What is on the screen when all is done.
 fn run() -> vt100::Parser {
     let scratch = Scratch::new();
-    fs::remove_file(scratch.path(".ralph/implementation_plan.md")).unwrap();
-    scratch.write("specs/greeting.md", SPEC);
-    scratch.write(".ralph/config", "AGENT_TYPE=script\n");
+    scratch.write("IMPLEMENTATION_PLAN.md", PLAN);
+    scratch.write("tests.sh", TESTS);
+    scratch.write(".ralph/config", "AGENT_TYPE=script\nVALIDATION_COMMAND='sh tests.sh'\n");
     scratch.git(&["add", "--all"]);
     scratch.git(&["commit", "--quiet", "--message", "What is wanted"]);
     symlink(env!("CARGO_BIN_EXE_ralph"), scratch.outside().join("bin/ralph")).unwrap();
@@ -111,7 +128,7 @@ fn picture(parser: &vt100::Parser) -> String {
     let height = f64::from(last + 1).mul_add(CELL.1, 2.0 * BORDER);
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img">
-<title>A terminal in which ralph plans and builds</title>
+<title>A terminal in the morning: two branches to merge, one that needs a person</title>
 <style>
 text {{ font: 14px ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #e6edf3; white-space: pre }}
 .good {{ fill: #3fb950 }} .bad {{ fill: #f85149 }} .note {{ fill: #bc8cff }} .faint {{ fill: #9198a1 }} .bold {{ font-weight: bold }}
