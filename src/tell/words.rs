@@ -177,7 +177,7 @@ pub(crate) fn attempt_ended(ended: &AttemptEnded<'_>, refuted: Option<&str>, is_
     Entry { text: spent(Some(entry.text), ended) + &why, ..entry }
 }
 
-/// The same without its cost and its reason, for records that have no cost; `took` is a duration in words, or empty.
+/// The end of an iteration without cost and reason, for records without a cost; `took` is a duration in words, or empty.
 pub(crate) fn iteration_ended(iteration: u64, how: How, is_refuted: bool, took: &str) -> Entry {
     let (kind, mark, how, after) = match how {
         (Kind::Good | Kind::Faint, ..) if is_refuted => (Kind::Note, "?", "is not valid", ", after"),

@@ -1,4 +1,4 @@
-//! What many branches came to: a fold over the events of each, a table for people and an object for programs.
+//! The results of branches: a fold over the events of each, a table for people and an object for programs.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) enum Built {
 }
 
 impl Built {
-    /// What an outcome says by itself.
+    /// The branch outcome for an end of a loop.
     #[must_use]
     pub(crate) fn by(outcome: Outcome) -> Self {
         match outcome {
@@ -74,34 +74,34 @@ impl Display for Built {
 pub(crate) struct BranchRow {
     /// The branch.
     pub name: String,
-    /// What became of it: by its outcome, until somebody who knows better says otherwise.
+    /// Its outcome: by the end of its loop, until the build corrects it.
     pub built: Built,
-    /// What its loop came to; `None` while it has not ended.
+    /// The result of its loop; `None` while it has not ended.
     pub end: Option<BranchEnd>,
-    /// How many commits it is ahead of its base, where that was counted.
+    /// How many commits it is ahead of its base, if that was counted.
     pub commits: Option<u64>,
-    /// The commit that its last attempt has left.
+    /// The commit after its last attempt.
     pub head: Option<String>,
-    /// Where its pull request is.
+    /// The address of its pull request.
     pub pull_request: Option<String>,
-    /// What was not done, and why; one line each.
+    /// Notes: what was not done, and why; one line each.
     pub notes: Vec<String>,
 }
 
-/// What the loop of a branch came to.
+/// The result of a branch's loop.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchEnd {
     /// Why it ended.
     pub outcome: Outcome,
-    /// What led there, where the outcome alone does not say it.
+    /// Details beyond the outcome.
     pub detail: Option<String>,
-    /// Begun, those of earlier runs included.
+    /// Iterations begun, including those of earlier runs.
     pub iterations: u64,
-    /// Iterations that failed for good, those of earlier runs included.
+    /// Iterations that failed for good, including those of earlier runs.
     pub failed: u64,
-    /// Attempts that failed, those of earlier runs included.
+    /// Attempts that failed, including those of earlier runs.
     pub failed_attempts: u64,
-    /// How long it took this time.
+    /// How long it took in this run.
     pub duration: Duration,
     /// In US dollars, as far as agents reported it.
     pub cost_usd: Option<f64>,
@@ -146,7 +146,7 @@ impl BranchRow {
         }
     }
 
-    /// The cells behind its result; what is not known is empty.
+    /// The cells after its result; unknown ones are empty.
     fn cells(&self) -> [String; COLUMNS] {
         let end = self.end.as_ref();
         let iterations = end.map(|end| match end.failed {
@@ -165,7 +165,7 @@ impl BranchRow {
         cells.map(|cell| plain(&cell.unwrap_or_default()))
     }
 
-    /// What became of it: how its loop ended, in one word, where that says it.
+    /// Its result in one word: the end of its loop, if that is precise.
     fn result(&self) -> String {
         match (&self.built, &self.end) {
             (Built::Unfinished | Built::Failed, Some(end)) => end.outcome.ended().word().to_owned(),
@@ -217,13 +217,13 @@ const COLUMNS: usize = 7;
 const NAMED: usize = 8;
 /// The column that is coloured.
 const RESULT: usize = 1;
-/// The one with reasons and addresses.
+/// The column with reasons and addresses.
 const LAST: usize = COLUMNS - 1;
-/// Columns in the order in which they are left out: what the last one tells, the times, the costs, the commits, the iterations.
+/// Columns in the order in which they are left out: reasons, times, costs, commits, iterations.
 const LEAST_TELLING: [usize; 5] = [LAST, 3, 4, 5, 2];
 
-/// The table, and below it what was not done. A column in which nothing is known is left out. Where a terminal that is `width`
-/// cells wide has no room for all of them, the last one follows below, and then the least telling ones are left out.
+/// The table, and below it the notes. An empty column is left out. If a terminal of `width` cells is too narrow for all columns,
+/// the last one follows below the table, and then the least important ones are left out.
 #[must_use]
 pub(crate) fn table(rows: &[BranchRow], width: Option<usize>) -> String {
     let mut cells: Vec<([String; COLUMNS], Style)> =
@@ -253,7 +253,7 @@ pub(crate) fn table(rows: &[BranchRow], width: Option<usize>) -> String {
     text
 }
 
-/// Every note once, with the branches it is about.
+/// Every note once, with its branches.
 fn notes(rows: &[BranchRow]) -> Vec<(&str, Vec<&str>)> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
@@ -275,12 +275,12 @@ fn last_head(rows: &[BranchRow]) -> &'static str {
     }
 }
 
-/// What the last column tells of a branch, where there is no room for it.
+/// The last column of a branch, if it does not fit.
 fn below((cells, _): &([String; COLUMNS], Style)) -> String {
     format!("{}: {}", cells[0], cells[LAST])
 }
 
-/// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.
+/// The last line of `--json`: the results of all branches. `identity` is the build's own.
 #[must_use]
 pub(crate) fn json(identity: &LoopIdentity, exit_code: u8, rows: &[BranchRow]) -> String {
     to_line(

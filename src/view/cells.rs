@@ -8,7 +8,7 @@ use crate::text::line::one_line;
 use crate::text::palette::FAINT;
 use crate::text::terminal::message;
 
-/// `text` in at most `width` cells; `…` stands for what is left out.
+/// `text` in at most `width` cells; `…` replaces what is left out.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -22,17 +22,17 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { head + "…" }
 }
 
-/// `text` with blanks behind it, up to `width` cells.
+/// `text`, padded with blanks to `width` cells.
 pub(super) fn pad(text: &str, width: usize) -> String {
     text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
 }
 
-/// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
+/// `text` on one line with single blanks, without any escape sequence, not even a colour.
 pub(super) fn plain(text: &str) -> String {
     one_line(&message(text))
 }
 
-/// Each line by itself, because a colour that runs over a line's end does so into what another branch says.
+/// Each line by itself, because a colour that goes beyond a line's end would colour the line of another branch.
 pub(super) fn faint_lines(text: &str) -> String {
     let mut faint = String::new();
     for line in text.split_inclusive('\n') {

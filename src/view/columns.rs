@@ -1,4 +1,4 @@
-//! Tables whose least telling columns are left out where the terminal is too narrow for all.
+//! Tables whose least important columns are left out if the terminal is too narrow for all.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::cells::cut;
 use crate::text::palette::FAINT;
 
-/// What stands between two columns, in cells.
+/// The space between two columns, in cells.
 const GAP: usize = 2;
 
 /// A table with heads, and a column that is coloured.
@@ -16,14 +16,13 @@ pub(super) struct Table<const N: usize> {
     pub(super) heads: [&'static str; N],
     /// The column that has the style of its row.
     pub(super) coloured: usize,
-    /// What is left out first, and what gives way before, as in [`Columns::fitting`].
+    /// The columns in the order in which they are left out, and the one that shrinks before, as in [`Columns::fitting`].
     pub(super) least_telling: &'static [usize],
     pub(super) gives: (usize, usize),
 }
 
 impl<const N: usize> Table<N> {
-    /// The lines of these rows below their heads, and whether there was room for the column `of`. A column in which nothing
-    /// stands is left out.
+    /// The lines of these rows below their heads, and whether the column `of` is shown. Empty columns are left out.
     pub(super) fn text(
         &self,
         rows: impl IntoIterator<Item = ([String; N], Style)>,
@@ -44,7 +43,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Which columns of a table there is room for, and how wide they are.
+/// The columns of a table that fit, and their widths.
 #[derive(Debug)]
 pub(super) struct Columns<const N: usize> {
     shown: Vec<usize>,
@@ -52,9 +51,9 @@ pub(super) struct Columns<const N: usize> {
 }
 
 impl<const N: usize> Columns<N> {
-    /// The columns of rows in which something stands, as many as fit into `width` cells; `None`: all. First the column
-    /// `gives.0` gives way until it has `gives.1` cells, then those of `least_telling` are left out one after the other, and
-    /// where that is not enough, `gives.0` is cut further.
+    /// The columns that are not empty, as many as fit into `width` cells; `None`: all. First the column `gives.0` shrinks to
+    /// `gives.1` cells, then those of `least_telling` are left out one after the other, and if that is not enough, `gives.0` is
+    /// cut further.
     pub(super) fn fitting(
         rows: &[[String; N]],
         least_telling: &[usize],
@@ -85,7 +84,7 @@ impl<const N: usize> Columns<N> {
     pub(super) fn line(&self, row: &[String; N], style: impl Fn(usize) -> Style) -> String {
         let cells = self.shown.iter().map(|&column| self.widths[column] + GAP).sum();
         let mut line = String::with_capacity(cells);
-        // Blanks at the end of a line are no part of it.
+        // Blanks at the end of a line are left out.
         let last = self.shown.iter().rposition(|&column| !row[column].is_empty());
         for (place, &column) in self.shown.iter().enumerate().take_while(|(place, _)| Some(*place) <= last) {
             let width = self.widths[column];
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(shown(28), ["name            long text", "日本語のなまえ"]);
         assert_eq!(shown(20), ["name            lon…", "日本語のなまえ"]);
         assert_eq!(shown(1), ["name            …", "日本語のなまえ"]);
-        // What may give way does so first.
+        // The column that may shrink does so first.
         assert_eq!(table(Some(26), 4), ["name            3   long …", "日本語のなまえ  10"]);
         assert_eq!(table(Some(23), 4), ["name            long t…", "日本語のなまえ"]);
     }

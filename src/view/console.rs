@@ -1,12 +1,12 @@
 //! The one writer to stdout and stderr.
 //!
-//! A terminal that is held (Ctrl+S), a pager nobody scrolls or a pipe nobody reads must not hold the loop, so a
-//! thread of its own does the writing. What the agent says is dropped when too much of it waits to be shown; what
-//! the loop itself says is always kept. A stream whose reader is gone is given up; the loop goes on.
+//! A terminal that is held (Ctrl+S), a pager that is not scrolled or a pipe that is not read must not hold the loop, so
+//! a thread of its own does the writing. Text of the agent is dropped when too much of it is waiting; lines of the loop
+//! itself are always kept. A stream whose reader is gone is given up; the loop goes on.
 //!
-//! The same thread keeps the status lines, one for each loop, below everything else: they are taken away before anything
-//! is written and come back when there is nothing more to write. The lines of many branches would flicker that way, so
-//! their text waits until the lines are drawn anew anyway.
+//! That thread also keeps the status lines, one for each loop, below everything else: it erases them before it writes, and
+//! draws them again when there is nothing more to write. With many branches the lines would flicker, so their text waits for
+//! the next regular drawing.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,15 +20,15 @@ use crate::threads;
 
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
-/// Pieces that wait are written together up to about this many bytes.
+/// Waiting pieces are written together up to about this many bytes.
 const BLOCK: usize = 64 * 1024;
 /// The status lines are drawn no more often than this.
 const REDRAW: Duration = Duration::from_millis(200);
-/// They are drawn at least this often, for their clocks and for the terminal's width.
+/// The status lines are drawn at least this often, for their clocks and for the terminal's width.
 const CLOCK: Duration = Duration::from_secs(1);
-/// The same at the end, where each of them has to be seen to be taken.
+/// That limit at the end of the process, when every piece must be written.
 const LAST_BLOCK: usize = 4 * 1024;
-/// How long a reader may take nothing of the rest: a pager nobody scrolls must not keep a loop that has ended.
+/// How long a reader may be idle at the end: a pager that is not scrolled must not keep a loop that has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
@@ -50,17 +50,17 @@ struct Queue {
     pieces: VecDeque<(Target, String)>,
     waiting: usize,
     writing: bool,
-    /// How many pieces were written.
+    /// The number of written pieces.
     written: u64,
-    /// So often the bell is to ring; it rings once for all.
+    /// How often the bell was requested; it rings once for all.
     rings: usize,
-    /// Nothing more will come.
+    /// The end: no more pieces will come.
     is_ending: bool,
     dropped: usize,
-    /// Why standard output took no more, other than that nobody reads it.
+    /// Why standard output failed, except for a reader that is gone.
     unwritten: Option<io::Error>,
     board: StatusBoard,
-    /// The status lines have news that are not drawn yet.
+    /// Whether the status lines have changes that are not drawn yet.
     board_is_new: bool,
 }
 
@@ -82,7 +82,7 @@ impl Console {
     /// Starts the writing thread.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// When the system cannot start it.
     pub(crate) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writer = Arc::clone(&shared);
@@ -96,13 +96,13 @@ impl Console {
         self.push(target, text);
     }
 
-    /// Rings the bell of the terminal that messages go to; without one nothing is heard.
+    /// Rings the bell of the terminal that messages go to, if there is one.
     pub(crate) fn ring(&self) {
         self.shared.lock().rings += 1;
         self.shared.changed.notify_all();
     }
 
-    /// Text that may be left out when the reader is too slow.
+    /// Text that may be dropped when the reader is too slow.
     pub(crate) fn show(&self, target: Target, text: String) {
         if text.is_empty() {
             return;
@@ -129,12 +129,12 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// The run has so many loops, those included whose turn has not come.
+    /// Sets the number of loops of the run, including those whose turn has not come.
     pub(super) fn expect(&self, loops: usize) {
         self.shared.lock().board.loops = loops;
     }
 
-    /// From now on the status line at this place says this.
+    /// Sets the status line at this place.
     pub(crate) fn status(&self, place: usize, status: StatusLine) {
         let mut queue = self.shared.lock();
         if queue.board.set(place, status) {
@@ -143,7 +143,7 @@ impl Console {
         }
     }
 
-    /// Waits until half of the queue's room is free, so that nothing has to be left out; `false` when `hurry` says so first.
+    /// Waits until half of the queue is free, so that nothing is dropped; `false` if `hurry` becomes true first.
     pub(crate) fn catch_up(&self, mut hurry: impl FnMut() -> bool) -> bool {
         let mut queue = self.shared.lock();
         while queue.waiting > ROOM / 2 {
@@ -155,13 +155,13 @@ impl Console {
         true
     }
 
-    /// Why standard output took no more, other than that nobody reads it; told once.
+    /// Why standard output failed, except for a reader that is gone; returned once.
     pub(super) fn unwritten(&self) -> Option<io::Error> {
         self.shared.lock().unwritten.take()
     }
 
-    /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
-    /// that reads misses nothing; one that does not is given up.
+    /// Waits until all is written and the status lines are erased; when `hurry` becomes true, only a moment longer. A reader
+    /// that reads misses nothing; an idle one is given up.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
         let mut deadline = None;
         let mut queue = self.shared.lock();
@@ -184,18 +184,18 @@ impl Console {
     }
 }
 
-/// What the writing thread does next.
+/// The next step of the writing thread.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Ring,
     Write,
     Draw,
-    /// Until then, or for as long as nothing changes.
+    /// Wait until then, or until something changes.
     Wait(Option<Instant>),
 }
 
 impl Queue {
-    /// What to do at the moment `now`, when the status lines, as they are there or not, were drawn at `drawn_at`.
+    /// The next step at `now`, when the status lines, visible or not, were drawn at `drawn_at`.
     fn step(&self, now: Instant, drawn_at: Instant, drawn: bool) -> Step {
         if self.rings > 0 {
             return Step::Ring;
@@ -239,12 +239,12 @@ impl Queue {
 
 fn write_all(shared: &Shared) {
     let mut terminal = Terminal::new();
-    // A loop that is over at once shows none.
+    // A loop that is over at once shows no status line.
     let mut drawn_at = Instant::now();
     let mut queue = shared.lock();
     loop {
         let now = Instant::now();
-        // Written without the lock: nobody may wait for a terminal that is held.
+        // Written without the lock: no loop may wait for a terminal that is held.
         match queue.step(now, drawn_at, terminal.has_status()) {
             Step::Ring => {
                 queue.rings = 0;
@@ -292,7 +292,7 @@ impl Console {
         Self { shared: Arc::default() }
     }
 
-    /// What would have been written since the last time.
+    /// The text that would have been written since the last call.
     pub(super) fn taken(&self) -> Vec<(Target, String)> {
         let mut queue = self.shared.lock();
         std::iter::from_fn(|| queue.pop()).collect()

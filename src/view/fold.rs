@@ -1,4 +1,4 @@
-//! Text on its way to a terminal, broken between words where a row ends: a terminal itself would do so within them.
+//! Breaks text for a terminal between words; a terminal itself would break within them.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns between two tabulator stops.
 const TAB: usize = 8;
-/// Narrower terminals break their rows themselves, in cells.
+/// On narrower terminals, in cells, the terminal breaks the rows.
 const LEAST_WIDTH: usize = 20;
-/// No word is expected to go on for longer than that, in cells.
+/// The longest word that is held back, in cells.
 const LONGEST_REST: usize = 20;
 const RESET: &str = "\x1b[0m";
 
@@ -17,25 +17,25 @@ const RESET: &str = "\x1b[0m";
 pub(super) struct Fold {
     /// Cells in use on the row.
     column: usize,
-    /// Blanks behind them that nothing follows yet.
+    /// Blanks after them, as long as nothing follows.
     blanks: usize,
-    /// With these the line began, and so does each row that it goes on in.
+    /// The beginning of the line, which each of its further rows repeats.
     indent: usize,
-    /// In place of these, where it is laid out in columns.
+    /// The indentation of further rows instead, if the line has columns.
     hanging: Option<usize>,
-    /// What stands behind the blanks, as long as it may go on.
+    /// The word after the blanks, as long as it may go on.
     word: String,
     /// Its cells.
     cells: usize,
-    /// The colours that are on.
+    /// The active colours.
     colours: String,
-    /// Within a colour sequence of the word.
+    /// Whether the word ends within a colour sequence.
     sequence: Option<String>,
 }
 
 impl Fold {
-    /// What can be written of this text and that before, on a terminal with so many cells in a row. A row that goes on in the
-    /// next one begins with `head` there, which is not counted.
+    /// The text that can be written now, on a terminal of this width in cells. A further row of a line begins with `head`, which
+    /// is not counted.
     pub(super) fn take(&mut self, text: &str, width: usize, head: &str) -> String {
         let mut out = String::new();
         for char in text.chars() {
@@ -60,7 +60,7 @@ impl Fold {
                 }
             }
         }
-        // What fits whatever its word becomes is seen at once, and so is what never will.
+        // A word is written at once if it fits however it goes on, or if it can never fit.
         let end = self.column + self.blanks + self.cells;
         if end + LONGEST_REST <= width || self.cells >= width {
             self.end_word(&mut out, width, head);
@@ -80,7 +80,7 @@ impl Fold {
         true
     }
 
-    /// Writes the word, on the next row where this one has no room for it.
+    /// Writes the word, on the next row if it does not fit on this one.
     fn end_word(&mut self, out: &mut String, width: usize, head: &str) {
         if self.word.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl Fold {
         }
     }
 
-    /// What is held back.
+    /// Returns the text that is held back.
     pub(super) fn rest(&mut self, width: usize, head: &str) -> String {
         let mut out = String::new();
         self.end_word(&mut out, width, head);
@@ -135,7 +135,7 @@ pub(super) fn folded(text: &str, width: usize, head: &str) -> String {
     out + &fold.rest(width, head)
 }
 
-/// Lines of columns, of which those that are too long go on below the last column, as far as there is room beside it.
+/// Lines of columns; a line that is too long goes on below the last column, if there is room beside it.
 pub(crate) fn columns_folded(text: &str, width: usize) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let cells = anstream::adapter::strip_str(line).to_string();
@@ -149,7 +149,7 @@ pub(crate) fn columns_folded(text: &str, width: usize) -> String {
     lines.collect()
 }
 
-/// Where the last column of a line begins: behind two blanks or more; where there is no room for one of its words, that
+/// Where the last column of a line begins: after two blanks or more. If one of its words does not fit there, the column
 /// before it.
 fn last_column(line: &str, width: usize) -> Option<usize> {
     let has_room = |at: usize, text: &str| {

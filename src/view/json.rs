@@ -5,10 +5,10 @@ use super::terminal::Target;
 use crate::engine::event::Stamped;
 use crate::record::event_line::line_of;
 
-/// What `--json` prints.
+/// The view of `--json`.
 #[derive(Debug, Default)]
 pub(crate) struct JsonLines {
-    /// What came together is printed together.
+    /// Facts that came together are printed together.
     pending: String,
 }
 

@@ -1,4 +1,4 @@
-//! What `ralph ls` prints: a line per loop of this machine, of which a narrow terminal shows as much as there is room for.
+//! The table of `ralph ls`: a line per loop of this machine, cut for a narrow terminal.
 
 use super::columns::Table;
 use super::snapshot::LoopSnapshot;
@@ -10,11 +10,11 @@ use crate::text::timestamp;
 const CELLS: usize = 8;
 /// The column of the word.
 const WORD: usize = 1;
-/// The one that is cut.
+/// The column that is cut.
 const PROJECT: usize = 7;
-/// With less room than this the name of a project says nothing, in cells.
+/// The least width of the name of a project, in cells.
 const LEAST_PROJECT: usize = 12;
-/// In the order in which they are left out: start, agent, failures, iteration, project.
+/// The columns in the order in which they are left out: start, agent, failures, iteration, project.
 const LEAST_TELLING: [usize; 5] = [6, 5, 4, 3, PROJECT];
 
 /// The table; `width` is the terminal's, and without one nothing is cut.

@@ -1,5 +1,5 @@
-//! What a person or a program sees of running loops: a pure render of their events, and the one thread that
-//! writes to the terminal.
+//! Displays of running loops, for people and programs: a pure render of their events, and the one thread that writes
+//! to the terminal.
 
 pub(crate) mod branch_table;
 mod cells;
@@ -48,19 +48,19 @@ use status_line::StatusLine;
 use terminal::Target;
 use voice::Voice;
 
-/// What one loop shows, in the form that was asked for. It may live in a thread of its own.
+/// The display of one loop, in the requested form. It can be used in a thread of its own.
 #[derive(Debug)]
 pub(crate) struct View {
     console: Arc<Console>,
-    /// For what is no event.
+    /// For messages that are no events.
     voice: Voice,
     form: Form,
     place: usize,
-    /// Where the loop stands.
+    /// The state of the loop.
     seen: Seen,
-    /// Shown below the scrolling view, on a terminal.
+    /// The status line below the scrolling view, on a terminal.
     status: Option<StatusLine>,
-    /// Somebody types an answer, where the status line would stand.
+    /// Whether the user types an answer in place of the status line.
     is_asking: bool,
 }
 
@@ -74,7 +74,7 @@ impl View {
     /// Starts the view of the only loop. JSON wins over everything else.
     ///
     /// # Errors
-    /// When there is no room for the thread that writes.
+    /// When the system cannot start the writing thread.
     pub(crate) fn start(json: bool, quiet: bool, frame: Frame) -> std::io::Result<Self> {
         Ok(Screen::start(json, quiet)?.view(frame))
     }
@@ -98,7 +98,7 @@ impl View {
 
     /// Shows one fact.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
-        // The last of what came together tells.
+        // Only the last fact of several that came together updates the line.
         if !stamped.goes_on {
             self.seen.take(stamped);
             self.show_status(stamped);
@@ -125,24 +125,24 @@ impl View {
         self.console.status(self.place, status.clone());
     }
 
-    /// Everything that the loop's agents write is there.
+    /// Sets the path of the session log, which has all output of the loop's agents.
     pub(crate) fn log_is(&mut self, log: &Path) {
         if let Form::Plain(plain) = &mut self.form {
             plain.log_is(log);
         }
     }
 
-    /// Where the loop goes on.
+    /// Shows where the loop goes on.
     pub(crate) fn goes_on(&mut self, text: &str) {
         self.voice.say(Target::Stderr, format!("▶ {}\n", message(text)));
     }
 
-    /// Something the user should know before the loop starts.
+    /// Shows a warning before the loop starts.
     pub(crate) fn warn(&mut self, text: &str) {
         self.voice.say(Target::Stderr, format!("warning: {}\n", message(text)));
     }
 
-    /// The loop of this name could not be started.
+    /// Shows that the loop of this name could not be started.
     pub(crate) fn refused(&mut self, name: &str, why: &str) {
         if let Some(mut status) = self.status.take() {
             (status.seen.end, status.is_shown) = (Some(Ended::Error), false);
@@ -159,7 +159,7 @@ impl View {
         self.console.ring();
     }
 
-    /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
+    /// Waits until all is shown; another Ctrl+C gives up an idle reader.
     pub(crate) fn finish(&self, inbox: &Inbox) {
         self.console.finish(|| {
             matches!(

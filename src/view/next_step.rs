@@ -1,4 +1,4 @@
-//! What to type next when a loop has ended: one table for the closing of a loop, for reports and for notices.
+//! The next command when a loop has ended: one table for the closing of a loop, for reports and for notices.
 
 use std::time::Duration;
 
@@ -17,30 +17,30 @@ use crate::text::line::shell_word;
 
 const BUILD: &str = "loop build";
 
-/// What is known of a loop that has ended, or whose turn never came.
+/// A loop that has ended, or whose turn never came.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ending<'a> {
     /// The words of the command line that start such a loop.
     pub(crate) verb: &'a str,
     /// Its name.
     pub(crate) name: &'a str,
-    /// How it ended; `None`: it has not begun, or nobody knows the word.
+    /// How it ended; `None`: it has not begun, or the word is unknown.
     pub(crate) end: Option<Ended>,
-    /// The same in finer words, where they are known.
+    /// Its outcome, if it is known.
     pub(crate) outcome: Option<Outcome>,
-    /// It is done, with words about what is not.
+    /// Whether it is done with a note about what is not.
     pub(crate) has_rest: bool,
-    /// It has committed something.
+    /// Whether it has committed something.
     pub(crate) has_work: bool,
-    /// What it has used up and what it might; `None`: nobody knows, or it was started again since.
+    /// What it has used, and its limits; `None`: unknown, or it was started again since.
     pub(crate) spent: Option<(&'a Tally, Budget)>,
     /// Nothing has proven its work.
     pub(crate) is_unchecked: bool,
-    /// The name of its agent; empty where nobody knows.
+    /// The name of its agent; empty if unknown.
     pub(crate) agent: &'a str,
-    /// The id of its run, where its name means a later one by now.
+    /// The id of its run, if its name means a later one by now.
     pub(crate) run: Option<&'a str>,
-    /// Where the work of a branch goes; `None` where nobody knows.
+    /// Where the work of a branch goes; `None` if that is unknown.
     pub(crate) goes_to: Option<GoesTo>,
 }
 
@@ -62,14 +62,14 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Where the work of a branch that is done goes.
+/// Where the work of a finished branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GoesTo {
-    /// Its pull request is made.
+    /// It has a pull request.
     PullRequest,
-    /// A remote, for a pull request of the user's.
+    /// There is a remote, for a pull request by the user.
     Remote,
-    /// Nowhere: the user merges it.
+    /// There is no remote: the user merges it.
     Here,
 }
 
@@ -93,7 +93,7 @@ impl Advice {
     }
 }
 
-/// The next command, as one would type it; `None` where there is nothing to go on with.
+/// The next command, as one would type it; `None` if there is nothing left to do.
 pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
     advice(ending).command
 }
@@ -106,7 +106,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
     let end = match (ending.end, outcome) {
         (Some(end), _) => end,
         (None, Some(outcome)) => outcome.ended(),
-        // Its turn comes then.
+        // Then its turn comes.
         (None, None) => return Advice::new(CanGoOn, (verb == BUILD).then(|| build_one(&name, None))),
     };
     let is_past = ending.run.is_some();
@@ -117,7 +117,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
         (_, Ended::Replan | Ended::Empty, "loop plan" | BUILD) => {
             Advice::new(NeedsYou, "ralph loop plan".to_owned())
         }
-        // It knows nothing of what runs in panes.
+        // That command does not know workers.
         (Some(Outcome::NotLoggedIn | Outcome::AgentMissing), _, verb) if verb != "spawn" => {
             let login =
                 if outcome == Some(Outcome::NotLoggedIn) { login_command(ending.agent) } else { None };
@@ -155,7 +155,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
             let again = again(ending, &name).filter(|_| !is_past || verb == BUILD);
             Advice::new(if spent.is_some() || again.is_some() { CanGoOn } else { Over }, again)
         }
-        // What else went wrong says what to do.
+        // The messages of other failures say what to do.
         (_, Ended::Error, BUILD) => Advice::new(NeedsYou, logs(&name, ending.run)).then(again(ending, &name)),
         (_, Ended::Replan | Ended::Empty | Ended::Blocked | Ended::Error, _) => Advice::new(NeedsYou, None),
     }
@@ -186,7 +186,7 @@ fn done(ending: &Ending<'_>, name: &str) -> Advice {
             }
         }
         _ if !ending.has_work => Advice::new(Over, None),
-        // By its name another run could be meant by now.
+        // Its name could mean another run by now.
         _ => Advice::new(if is_proven { ToMerge } else { NeedsYou }, diff()),
     }
 }
@@ -204,7 +204,7 @@ fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
     }
     let resume = |flags: &str| format!("ralph resume {name}{flags}");
     match (outcome, ending.end.or(outcome.map(Outcome::ended))?) {
-        // Without a longer wait it would end again at once.
+        // Without a longer wait the loop would end again at once.
         (Some(Outcome::LimitTooFar), _) => {
             Some(resume(&raised().map(|flags| format!(" {flags}")).unwrap_or_default()))
         }
@@ -213,7 +213,7 @@ fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
         }
         (Some(outcome), _) if outcome.goes_on() || outcome == Outcome::Terminated => Some(resume("")),
         (Some(outcome), _) if !outcome.wants_more_iterations() => None,
-        // As many again.
+        // As many iterations again.
         (Some(_), _) => {
             let (tally, _) = spent?;
             let begun = tally.ran().max(1);
@@ -234,14 +234,14 @@ pub(crate) fn build(flags: Option<String>) -> String {
     flags.map_or_else(|| format!("ralph {BUILD}"), |flags| format!("ralph {BUILD} {flags}"))
 }
 
-/// What the agent did last.
+/// The command that shows what the agent did last.
 fn logs(name: &str, run: Option<&str>) -> String {
     let run = run.map(|run| format!(" --run {}", shell_word(run))).unwrap_or_default();
     format!("ralph logs {name} --agent{run}")
 }
 
-/// The flags with which a loop that has used up its budget, or has no patience for a usage limit, can go on: twice of what is
-/// used up, or of all of that kind where other loops have used it up as well; `None` where it needs none.
+/// The flags with which a loop that has used its budget, or met a usage limit that lasts too long, can go on: twice the used
+/// amount, of all loops that share it; `None` if it needs none.
 pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> Option<String> {
     if outcome == Outcome::LimitTooFar {
         return patient(tally, Utc::now());
@@ -263,7 +263,7 @@ pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> 
     (!flags.is_empty()).then(|| flags.join(" "))
 }
 
-/// Twice an amount, as a flag has it; `None` for a time that no clock can tell.
+/// Twice an amount, in the form of a flag; `None` for a time that cannot be represented.
 fn twice(unit: Unit, amount: f64) -> Option<String> {
     Some(match unit {
         Unit::Dollars => dollars(amount * 2.0),
@@ -275,7 +275,7 @@ fn twice(unit: Unit, amount: f64) -> Option<String> {
     })
 }
 
-/// A wait until the usage limit ends, in whole minutes with one to spare; `None` where it has ended, or it is not known when it will.
+/// A wait until the usage limit ends, in whole minutes and one more; `None` if it has ended, or its end is unknown.
 fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
     let Last::Limited { reset } = tally.last else { return None };
     let left = (named_reset(reset, now)? - now).to_std().ok()?;
@@ -283,7 +283,7 @@ fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
     Some(format!("--max-limit-wait {}", duration::format(Duration::from_secs(minutes * 60))))
 }
 
-/// So much money in cents, or in dollars where that is what it is.
+/// An amount of money with cents, or without if it is whole dollars.
 fn dollars(amount: f64) -> String {
     let cents = (amount * 100.0).ceil().max(1.0) / 100.0;
     format!("{cents:.2}").trim_end_matches(".00").to_owned()
@@ -328,7 +328,7 @@ mod tests {
         let spent = Tally { elapsed_seconds: 5400.2, ..Tally::default() };
         let longer = Some("ralph resume b --max-duration 3h".to_owned());
         assert_eq!(next(Outcome::DurationReached, &spent, time), longer);
-        // Without the limit there is nothing to double.
+        // Without a limit there is nothing to double.
         assert_eq!(next(Outcome::DurationReached, &spent, Budget::default()), None);
         assert_eq!((dollars(20.0), dollars(0.0)), ("20".to_owned(), "0.01".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! What stands around the iterations on a terminal: a line at the start and the end of each, and what closes the loop.
+//! The lines around iterations on a terminal: one at the start and the end of each, and the closing of the loop.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::tell::seen::Seen;
 use crate::tell::words::{self, Entry};
 use crate::text::line::one_line;
 
-/// What stands before a line of a branch besides its name: a blank and a bar, and a blank behind it.
+/// The cells before a line of a branch besides its name: a blank, a bar and a blank.
 const PREFIX: usize = 3;
 
 /// The lines of one loop.
@@ -21,10 +21,10 @@ const PREFIX: usize = 3;
 pub(crate) struct PersonLines {
     /// The words of the command line that start such a loop.
     verb: &'static str,
-    /// Of one branch out of many, what stands before each of its lines, in cells.
+    /// The cells before each line of one of many branches.
     prefix: Option<usize>,
     log: Option<PathBuf>,
-    /// Of a branch.
+    /// The branch's task counter.
     tasks: Option<TaskCounter>,
 }
 
@@ -41,20 +41,20 @@ impl fmt::Debug for TaskCounter {
 pub(crate) struct Closing<'a> {
     pub(crate) report: &'a LoopReport,
     pub(crate) outcome: Outcome,
-    /// Why, where the outcome alone does not say it.
+    /// Details beyond the outcome.
     pub(crate) detail: Option<&'a str>,
     pub(crate) tally: &'a Tally,
-    /// What it might use up.
+    /// Its budget.
     pub(crate) seen: &'a Seen,
 }
 
 impl PersonLines {
-    /// For a loop that these words start.
+    /// The lines of a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
         Self { verb, prefix: None, log: None, tasks: None }
     }
 
-    /// The same for one branch out of many, whose names take so many cells.
+    /// The lines of one of many branches, whose names take this many cells.
     pub(crate) fn of_branch(verb: &'static str, name: usize, tasks: TaskCounter) -> Self {
         Self { prefix: Some(name + PREFIX), tasks: Some(tasks), ..Self::new(verb) }
     }
@@ -64,17 +64,17 @@ impl PersonLines {
         self.prefix.is_some()
     }
 
-    /// Everything that its agents write is there.
+    /// Sets the path of the session log.
     pub(crate) fn log_is(&mut self, log: &Path) {
         self.log = Some(log.to_owned());
     }
 
-    /// What a line has room for on a terminal of this width.
+    /// The width of a line on a terminal of this width.
     pub(crate) fn width(&self, width: usize) -> usize {
         width.saturating_sub(self.prefix.unwrap_or_default())
     }
 
-    /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
+    /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and the failure.
     /// `told`: the failure that was told last, which is not told again.
     pub(crate) fn end(ended: &AttemptEnded<'_>, seen: &Seen, told: &str) -> Entry {
         let mut entry = words::attempt_ended(ended, seen.refuted.as_deref(), seen.task.is_some());
@@ -86,7 +86,7 @@ impl PersonLines {
         entry
     }
 
-    /// What closes the loop. `told` is the failure that was told last, which is not told again.
+    /// The closing of the loop. `told` is the failure that was shown last, which is not shown again.
     pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
         let mut report = closing.report.clone();
         let spent = Some((closing.tally, closing.seen.budget()));
@@ -97,7 +97,7 @@ impl PersonLines {
         text::closing(&report, log.as_deref(), Some(width))
     }
 
-    /// The line that is left of a branch.
+    /// The last line of a branch.
     pub(crate) fn finished(&self, report: &LoopReport, width: usize) -> String {
         let tasks = self.tasks.as_ref().and_then(|TaskCounter(count)| count());
         let name = self.prefix.unwrap_or_default().saturating_sub(PREFIX);
@@ -106,7 +106,7 @@ impl PersonLines {
 }
 
 impl Closing<'_> {
-    /// Why it ended, without what was told, and with what can be done about it.
+    /// Why it ended, without what was shown, and with what can be done about it.
     fn reason(&self, reason: String, told: &str) -> String {
         let detail = self.detail.map(one_line);
         let told = one_line(told);
@@ -171,7 +171,7 @@ mod tests {
         assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s") && says_why, "{invalid}");
     }
 
-    /// A loop that has ended so, and what it said last.
+    /// A loop with this end, and its last failure.
     fn closing(report: LoopReport, outcome: Outcome, detail: Option<&str>, told: &str) -> String {
         let tally = Tally { iteration: 4, ..Tally::default() };
         let report = LoopReport {

@@ -34,37 +34,37 @@ pub(crate) struct Plain {
     voice: Voice,
     quiet: bool,
     frame: Frame,
-    /// Where what the agent says and does stands.
+    /// The text of what the agent says and does.
     flow: Flow,
-    /// What the agent says and does that is to be written with what came with it.
+    /// Text of the agent that waits for facts that came with it.
     pending: String,
-    /// Errors of the agent that are not told yet: mostly its attempt fails next, and for that reason.
+    /// Errors of the agent that are not shown yet: mostly its attempt fails next, for that reason.
     held: Vec<String>,
-    /// The failure that was told last.
+    /// The failure that was shown last.
     told: String,
-    /// What a person is told of it in the end.
+    /// The report for the closing of the loop.
     live: Live,
-    /// Of a branch: the agent's latest notice, which is not told yet, because it may be of the limit that all meet.
+    /// For a branch: the agent's latest notice, which is not shown yet, because it may be about a limit that all branches meet.
     notice: Option<Entry>,
-    /// Of a branch: it waits for what all of them wait for.
+    /// For a branch: whether it waits for a limit that is shown once for all.
     waits_for_all: bool,
-    /// What many branches wait for.
+    /// The waits of many branches.
     waits: SharedWaits,
     /// The time of the latest fact.
     at: DateTime<Local>,
 }
 
-/// The waits that were told, of all loops that share a screen.
+/// The waits that were shown, of all loops that share a screen.
 pub(crate) type SharedWaits = Arc<Mutex<Waits>>;
 
-/// What stands on stdout around the iterations.
+/// The lines on stdout around the iterations.
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// The blocks of the session log.
     Blocks,
-    /// What a person reads on a terminal.
+    /// The lines for a person on a terminal.
     Person(PersonLines),
-    /// A line each.
+    /// One line for each iteration.
     Lines(RunLines),
     /// A line for each iteration with the time of day, and one that tells how the loop ended.
     Branch {
@@ -76,8 +76,8 @@ pub(crate) enum Frame {
 }
 
 impl Frame {
-    /// This frame, or in its place the one for a person where standard output is a terminal; `verb` are the words of the command
-    /// line that start the loop.
+    /// This frame, or the one for a person if standard output is a terminal; `verb` are the words of the command line that start the
+    /// loop.
     #[must_use]
     pub(crate) fn for_reader(self, verb: &'static str) -> Self {
         match self {
@@ -90,7 +90,7 @@ impl Frame {
 }
 
 impl Plain {
-    /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
+    /// `quiet` leaves out what the agent does and the frame around it, but not the summary and failures.
     #[must_use]
     pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame, waits: SharedWaits) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Plain {
                 self.line(&Entry::new(Kind::Note, "↻", blocks::retry_line(iteration, retry, max_retries)));
             }
             Fact::Waiting { .. } => self.waits(stamped),
-            // Its status line says so.
+            // Its status line shows that.
             Fact::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
             Fact::Asked { stopping: Word::Known(urgency), what: Word::Known(what), .. } => {
                 if let Some(entry) = words::asked(*what, *urgency, seen.is_at_work()) {
@@ -161,7 +161,7 @@ impl Plain {
         }
     }
 
-    /// A fact in the words that it has everywhere.
+    /// A fact in its one wording.
     fn told(&mut self, stamped: &Stamped<'_>) {
         let fact = stamped.fact;
         let Some(mut entry) = words::entry(fact, &stamped.at).filter(|entry| !self.is_left_out(fact, entry))
@@ -172,7 +172,7 @@ impl Plain {
             return self.shown(fact, entry, stamped.goes_on);
         }
         let below = match fact {
-            // The screen of an agent, of which the first row is the question.
+            // The screen of an agent; its first row is the question.
             Fact::NeedsAttention { .. } => entry.text.find('\n').map(|at| entry.text.split_off(at)),
             _ => None,
         };
@@ -186,10 +186,10 @@ impl Plain {
         }
     }
 
-    /// Whether another line tells of it, or the user has typed it; and, for who wants little, what went as it should.
+    /// Whether another line shows the fact, or the user has typed it; with `quiet`, also whether it is a success.
     fn is_left_out(&self, fact: &Fact<'_>, entry: &Entry) -> bool {
         match fact {
-            // The line of the attempt itself tells of it.
+            // The line of the attempt shows it.
             Fact::Validated { .. } if self.is_for_person() => true,
             Fact::Validated { ok: true, .. }
             | Fact::Verified { ok: false, .. }
@@ -222,14 +222,14 @@ impl Plain {
         matches!(&self.frame, Frame::Person(lines) if lines.is_of_branch())
     }
 
-    /// Everything that the loop's agents write is there.
+    /// Sets the path of the session log.
     pub(crate) fn log_is(&mut self, log: &Path) {
         if let Frame::Person(lines) = &mut self.frame {
             lines.log_is(log);
         }
     }
 
-    /// The line of a worker's loop, and above it what went wrong.
+    /// The line of a worker's loop, and above it the failure.
     fn of_worker(&mut self, fact: &Fact<'_>, text: String) {
         match fact {
             Fact::AttemptEnded(ended) => self.failed(ended.why()),
@@ -252,10 +252,10 @@ impl Plain {
         self.block_unless_quiet(text);
     }
 
-    /// One line with all there is to say, the error among it.
+    /// One line with everything, including the error.
     fn iteration_ended(&mut self, ended: &AttemptEnded<'_>, seen: &Seen) {
         let failure = ended.why();
-        // What all branches wait for is told once, by its wait.
+        // The wait of all branches is shown once.
         if self.is_branch() && ended.waited_for {
             self.held.clear();
             self.notice = None;
@@ -282,14 +282,14 @@ impl Plain {
             let closing = lines.closing(&Closing { report, outcome, detail, tally, seen }, &self.told, width);
             return self.block(closing);
         }
-        // A failure that was told is not told again; what can be done about it is.
+        // A failure that was shown is not shown again; what can be done about it is.
         let detail = detail.map(|detail| match detail.strip_prefix(&self.told) {
             Some(rest) => rest.trim_start_matches("; "),
             None => detail,
         });
         let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
-            // The blocks name the reason; the lines do not.
+            // The blocks have the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
             Frame::Branch { .. } => (None, self.text_of(&branch_ended(ended, outcome, detail, tally))),
@@ -302,7 +302,7 @@ impl Plain {
         self.block(text);
     }
 
-    /// The loop could not be started, for this reason.
+    /// Shows that the loop could not be started, for this reason.
     pub(crate) fn refused(&mut self, name: &str, why: &str) {
         match &self.frame {
             Frame::Person(lines) if lines.is_of_branch() => {
@@ -318,7 +318,7 @@ impl Plain {
         }
     }
 
-    /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
+    /// A wait, and how to end it. The wait of many branches for one limit is shown once, by the first.
     fn waits(&mut self, stamped: &Stamped<'_>) {
         let is_branch = self.is_branch();
         self.waits_for_all = self.is_branch_for_person();
@@ -337,14 +337,14 @@ impl Plain {
         }
     }
 
-    /// One line of ralph's own on stderr.
+    /// A line of ralph on stderr.
     fn line(&mut self, entry: &Entry) {
         self.end_line();
         let line = self.text_of(entry);
         self.voice.say(Target::Stderr, line);
     }
 
-    /// The line of an entry as this frame has it; in a file, where nobody sees it come, with the time of day.
+    /// The line of an entry in this frame; in a file, with the time of day.
     fn text_of(&self, entry: &Entry) -> String {
         let line = entry.line(self.width());
         match &self.frame {
@@ -353,7 +353,7 @@ impl Plain {
         }
     }
 
-    /// What a line has room for where it is to be broken between words: for a person.
+    /// The width of a line that is broken between words: for a person.
     fn width(&self) -> Option<usize> {
         match &self.frame {
             Frame::Person(lines) => Some(lines.width(terminal::size().1)),

@@ -1,4 +1,4 @@
-//! What `ralph run` prints in place of the blocks: a line before and after each iteration, and a count at the end.
+//! The lines of `ralph run` instead of blocks: one before and after each iteration, and a count at the end.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::text::{count, duration};
 #[derive(Debug, Default)]
 pub(crate) struct RunLines {
     ended: Count,
-    /// Without the latest iteration: another attempt at it counts in its place.
+    /// Without the latest iteration, because another attempt at it replaces its result.
     ended_before: Count,
     iteration: u64,
     /// Of a run over tasks, how many there are.
@@ -46,7 +46,7 @@ impl RunLines {
         }
     }
 
-    /// The line after an attempt; `limit` is the one that it exceeded, where it timed out.
+    /// The line after an attempt; `limit` is the one that it exceeded, if it timed out.
     pub(crate) fn end(&mut self, ended: &AttemptEnded<'_>, limit: Duration) -> String {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(ended.duration());
@@ -59,7 +59,7 @@ impl RunLines {
                 self.ended.timed_out += 1;
                 return format!("{mark} Iteration {iteration} {how} after {}\n", duration::format(limit));
             }
-            // A provider that is waited for is no failure of the iteration.
+            // An overloaded provider is no failure of the iteration.
             AttemptStatus::AgentFailure => self.ended.failed += u64::from(!ended.waited_for),
             AttemptStatus::UsageLimit | AttemptStatus::Interrupted => {}
         }

@@ -1,4 +1,4 @@
-//! What all loops of this process share: the console, and the form that was asked for.
+//! The part of displays that all loops of this process share: the console, and the requested form.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::voice::Voice;
 use super::{View, terminal};
 use crate::text::terminal::message;
 
-/// The shared part of what one or many loops show; a clone shows in the same place.
+/// The shared part of the displays of loops; a clone uses the same console.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     pub(super) console: Arc<Console>,
@@ -27,13 +27,13 @@ impl Screen {
     /// Starts the thread that writes. JSON wins over `quiet`.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// When the system cannot start it.
     pub(crate) fn start(json: bool, quiet: bool) -> std::io::Result<Self> {
         let console = Arc::new(Console::start()?);
         Ok(Self { console, json, quiet, verbose: false, waits: SharedWaits::default() })
     }
 
-    /// The same screen; `verbose` shows in a pipe what is otherwise left out there.
+    /// With `verbose`, which shows in a pipe what is otherwise left out there.
     #[must_use]
     pub(crate) fn verbose(self, verbose: bool) -> Self {
         Self { verbose, ..self }
@@ -46,8 +46,8 @@ impl Screen {
         View::new(self, Voice::alone(Arc::clone(&self.console)), frame, 0, status)
     }
 
-    /// The view of one branch out of many. `place`, from 0, orders their status lines; `width` is that of the longest
-    /// name, in cells; `tasks` counts those of the branch.
+    /// The view of one of many branches. `place`, from 0, orders their status lines; `width` is that of the longest name, in
+    /// cells; `tasks` counts those of the branch.
     #[must_use]
     pub(crate) fn branch(&self, place: usize, name: &str, width: usize, tasks: TaskCounter) -> View {
         let status = self.shows_status().then(|| StatusLine::branch(name, width, Instant::now()));
@@ -60,12 +60,12 @@ impl Screen {
         View::new(self, voice, frame, place, status)
     }
 
-    /// All of them are so many loops, those included whose turn has not come.
+    /// Sets the number of all loops, including those whose turn has not come.
     pub(crate) fn expect(&self, loops: usize) {
         self.console.expect(loops);
     }
 
-    /// How wide the terminal is, in cells, that a person reads standard output on; `None`: there is none.
+    /// The width of the terminal of standard output, in cells; `None`: it is no terminal.
     pub(crate) fn width() -> Option<usize> {
         terminal::is_for_person().then(|| terminal::size().1)
     }
@@ -74,7 +74,7 @@ impl Screen {
         !self.json && !self.quiet && terminal::can_show_status()
     }
 
-    /// Something the user should know, on stderr: one line, without its newline.
+    /// A warning on stderr: one line, without its newline.
     pub(crate) fn warn(&self, text: &str) {
         let text = format!("warning: {}\n", message(text));
         let text = match terminal::width_of(Target::Stderr) {
@@ -107,17 +107,17 @@ impl Screen {
         self.console.ring();
     }
 
-    /// Waits until a slow reader has read enough that nothing has to be left out; `false` when `hurry` says so first.
+    /// Waits until a slow reader has read enough, so that nothing is dropped; `false` if `hurry` becomes true first.
     pub(crate) fn catch_up(&self, hurry: impl FnMut() -> bool) -> bool {
         self.console.catch_up(hurry)
     }
 
-    /// Why standard output took no more, other than that nobody reads it.
+    /// Why standard output failed, except for a reader that is gone.
     pub(crate) fn unwritten(&self) -> Option<std::io::Error> {
         self.console.unwritten()
     }
 
-    /// Waits until all is shown; once `hurry` says so, only a moment longer.
+    /// Waits until all is shown; when `hurry` becomes true, only a moment longer.
     pub(crate) fn finish(&self, hurry: impl FnMut() -> bool) {
         self.console.finish(hurry);
     }

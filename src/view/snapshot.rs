@@ -1,4 +1,4 @@
-//! What every view of a loop is made from: its records, its process and its worker, looked at once.
+//! A snapshot of a loop, from which all views are made: its records, its process and its worker, read once.
 
 use super::next_step::{Advice, Ending, advice};
 use crate::engine::fact::TaskCounts;
@@ -9,39 +9,39 @@ use crate::record::state::{AtTask, Pending, State};
 use crate::tell::group::Group;
 use crate::text::duration;
 
-/// Where a loop stands at this moment.
+/// A loop at this moment.
 #[derive(Debug)]
 pub(crate) struct LoopSnapshot<'a> {
     pub(crate) found: &'a Loop,
-    /// Whether its process is at work.
+    /// Whether its process runs.
     pub(super) alive: bool,
-    /// Of a worker, what is to be seen beside its state.
+    /// For a worker, what its state does not have.
     pub(super) worker: Option<WorkerSight>,
     /// The tasks of its target.
     pub(super) tasks: Option<TaskCounts>,
 }
 
 impl<'a> LoopSnapshot<'a> {
-    /// Looks at the loop's process once, so that everything shown tells the same story.
+    /// Checks the loop's process once, so that everything that is shown agrees.
     #[must_use]
     pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
         let tasks = found.state.as_ref().ok().and_then(|state| state.at_task.as_ref().map(AtTask::counts));
         Self { found, alive: found.alive().is_some(), worker, tasks }
     }
 
-    /// With the tasks of a loop whose state does not count them, as that of a branch.
+    /// Adds the tasks of a loop whose state does not count them, such as a branch.
     #[must_use]
     pub(crate) fn with_tasks(self, tasks: Option<TaskCounts>) -> Self {
         Self { tasks: self.tasks.or(tasks), ..self }
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub(crate) fn name(&self) -> &str {
         &self.found.name
     }
 
-    /// In which group it stands in a table.
+    /// Its group in a table.
     #[must_use]
     pub(crate) fn rank(&self) -> u8 {
         rank(self.word(), self.alive, self.group())
@@ -60,7 +60,7 @@ impl<'a> LoopSnapshot<'a> {
         Some(advice(&Ending::of_state(&self.found.name, state)))
     }
 
-    /// Whether it has this tag; only workers have some.
+    /// Whether it has this tag; only workers have tags.
     #[must_use]
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         let state = self.found.state.as_ref().ok();
@@ -68,8 +68,8 @@ impl<'a> LoopSnapshot<'a> {
         worker.is_some_and(|worker| worker.tags.iter().any(|known| known == tag))
     }
 
-    /// Where it stands, or how it ended, in one word; `unknown` when the state cannot be read. Workers have words of their own,
-    /// which scripts know.
+    /// Its state or its end in one word; `unknown` if the state cannot be read. Workers have words of their own, which scripts
+    /// know.
     #[must_use]
     pub(crate) fn word(&self) -> &'static str {
         match self.found.state.as_deref() {
@@ -85,13 +85,13 @@ impl<'a> LoopSnapshot<'a> {
     pub(super) fn status(&self, state: &State) -> Status {
         match state.true_status() {
             _ if self.alive => state.status,
-            // An agent that works on without its monitor.
+            // An agent that goes on without its monitor.
             Status::Running if !state.active => Status::Stopped,
             status => status,
         }
     }
 
-    /// What it was asked for, behind its status.
+    /// The request to it, shown after its status.
     pub(super) fn pending(&self, state: &State) -> &'static str {
         match state.pending.filter(|_| self.alive) {
             Some(Pending::Pause) => " (pausing after the current attempt)",
@@ -111,7 +111,7 @@ impl<'a> LoopSnapshot<'a> {
         if self.alive { None } else { state.true_exit_reason() }
     }
 
-    /// The mean duration of the iterations that are over, in seconds.
+    /// The mean duration of finished iterations, in seconds.
     pub(super) fn average(state: &State) -> Option<f64> {
         let over = state.tally.iteration.saturating_sub(u64::from(state.tally.in_attempt));
         #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
@@ -119,7 +119,7 @@ impl<'a> LoopSnapshot<'a> {
         (over > 0).then(|| state.tally.durations.sum / count)
     }
 
-    /// How long the iterations that may still begin will take at the average, in seconds.
+    /// The expected time of the remaining iterations, in seconds.
     pub(super) fn remaining(&self, state: &State) -> Option<f64> {
         let left = state.last_iteration().filter(|_| self.alive)?.saturating_sub(state.tally.iteration);
         #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
@@ -152,12 +152,12 @@ pub(super) fn rank(word: &str, is_alive: bool, group: Option<Group>) -> u8 {
     }
 }
 
-/// What is to be seen of a worker beside its state.
+/// What the state of a worker does not have.
 #[derive(Debug)]
 pub(crate) struct WorkerSight {
-    /// Its program is there.
+    /// Whether its program runs.
     pub(crate) runs: bool,
-    /// Its tmux session and the window in it, which are called the same; `None`: it has no pane.
+    /// Its tmux session and the window in it, which have one name; `None`: it has no pane.
     pub(crate) window: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl WorkerSight {
     }
 }
 
-/// The word for where the loop of a worker stands.
+/// The word for the state of a worker's loop.
 fn worker_word(status: Status) -> &'static str {
     match status {
         Status::Running => "running",

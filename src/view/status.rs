@@ -1,4 +1,4 @@
-//! Where a loop stands, for people and for programs: a pure render of its state.
+//! The status of a loop, for people and for programs: a pure render of its state.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -101,7 +101,7 @@ fn task_json(at: &AtTask) -> Value {
     })
 }
 
-/// Writes what `ralph status` prints about one loop.
+/// Writes the output of `ralph status` about one loop.
 pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", shown(&value.to_string()));
     line("Ralph Loop", &snapshot.found.name)?;
@@ -172,7 +172,7 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
 }
 
-/// What to type for a loop that was cut off.
+/// The command for a loop that was cut off.
 fn goes_on(state: &State) -> String {
     format!("; 'ralph resume {}' goes on", shell_word(&state.name))
 }
@@ -235,14 +235,14 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     Ok(())
 }
 
-/// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.
+/// Its budget: `at most $5.00 · 2.0M tokens · 2h`; `None` without one.
 pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
     let amount = |limit: Limit| in_unit(limit.row().unit, budget.get(limit)?);
     let parts: Vec<String> = Limit::ALL.into_iter().filter_map(amount).collect();
     (!parts.is_empty()).then(|| format!("at most {}", parts.join(" · ")))
 }
 
-/// `$5.00`, `2.0M tokens`, `2h`; `None` for a time that no clock can tell.
+/// `$5.00`, `2.0M tokens`, `2h`; `None` for a time that cannot be represented.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 fn in_unit(unit: Unit, amount: f64) -> Option<String> {
     Some(match unit {
@@ -252,7 +252,7 @@ fn in_unit(unit: Unit, amount: f64) -> Option<String> {
     })
 }
 
-/// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
+/// A value as it may be shown: one line, without escape sequences, with its own blanks.
 pub(super) fn shown(value: &str) -> String {
     message(&line::joined(value, " "))
 }

@@ -1,16 +1,15 @@
-//! Where the status lines stand: below everything that is written, in the way of nothing.
+//! The place of the status lines: below everything that is written.
 //!
-//! Behind a finished line they take the next rows, with the cursor back at the first one's start. Behind an unfinished
-//! one, as when an agent's text comes in small pieces, they take the rows below, with the cursor back at the end of the text.
-//! Hence everything from the cursor on may always be erased, also after the terminal was resized and has wrapped its
-//! lines anew.
+//! After a finished line they take the next rows, with the cursor back at the first one's start. After an unfinished one,
+//! as when an agent's text comes in small pieces, they take the rows below, with the cursor back at the end of the text. So
+//! everything from the cursor on can always be erased, also after the terminal was resized and has wrapped its lines again.
 
 use unicode_width::UnicodeWidthChar as _;
 
 /// The columns between two tabulator stops.
 const TAB: usize = 8;
 
-/// Keeps track of the cursor, and of whether the status lines are there.
+/// Tracks the cursor, and whether the status lines are visible.
 #[derive(Debug, Default)]
 pub(super) struct StatusArea {
     /// Cells in use on the cursor's row.
@@ -19,13 +18,13 @@ pub(super) struct StatusArea {
 }
 
 impl StatusArea {
-    /// Whether they are there at this moment.
+    /// Whether the status lines are visible.
     pub(super) fn is_drawn(&self) -> bool {
         self.drawn
     }
 
-    /// What puts `lines` there, each of them shorter than a row, and fewer than the terminal has rows; `None` where the
-    /// cursor stands too close to the edge to be brought back exactly.
+    /// The text that draws `lines`, each shorter than a row, and fewer than the terminal has rows; `None` if the cursor is
+    /// too close to the edge to be brought back exactly.
     pub(super) fn draw(&mut self, lines: &[String], width: usize) -> Option<String> {
         let erase = self.erase().unwrap_or_default();
         let (text, rows) = (lines.join("\r\n"), lines.len());
@@ -43,17 +42,17 @@ impl StatusArea {
         Some(draw)
     }
 
-    /// What takes them away; `None` when they are not there.
+    /// The text that erases them; `None` if they are not visible.
     pub(super) fn erase(&mut self) -> Option<&'static str> {
-        // What the user typed meanwhile stands on their first row and goes with it.
+        // Keys that the user typed meanwhile are on their first row and are erased with it.
         let erase = if self.column == 0 { "\r\x1b[J" } else { "\x1b[J" };
         std::mem::take(&mut self.drawn).then_some(erase)
     }
 
-    /// `text` is written, on a terminal of `width` columns. It has no control characters other than newline, tab and
-    /// colours.
+    /// Books that `text` is written, on a terminal of `width` columns. It has no control characters other than newline, tab
+    /// and colours.
     pub(super) fn wrote(&mut self, text: &str, width: usize) {
-        // What stands before the last newline does not matter.
+        // Text before the last newline does not matter.
         let rest = text.rsplit_once('\n').map_or(text, |(_, rest)| {
             self.column = 0;
             rest

@@ -1,5 +1,5 @@
-//! The status lines of all loops: the only one's, or one for each branch that is at work, and below them what all have come to
-//! and what Ctrl+C does.
+//! The status lines of all loops: that of the only one, or one for each working branch, and below them the total and what Ctrl+C
+//! does.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,20 +12,20 @@ use super::total_line::TotalLine;
 use crate::engine::stop::Urgency;
 use crate::text::list::and_more;
 
-/// So many rows of the terminal are for what scrolls by.
+/// How many rows of the terminal are left for the scrolling view.
 const OTHER_ROWS: usize = 2;
 
 /// The status lines by place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StatusBoard {
-    /// Those included that are not to be seen any more.
+    /// Including lines that are not shown any more.
     lines: BTreeMap<usize, StatusLine>,
-    /// So many loops the run has, those included whose turn has not come.
+    /// The number of loops of the run, including those whose turn has not come.
     pub(super) loops: usize,
 }
 
 impl StatusBoard {
-    /// Sets the line at a place. `false`: that changes nothing that is seen.
+    /// Sets the line at a place. `false`: nothing visible changes.
     pub(super) fn set(&mut self, place: usize, status: StatusLine) -> bool {
         let before = self.lines.insert(place, status);
         let after = self.lines.get(&place);
@@ -50,14 +50,14 @@ impl StatusBoard {
         TotalLine { loops: self.loops, begun: self.lines.values().map(|status| &status.seen).collect() }
     }
 
-    /// The lines as they read at the moment `now`, in at most `width` cells each, on a terminal of so many rows.
+    /// The lines at `now`, in at most `width` cells each, on a terminal with this many rows.
     pub(super) fn lines(&self, now: Instant, rows: usize, width: usize) -> Vec<String> {
         let room = rows.saturating_sub(OTHER_ROWS).max(1);
-        // In the order in which they get a row where there are too few.
+        // In the order in which they get a row if there are too few.
         let total = self.total();
         let total = total.is_of_many().then(|| total.text(Utc::now(), width));
         let hint = self.is_many().then(|| cut(self.hint(), width));
-        // The line of the only loop tells both of itself and of Ctrl+C.
+        // The line of the only loop also says what Ctrl+C does.
         let least = usize::from(!self.is_many());
         let below: Vec<String> = total.into_iter().chain(hint).take(room - least).collect();
         let room = room - below.len();
@@ -72,7 +72,7 @@ impl StatusBoard {
         lines
     }
 
-    /// What the next Ctrl+C does to those that it still changes.
+    /// The effect of the next Ctrl+C on loops that it still changes.
     fn hint(&self) -> &'static str {
         let urgency = self.shown().map(|status| status.seen.urgency).min().unwrap_or_default();
         match urgency {

@@ -1,4 +1,4 @@
-//! What the status line says: what is known of a loop, at a moment and a width.
+//! The status line of a loop, at a time and in a width.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use crate::text::count::money;
 use crate::text::terminal::message;
 use crate::text::{duration, timestamp};
 
-/// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
+/// The least cells for the loop's activity, before the text about Ctrl+C.
 const LEAST_DOING: usize = 16;
-/// The title of a task takes so many cells at most.
+/// The most cells for the title of a task.
 const TITLE: usize = 32;
 
 /// The line of one loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StatusLine {
-    /// Of one branch out of many, as wide as the others' names.
+    /// The name of one of many branches, padded to their width.
     name: Option<String>,
     started: Instant,
-    /// Where the loop stands.
+    /// The state of the loop.
     pub(super) seen: Seen,
-    /// It is to be seen; one that is not only counts.
+    /// Whether it is shown; a hidden one only counts.
     pub(super) is_shown: bool,
 }
 
@@ -37,18 +37,18 @@ impl StatusLine {
         Self { name: None, started, seen: Seen::default(), is_shown: true }
     }
 
-    /// The line of one branch out of many, whose names take `width` cells.
+    /// The line of one of many branches, whose names take `width` cells.
     #[must_use]
     pub(crate) fn branch(name: &str, width: usize, started: Instant) -> Self {
         Self { name: Some(pad(&message(name), width)), ..Self::new(started) }
     }
 
-    /// The loop starts only now.
+    /// Books that the loop starts only now.
     pub(crate) fn start(&mut self, now: Instant) {
         self.started = now;
     }
 
-    /// The line as it reads at the moment `now`, in at most `width` cells of the terminal.
+    /// The line at `now`, in at most `width` cells of the terminal.
     #[must_use]
     pub(crate) fn text(&self, now: Instant, width: usize) -> String {
         let (facts, doing) = (self.facts(now), self.doing());
@@ -77,7 +77,7 @@ impl StatusLine {
         facts.join(GAP)
     }
 
-    /// One of many tells what it costs in this run, as their total does, which tells that of a loop over tasks.
+    /// A branch shows its cost in this run, as the total does; the total shows that of a loop over tasks.
     fn cost(&self) -> Option<f64> {
         let is_in_total = self.seen.task.as_ref().is_some_and(|task| task.is_of_many);
         let cost = if self.is_branch() { self.seen.own_cost() } else { self.seen.cost_usd };
@@ -86,7 +86,7 @@ impl StatusLine {
 
     fn doing(&self) -> String {
         let doing = match &self.seen.doing {
-            // Their total says until when.
+            // The total says until when.
             Doing::Waiting { until, .. } if !self.is_branch() && self.seen.doing.has_end() => {
                 let left = duration::elapsed((until.to_utc() - Utc::now()).to_std().unwrap_or_default());
                 let until = timestamp::nearby(until, Local::now());
@@ -100,7 +100,7 @@ impl StatusLine {
         }
     }
 
-    /// What the next Ctrl+C does.
+    /// The effect of the next Ctrl+C.
     fn hint(&self) -> &'static str {
         match self.seen.urgency {
             Urgency::None if self.seen.is_at_work() => "Ctrl+C: stop after this attempt",
@@ -111,7 +111,7 @@ impl StatusLine {
         }
     }
 
-    /// Whether it is the line of one branch out of many.
+    /// Whether it is the line of one of many branches.
     pub(super) fn is_branch(&self) -> bool {
         self.name.is_some()
     }

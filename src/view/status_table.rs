@@ -1,4 +1,4 @@
-//! Where the loops of a project stand: a line for each, of which a narrow terminal shows as much as there is room for.
+//! The loops of a project: a line for each, cut for a narrow terminal.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use crate::text::{duration, timestamp};
 const CELLS: usize = 7;
 /// The column of the word.
 const WORD: usize = 1;
-/// The one that is cut.
+/// The column that is cut.
 const ACTIVITY: usize = 6;
-/// With less room than this an activity says nothing, in cells.
+/// The least width of an activity, in cells.
 const LEAST_ACTIVITY: usize = 12;
 /// In the order in which they are left out: silence, iteration, tasks, cost.
 const LEAST_TELLING: [usize; 4] = [5, 3, 2, 4];
@@ -32,18 +32,18 @@ const LONGEST_NAME: [usize; 2] = [24, 16];
 /// With less room than this a terminal is narrow, in cells.
 const NARROW: usize = 72;
 
-/// What is to be seen of a loop besides its state.
+/// What the state of a loop does not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sight {
-    /// Of the tasks of its branch or its target.
+    /// The counts of its branch's or target's tasks.
     pub(crate) tasks: Option<TaskCounts>,
-    /// What its agent did last.
+    /// The last action of its agent.
     pub(crate) activity: Option<String>,
-    /// Since when its agent has written nothing.
+    /// Since when its agent has been silent.
     pub(crate) silent: Option<Duration>,
 }
 
-/// A table of loops, and below it how to end a wait. `width` is the terminal's; without one nothing is cut.
+/// A table of loops, and below it how to end a wait. `width` is that of the terminal; without one nothing is cut.
 #[must_use]
 pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -> String {
     let table = Table {
@@ -92,7 +92,7 @@ fn cost(state: &State, is_of_branch: bool) -> String {
     }
 }
 
-/// What it does, what it waits for, or when it ended.
+/// Its activity, the reason of its wait, or the time of its end.
 fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String {
     if !snapshot.alive {
         let pane = snapshot.worker.as_ref().filter(|worker| worker.runs).map(|_| "its agent works on");
@@ -107,7 +107,7 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
     }
     if let Some(until) = state.waiting_until {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-        // What is seen of it where there is little room.
+        // The short form, if there is little room.
         return format!("{left} left, until {}", timestamp::nearby(&until, Local::now()));
     }
     let does = match (&state.status, &state.at_task, &sight.activity) {
@@ -134,7 +134,7 @@ fn shared_budget(loops: &[(LoopSnapshot<'_>, Sight)]) -> Option<String> {
     Some(format!("budget of {what}: ${spent:.2}/${budget:.2}"))
 }
 
-/// How to end waits, and where there is more.
+/// How to end waits, and where to find more.
 fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
     let waits = |snapshot: &LoopSnapshot<'_>| {
         let state = snapshot.found.state.as_ref().ok().filter(|_| snapshot.alive);

@@ -1,4 +1,4 @@
-//! Standard output and standard error, and the status lines on them where they are a terminal.
+//! Standard output and standard error, with the status lines if they are a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -14,12 +14,12 @@ use super::status_board::StatusBoard;
 use crate::process::group;
 use crate::text::terminal::clean;
 
-/// Rows and columns, where those of the terminal are not known.
+/// Rows and columns, if those of the terminal are unknown.
 const USUAL_SIZE: (usize, usize) = (24, 80);
-/// The most rows and columns that a terminal is believed to have.
+/// The most rows and columns of a terminal.
 const LARGEST: (u16, u16) = (1000, 2000);
 
-/// Where text goes.
+/// The target of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// Standard output.
@@ -28,13 +28,13 @@ pub(crate) enum Target {
     Stderr,
 }
 
-/// Both streams, as the writing thread has them.
+/// Both streams of the writing thread.
 pub(super) struct Terminal {
     stdout: Stream<std::io::Stdout>,
     stderr: Stream<std::io::Stderr>,
-    /// Standard output goes to a terminal, too: the same one.
+    /// Whether standard output goes to that terminal, too.
     shared: bool,
-    /// Not on what is no terminal.
+    /// `None` without a terminal.
     area: Option<StatusArea>,
 }
 
@@ -48,12 +48,12 @@ impl Terminal {
         }
     }
 
-    /// Whether the status lines are there at this moment.
+    /// Whether the status lines are visible.
     pub(super) fn has_status(&self) -> bool {
         self.area.as_ref().is_some_and(StatusArea::is_drawn)
     }
 
-    /// Writes text in the place of the status lines, which are gone then. After an error nothing more is written to that stream.
+    /// Writes text in place of the status lines, which are erased. After an error nothing more is written to that stream.
     pub(super) fn write(&mut self, target: Target, text: &str) -> io::Result<()> {
         self.erase();
         let written = match target {
@@ -68,14 +68,14 @@ impl Terminal {
         written
     }
 
-    /// Rings the bell of the terminal that messages go to; without one nothing is heard.
+    /// Rings the bell of the terminal that messages go to, if there is one.
     pub(super) fn ring(&mut self) {
         self.stderr.ring();
     }
 
-    /// Draws the status lines anew, or takes them away.
+    /// Draws or erases the status lines.
     pub(super) fn show_status(&mut self, board: &StatusBoard) {
-        // Loops in the background leave the terminal to whatever is in front.
+        // Loops in the background leave the terminal to the foreground process.
         if board.is_empty() || !is_in_front() {
             return self.erase();
         }
@@ -100,7 +100,7 @@ impl Terminal {
         }
     }
 
-    /// Past the stream that takes colours out where they are not wanted: it would take cursor movements out as well.
+    /// Written past the stream that removes unwanted colours, because it would also remove cursor movements.
     fn control(&mut self, sequence: &str) {
         let mut stderr = std::io::stderr();
         if stderr.write_all(sequence.as_bytes()).and_then(|()| stderr.flush()).is_err() {
@@ -115,12 +115,12 @@ pub(super) fn can_show_status() -> bool {
     std::io::stderr().is_terminal() && !matches!(term.as_str(), "" | "dumb")
 }
 
-/// Whether a person reads standard output, as far as that can be told.
+/// Whether standard output is a terminal that a person reads.
 pub(super) fn is_for_person() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// How many cells a row has where text for this target goes to a terminal; `None` where it goes elsewhere.
+/// The width of the terminal of this target, in cells; `None` if it is no terminal.
 pub(super) fn width_of(target: Target) -> Option<usize> {
     let is_terminal = match target {
         Target::Stdout => std::io::stdout().is_terminal(),
@@ -129,12 +129,12 @@ pub(super) fn width_of(target: Target) -> Option<usize> {
     is_terminal.then(|| size().1)
 }
 
-/// Where that cannot be told, nobody else is in front.
+/// If that is unknown, we count as the foreground process.
 fn is_in_front() -> bool {
     group::is_in_front(std::io::stderr()).unwrap_or(true)
 }
 
-/// Rows and columns. Asked for every time: terminals are resized.
+/// Rows and columns, read every time, because terminals are resized.
 pub(super) fn size() -> (usize, usize) {
     let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
     let told = tcgetwinsize(std::io::stderr()).or_else(|_| tcgetwinsize(std::io::stdout()));
@@ -144,18 +144,18 @@ pub(super) fn size() -> (usize, usize) {
     })
 }
 
-/// So many of the rows and columns that a terminal says it has: no screen has more, and each cell takes memory.
+/// The rows and columns of a terminal, at most those of a real screen, because each cell takes memory.
 pub(crate) fn believable(rows: u16, columns: u16) -> (u16, u16) {
     (rows.min(LARGEST.0), columns.min(LARGEST.1))
 }
 
 /// One of our two streams.
 struct Stream<W> {
-    /// `None`: its reader is gone (`| head`, a closed terminal), and stays gone.
+    /// `None`: its reader is gone for good (`| head`, a closed terminal).
     writer: Option<W>,
-    /// Its reader is no terminal that shows colours, or `NO_COLOR` is set.
+    /// Whether colours are removed: its reader is no terminal with colours, or `NO_COLOR` is set.
     plain: bool,
-    /// Its reader is a terminal.
+    /// Whether its reader is a terminal.
     is_terminal: bool,
 }
 
@@ -175,7 +175,7 @@ impl<W: Write + RawStream> Stream<W> {
 
     fn write(&mut self, text: &str) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        // Whoever wrote it: nothing but colours gets through.
+        // From any source, only colours get through.
         let text = if self.is_terminal { Cow::Owned(clean(text)) } else { Cow::Borrowed(text) };
         let written = if self.plain {
             writer.write_all(strip_str(&text).to_string().as_bytes())

@@ -1,4 +1,4 @@
-//! How far a run of many loops has come, or one over many tasks: what is known of all of them, in a line.
+//! The total of a run of many loops, or over many tasks, in a line.
 
 use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
@@ -14,14 +14,14 @@ use crate::text::{duration, timestamp};
 
 /// All loops of a run.
 pub(super) struct TotalLine<'a> {
-    /// So many loops the run has, those included whose turn has not come.
+    /// The number of loops of the run, including those whose turn has not come.
     pub(super) loops: usize,
-    /// Those that have begun.
+    /// The loops that have begun.
     pub(super) begun: Vec<&'a Seen>,
 }
 
 impl TotalLine<'_> {
-    /// Whether there is anything to add up: a single loop says all of it by itself.
+    /// Whether there is a total; a single loop's line has it.
     pub(super) fn is_of_many(&self) -> bool {
         self.loops > 1 || self.tasks().total > 1
     }
@@ -51,12 +51,12 @@ impl TotalLine<'_> {
         if others.is_empty() { done } else { format!("{done}{GAP}{others}") }
     }
 
-    /// Of a loop over a graph.
+    /// The tasks of a loop over a graph.
     fn tasks(&self) -> TaskCounts {
         self.begun.iter().find_map(|one| one.tasks).unwrap_or_default()
     }
 
-    /// What is waited for, and until when: of several waits the latest, and a usage limit before all others.
+    /// What the loops wait for, and until when: the latest of several waits, and a usage limit before all others.
     fn wait(&self, now: DateTime<Utc>, with_left: bool) -> Option<String> {
         let rank = |doing: &&Doing| match doing {
             Doing::Waiting { reason, until } => {
@@ -94,7 +94,7 @@ mod tests {
     use crate::engine::tally::{Last, Tally};
     use crate::files::room::Shortage;
 
-    /// A run of so many loops, and those that have begun, by their place.
+    /// A run of this many loops, and those that have begun, by their places.
     #[derive(Default)]
     struct Run(usize, BTreeMap<usize, Seen>);
 
@@ -132,7 +132,7 @@ mod tests {
         take(run, place, tally, &Fact::loop_ended(outcome, None, tally, Duration::from_secs(1), None));
     }
 
-    /// Now, and what the line says then.
+    /// The time, and the line at it.
     fn said(run: &Run) -> String {
         run.text(Utc::now(), 200)
     }

@@ -1,5 +1,4 @@
-//! What agents did, for a person: the lines of an events log as the live display shows them, without what is for programs
-//! alone.
+//! Transcripts: the lines of an events log as the live display shows them, without what is for programs alone.
 
 mod flow;
 
@@ -18,24 +17,24 @@ use crate::text::timestamp;
 pub(crate) struct Transcript {
     /// How many attempts have begun.
     attempts: u64,
-    /// Those before the first line are not counted.
+    /// Without attempts before the first line.
     is_within: bool,
-    /// The error of the agent, or the failure of an attempt, that was told last: nothing tells it again.
+    /// The last shown error of the agent, or failure of an attempt, which is not repeated.
     told: String,
 }
 
 impl Transcript {
-    /// Of a log whose beginning is not read: attempts have no numbers.
+    /// Whether the beginning of the log was not read, so that attempts have no numbers.
     pub(crate) fn from_within() -> Self {
         Self { is_within: true, ..Self::default() }
     }
 
-    /// The number of the attempt at hand; 0 before the first one.
+    /// The number of the current attempt; 0 before the first one.
     pub(crate) fn attempt(&self) -> u64 {
         self.attempts
     }
 
-    /// What a line shows; `None`: nothing.
+    /// The entry of a line; `None`: the line shows nothing.
     pub(crate) fn entry(&mut self, line: &EventLine<'_>) -> Option<Entry> {
         let mut entry = match &line.fact {
             Fact::AttemptStarted { iteration, retry, .. } => {
@@ -49,7 +48,7 @@ impl Transcript {
                 let _ = write!(begins.text, "{GAP}{}", timestamp::local(&line.at));
                 begins
             }
-            // What follows tells of them as well, and what a hook has printed is in the session log.
+            // Later lines have them as well, and the output of a hook is in the session log.
             Fact::Answered { text: None } | Fact::HookEnded { .. } => return None,
             Fact::LoopEnded(ended) => {
                 let detail = ended.detail.as_deref().filter(|detail| !self.is_told(detail));
@@ -72,12 +71,12 @@ impl Transcript {
         Some(entry)
     }
 
-    /// Whether `message` says no more than what was told last: a failure quotes the agent's error.
+    /// Whether `message` repeats what was shown last: a failure quotes the agent's error.
     fn is_told(&self, message: &str) -> bool {
         !self.told.is_empty() && message.ends_with(&*self.told)
     }
 
-    /// Adds why it failed.
+    /// Adds the reason of the failure.
     fn ended(&mut self, ended: &AttemptEnded<'_>, entry: &mut Entry) {
         let why = ended.why();
         if !why.is_empty() && !self.is_told(why) {

@@ -1,5 +1,5 @@
-//! How the text of one loop reaches the console: as it comes, or, where many loops share the console, in whole lines
-//! that each begin with the name of the loop's branch.
+//! How the text of one loop reaches the console: as it comes, or, if many loops share the console, in whole lines that
+//! begin with the name of the loop's branch.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::terminal::Target;
 use crate::text::palette::{GOOD, NOTE, QUESTION, STRONG};
 use crate::text::terminal::message;
 
-/// A longer line is broken, in bytes: so much is kept at most until its end has come.
+/// The longest line, in bytes, that is held back until its end comes; a longer one is broken.
 const LONGEST: usize = 8 * 1024;
-/// Neighbours differ.
+/// The colours of names; neighbours differ.
 const STYLES: [Style; 4] = [NOTE, STRONG, GOOD, QUESTION];
 
-/// What one loop writes with.
+/// The output of one loop.
 #[derive(Debug, Clone)]
 pub(crate) struct Voice {
     console: Arc<Console>,
     /// `None`: the only loop.
     lines: Option<Lines>,
-    /// Where rows of the terminal end, for the only loop.
+    /// Breaks rows of the terminal, for the only loop.
     fold: Fold,
 }
 
-/// Makes whole lines of text that comes in pieces.
+/// Makes whole lines from text that comes in pieces.
 #[derive(Debug, Clone)]
 struct Lines {
     prefix: String,
-    /// Its cells, with the blank behind it.
+    /// Its cells, with the blank after it.
     indent: usize,
     unfinished: String,
 }
@@ -44,7 +44,7 @@ impl Voice {
         Self { console, lines: None, fold: Fold::default() }
     }
 
-    /// The voice of one branch out of many: `place` chooses its colour, its name takes `width` cells.
+    /// The voice of one of many branches: `place` chooses its colour, its name takes `width` cells.
     #[must_use]
     pub(crate) fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
         let style = STYLES[place % STYLES.len()];
@@ -53,24 +53,24 @@ impl Voice {
         Self { console, lines: Some(lines), fold: Fold::default() }
     }
 
-    /// Text that must appear. Whoever changes the target ends the line before.
+    /// Text that must appear. Before the target changes, the line must have ended.
     pub(crate) fn say(&mut self, target: Target, text: String) {
         let text = self.broken(target, text);
         self.console.say(target, text);
     }
 
-    /// The same of whole lines that are not of this branch alone: its name does not stand before them.
+    /// Whole lines that must appear and are not about this branch alone: its name is not before them.
     pub(crate) fn say_for_all(&self, target: Target, lines: String) {
         self.console.say(target, lines);
     }
 
-    /// Text that may be left out when the reader is too slow.
+    /// Text that may be dropped when the reader is too slow.
     pub(crate) fn show(&mut self, target: Target, text: String) {
         let text = self.broken(target, text);
         self.console.show(target, text);
     }
 
-    /// Whole lines where there are many loops, and rows that end between words on a terminal.
+    /// Whole lines if there are many loops, and rows that end between words on a terminal.
     fn broken(&mut self, target: Target, text: String) -> String {
         let width = terminal::width_of(target);
         match (&mut self.lines, width) {
@@ -82,7 +82,7 @@ impl Voice {
 }
 
 impl Lines {
-    /// The lines that are whole now, for a terminal of this width or for none.
+    /// The lines that are complete now, for a terminal of this width or for none.
     fn take(&mut self, text: &str, width: Option<usize>) -> String {
         let mut whole = String::new();
         for piece in text.split_inclusive('\n') {
@@ -111,7 +111,7 @@ impl Lines {
             *whole += " ";
             *whole += &line;
         }
-        // A colour must not run over into what another branch says.
+        // A colour must not go on into the line of another branch.
         if line.contains('\x1b') && !line.ends_with("\x1b[0m") {
             *whole += "\x1b[0m";
         }

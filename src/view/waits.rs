@@ -1,13 +1,13 @@
-//! One wait is told once, however many loops meet it and however often it is met.
+//! A wait is reported once, however many loops meet it and however often.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::event::Stamped;
 use crate::engine::fact::{Fact, WaitReason, Word};
 
-/// A limit that is met again so soon behind its end is the same: nobody has named its end, or has been wrong by a little.
+/// A limit that is met again this soon after its end is the same one: its end was guessed, or slightly wrong.
 const SAME_LIMIT: TimeDelta = TimeDelta::minutes(1);
-/// One that lasts so much longer than was told is worth another word.
+/// A limit that lasts this much longer than reported is reported again.
 const MUCH_LONGER: TimeDelta = TimeDelta::minutes(10);
 /// A provider that does not work again within this has not recovered.
 const SAME_OUTAGE: TimeDelta = TimeDelta::minutes(10);
@@ -20,23 +20,23 @@ pub(crate) struct Waits {
     outage: Option<(Word<WaitReason>, DateTime<Utc>)>,
 }
 
-/// A limit of which somebody knows.
+/// A known limit.
 #[derive(Debug, Clone, Copy)]
 struct Told {
-    /// Its end when it was told.
+    /// Its end when it was reported.
     until: DateTime<Utc>,
-    /// The latest one that was met.
+    /// The latest end that was met.
     last: DateTime<Utc>,
 }
 
 impl Waits {
-    /// Books a wait; answers whether it is to be told.
+    /// Books a wait; returns whether it must be reported.
     pub(crate) fn meet(&mut self, stamped: &Stamped<'_>) -> bool {
         let Fact::Waiting { reason, until, .. } = stamped.fact else { return false };
         self.is_new(reason, stamped.at.to_utc(), until.to_utc())
     }
 
-    /// Books a wait that begins now and lasts until then; answers whether nobody knows of it yet.
+    /// Books a wait that begins now and lasts until then; returns whether it is a new one.
     fn is_new(&mut self, reason: &Word<WaitReason>, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         if *reason != WaitReason::UsageLimit.into() {
             let last = self.outage.replace((reason.clone(), until));
@@ -80,7 +80,7 @@ mod tests {
         let limit = WaitReason::UsageLimit.into();
         let mut waits = Waits::default();
         let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
-        // Each try comes a moment after the end that was guessed, and the next guess is a minute.
+        // Each attempt comes a moment after the guessed end, and the next guess is a minute.
         let told = (0..30).filter(|wait| waits.is_new(&limit, at(wait * 61), at(wait * 61 + 60)));
         assert_eq!(told.collect::<Vec<_>>(), [0, 10, 20]);
     }

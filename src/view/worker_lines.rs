@@ -1,4 +1,4 @@
-//! The lines that tell of a worker's loop.
+//! The lines of a worker's loop.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::text::duration::of_seconds;
 use crate::text::line::shell_word;
 use crate::text::terminal::message;
 
-/// What is known of the loop so far.
+/// The state of the loop so far.
 #[derive(Debug)]
 pub(crate) struct WorkerLines {
     name: String,
-    /// How the latest iteration failed: its number, and its exit.
+    /// The latest failed iteration: its number, and its exit.
     failed: Option<(u64, String)>,
-    /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
+    /// The first iteration, until its window is known; none for an existing worker.
     first: Option<u64>,
     /// The iteration whose agent is about to be started.
     begins: Option<u64>,
     spawns: bool,
-    /// The loop is to end, and its agent is not.
+    /// Whether the loop must end and its agent must not.
     leaves: bool,
 }
 
 impl WorkerLines {
-    /// For the worker of this name, which is new where it `spawns`.
+    /// The lines of the worker of this name, which is new if it `spawns`.
     pub(crate) fn new(name: &str, spawns: bool) -> Self {
         Self { name: name.to_owned(), failed: None, first: None, begins: None, spawns, leaves: false }
     }
 
-    /// The line that a fact is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
+    /// The line of a fact, with its newline; empty if it has none. `None`: it has the line of other loops.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>, seen: &Seen) -> Option<String> {
         let tally = stamped.tally;
         let text = match stamped.fact {
@@ -53,7 +53,7 @@ impl WorkerLines {
                 self.begins = Some(*iteration);
                 String::new()
             }
-            // One that is taken up has begun before.
+            // A resumed iteration has begun before.
             Fact::AgentStarted { .. } if !self.spawns => match self.begins.take() {
                 Some(iteration) => starting(iteration, seen),
                 None => String::new(),
@@ -119,7 +119,7 @@ impl WorkerLines {
 
     fn over(&self, outcome: Outcome, iterations: u64, failures: u64) -> String {
         match outcome {
-            // One that was never there has not failed; why is told by itself.
+            // A worker that never existed has not failed; its reason has a line of its own.
             Outcome::WorkerFailed if failures == 0 => String::new(),
             Outcome::Detached => String::new(),
             Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),

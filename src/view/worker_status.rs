@@ -1,4 +1,4 @@
-//! Where a worker stands, for people and for programs: lines and keys that scripts know.
+//! The status of a worker, for people and for programs: lines and keys that scripts know.
 
 use std::fmt::Display;
 use std::io;
@@ -10,7 +10,7 @@ use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::text::{duration, timestamp};
 
-/// Writes what follows the name of a worker in `ralph status`.
+/// Writes the text after the name of a worker in `ralph status`.
 pub(super) fn write_block(
     snapshot: &LoopSnapshot<'_>,
     state: &State,
@@ -18,7 +18,7 @@ pub(super) fn write_block(
     line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>,
 ) -> io::Result<()> {
     let status = snapshot.status(state);
-    // A pause of a ralph that has ended is told in full: the loop is to go on.
+    // A pause of a ralph that has ended is shown in full, because the loop should go on.
     let is_over = matches!(status, Status::Stopped | Status::Failed) && !worker.runs;
     let pending = snapshot.pending(state);
     line("Status", &format_args!("{}{pending}", snapshot.word()))?;
@@ -72,7 +72,7 @@ fn exit_reason(snapshot: &LoopSnapshot<'_>, state: &State, worker: &WorkerSight)
 }
 
 impl LoopSnapshot<'_> {
-    /// Adds what is known of workers alone; of other loops these keys are empty.
+    /// Adds the keys of workers, which are empty for other loops.
     pub(super) fn add_worker(&self, state: &State, object: &mut Value) {
         let (Some(sight), Some(worker)) = (&self.worker, &state.setup.worker) else {
             for key in ["worker_status", "cmd", "tmux", "worktree", "metadata"] {

@@ -17,13 +17,13 @@ use crate::view::columns::Table;
 const CELLS: usize = 7;
 /// The column of the ends.
 const ENDS: usize = 3;
-/// In the order in which they are left out: commits, iterations, cost, when.
+/// The columns in the order in which they are left out: commits, iterations, cost, when.
 const LEAST_TELLING: [usize; 4] = [5, 4, 6, 1];
-/// Beginnings of an id: the second in which the run began (in UTC), the millisecond, and all but the process.
+/// Lengths of an id's beginnings: the second in which the run began (in UTC), the millisecond, and all but the process.
 const IDS: [usize; 3] = [15, 18, 24];
 
-/// A table of runs, newest first. Where the terminal is too narrow the least telling columns are left out. `known` are the ids
-/// of all runs, those included that are not shown.
+/// A table of runs, newest first. If the terminal is too narrow, the least important columns are left out. `known` are the ids
+/// of all runs, including those that are not shown.
 #[must_use]
 pub(crate) fn table(reports: &[RunReport], known: &[String], width: Option<usize>) -> String {
     if reports.is_empty() {
@@ -39,14 +39,14 @@ pub(crate) fn table(reports: &[RunReport], known: &[String], width: Option<usize
     table.text(rows, width, ENDS).0
 }
 
-/// As much of the id of a run as no other one has.
+/// The shortest beginning of a run's id that no other run has.
 fn id<'a>(known: &[String], run: &'a str) -> &'a str {
     let mut heads = IDS.iter().filter_map(|&length| run.get(..length));
     let is_alone = |head: &&str| known.iter().filter(|other| other.starts_with(head)).count() <= 1;
     heads.find(is_alone).unwrap_or(run)
 }
 
-/// The colour of the end that wants most attention.
+/// The colour of the end that needs most attention.
 fn style(report: &RunReport) -> Style {
     let sign = |one: &LoopReport| sign(&one.end, one.proof.as_ref());
     let worst = report.loops.iter().map(sign).find(|(_, sign)| !["✓", "·"].contains(sign));
@@ -83,7 +83,7 @@ fn ends(report: &RunReport) -> String {
     }
 }
 
-/// One run of what `ralph history --json` prints.
+/// A run of `ralph history --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct HistoryRun {
@@ -91,15 +91,15 @@ pub(crate) struct HistoryRun {
     v: u32,
     /// Unique id of the run, the name of its folder.
     run: String,
-    /// The words of the command line that start such loops, as in `loop build`; null where that is not known.
+    /// The words of the command line that start such loops, as in `loop build`; null if unknown.
     verb: Option<String>,
-    /// The command line; empty where that is not known.
+    /// The command line; empty if unknown.
     argv: Vec<String>,
-    /// When it began; null where that is not known.
+    /// When it began; null if unknown.
     started_at: Option<DateTime<FixedOffset>>,
     /// When it ended, or when something last happened.
     ended_at: Option<DateTime<FixedOffset>>,
-    /// Its process is at work.
+    /// Whether its process runs.
     is_running: bool,
     /// Its loops.
     loops: Vec<HistoryLoop>,
@@ -107,13 +107,13 @@ pub(crate) struct HistoryRun {
     iterations: u64,
     /// Begun in this run.
     attempts: u64,
-    /// Made in this run, as far as git knows.
+    /// Commits of this run, as far as git has them.
     commits: u64,
-    /// Lines that came.
+    /// Added lines.
     insertions: u64,
-    /// Lines that went.
+    /// Removed lines.
     deletions: u64,
-    /// In US dollars; null where no agent reported it.
+    /// In US dollars; null if no agent reported it.
     cost_usd: Option<f64>,
     /// Cached ones included.
     input_tokens: u64,
@@ -133,7 +133,7 @@ struct HistoryLoop {
     end: String,
 }
 
-/// What `ralph history --json` prints: the runs, newest first.
+/// The output of `ralph history --json`: the runs, newest first.
 #[cfg(test)]
 #[derive(JsonSchema)]
 #[schemars(title = "A history of ralph, version 1", extend("$id" = "ralph-history-1"))]

@@ -1,4 +1,4 @@
-//! A report for a pull request or a chat. Words of others stand in code spans: there they are no mark-up, no mention and no HTML.
+//! A report for a pull request or a chat. Foreign words are in code spans: there they are no mark-up, no mention and no HTML.
 
 use std::fmt::Write as _;
 
@@ -84,7 +84,7 @@ fn code(text: &str) -> String {
     let text = plain(text);
     let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
-    // A blank at both ends, where there is one, is taken away again.
+    // Markdown removes one blank at both ends.
     let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     if text.is_empty() { text } else { format!("{fence}{blank}{text}{blank}{fence}") }
 }

@@ -1,4 +1,4 @@
-//! What a run came to, for people: a line for each loop or task, a total, and what to type next. Pure renders of a report.
+//! Reports for people: a line for each loop or task, a total, and the next command. Pure renders of a report.
 
 pub(crate) mod history;
 pub(crate) mod html;
@@ -23,9 +23,9 @@ use crate::view::cells::plain;
 #[derive(Debug, Clone, PartialEq)]
 struct Line<'a> {
     name: &'a str,
-    /// How it ended, or where it stands, in one word.
+    /// Its end or its state, in one word.
     end: &'a str,
-    /// Behind the name of a task.
+    /// The title of a task.
     title: Option<&'a str>,
     tasks: Option<TaskCounts>,
     work: Option<&'a Work>,
@@ -34,7 +34,7 @@ struct Line<'a> {
     reason: Option<&'a str>,
     /// What shows that its work is good.
     proof: Option<&'a Evidence>,
-    /// What it waits for at the moment.
+    /// What it waits for now.
     waits: Option<String>,
     pull_request: Option<&'a str>,
     next: Option<&'a str>,
@@ -53,7 +53,7 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a run: its tasks where it worked on such, else its loops.
+/// The lines of a run: its tasks if it has any, else its loops.
 fn lines(report: &RunReport) -> Vec<Line<'_>> {
     let tasks: Vec<Line<'_>> =
         report.loops.iter().flat_map(|one| one.task_list.iter().map(|task| of_task(task, one))).collect();
@@ -81,7 +81,7 @@ fn of_loop(one: &LoopReport) -> Line<'_> {
 fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
     Line {
         name: &task.id,
-        // What was at hand stands where its loop does.
+        // The current task has the state of its loop.
         end: task.outcome.as_deref().unwrap_or(&one.end),
         title: Some(&task.title),
         tasks: None,
@@ -97,7 +97,7 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
     }
 }
 
-/// Until when a loop waits that does so now, or for what.
+/// Until when a waiting loop waits, or for what.
 fn waits(one: &LoopReport) -> Option<String> {
     let wait = one.waits.last().filter(|wait| one.end == "waiting" && wait.to.is_none())?;
     match wait.until {
@@ -112,7 +112,7 @@ pub(in crate::view) fn done_of(tasks: TaskCounts) -> String {
     format!("{}/{}{failed}", tasks.done, tasks.total)
 }
 
-/// `+412 −18`; `None` where nobody counted.
+/// `+412 −18`; `None` if that was not counted.
 fn changes(work: &Work) -> Option<String> {
     Some(format!("+{} −{}", work.insertions?, work.deletions?))
 }
@@ -121,8 +121,8 @@ fn span(seconds: f64) -> String {
     duration::rough(duration::of_seconds(seconds))
 }
 
-/// What all lines come to: `3 loops: 2 done, 1 failed · +502 −20 · 5 commits · 1h54m · $4.62`. `None` for a single loop, which
-/// says that itself.
+/// The total of all lines: `3 loops: 2 done, 1 failed · +502 −20 · 5 commits · 1h54m · $4.62`. `None` for a single loop, whose
+/// line has it.
 fn total(report: &RunReport) -> Option<String> {
     let lines = lines(report);
     let is_of_tasks = lines.iter().any(|line| line.title.is_some());
@@ -147,7 +147,7 @@ fn total(report: &RunReport) -> Option<String> {
     Some(words::figures(parts))
 }
 
-/// `2 done` and `1 failed`: how often there is each end; what is done first, what never began last.
+/// `2 done` and `1 failed`: the number of lines with each end; done first, never begun last.
 pub(in crate::view) fn ends<'a>(all: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut ends: Vec<(&str, u64)> = Vec::new();
     for end in all {

@@ -1,4 +1,4 @@
-//! What to type next about what a run has left.
+//! The next commands after a run.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use crate::tell::group::Group;
 use crate::text::line::shell_word;
 use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget};
 
-/// What is known of loops besides their reports.
+/// Facts about loops besides their reports.
 pub(crate) struct Known<'a> {
-    /// The project has a place to which branches are pushed.
+    /// Whether the project has a remote for branches.
     pub(crate) has_remote: bool,
-    /// The branches with commits that are not merged; `None` where nobody knows.
+    /// The branches with commits that are not merged; `None` if unknown.
     pub(crate) unmerged: Option<BTreeSet<String>>,
-    /// What a loop has used up that was not started again since, and what it might.
+    /// What a loop has used, and its limits, if it was not started again since.
     pub(crate) spent: &'a dyn Fn(&LoopReport) -> Option<(Tally, Budget)>,
 }
 
-/// Says of each loop and task of a report, and of the whole, what to type next.
+/// Adds the next command for each loop and task of a report, and for the whole.
 pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
     let is_build = report.is_of_branches();
     let mut raised = None;
@@ -44,10 +44,10 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
                 one.next = Some(format!("ralph logs {name} --follow"));
                 None
             }
-            // It is merged, or somebody has thrown it away.
+            // The branch is merged, or was deleted.
             _ if is_merged => Some(Group::Over),
             _ => {
-                // Branches are known by their names alone.
+                // A branch is identified by its name alone.
                 let is_past = spent.is_none() && !is_build;
                 let run = is_past.then_some(&*report.run);
                 let verb = report.verb.as_deref().unwrap_or(&one.mode);
@@ -88,7 +88,7 @@ fn next_of_branches(loops: &[LoopReport], raised: Option<String>) -> Option<Stri
     Some(build((!words.is_empty()).then(|| words.join(" "))))
 }
 
-/// What a report tells of the end of a loop that a verb has started; `has_remote` is known of branches.
+/// The end of a loop that a verb has started, from its report; `has_remote` is known for branches.
 pub(in crate::view) fn ending<'a>(
     one: &'a LoopReport,
     verb: &'a str,

@@ -1,4 +1,4 @@
-//! A report on a terminal, or where a terminal's lines go.
+//! A report on a terminal, or in a pipe.
 
 use std::fmt::Write as _;
 
@@ -21,21 +21,21 @@ use crate::view::columns::Columns;
 
 /// Cells of a line: name, end, tasks, changes, commits, time, cost.
 const CELLS: usize = 7;
-/// In the order in which they are left out: time, commits, changes, cost, tasks.
+/// The columns in the order in which they are left out: time, commits, changes, cost, tasks.
 const LEAST_TELLING: [usize; 5] = [5, 4, 3, 6, 2];
-/// The column of how it ended.
+/// The column of its end.
 const END: usize = 1;
-/// The sign and the blank behind it.
+/// The sign and the blank after it.
 const SIGN: usize = 2;
-/// What stands between two facts of a line, and what those below it begin with.
+/// The separator of two facts of a line, and the indentation of lines below.
 const GAP: &str = "  ";
 const INDENT: &str = "    ";
-/// So many cells of a reason are worth more than what tells least, where it has to be on the line.
+/// A reason on the line gets at least this many cells before columns are left out.
 const LEAST_REASON: usize = 20;
-/// So many lines of a reason are shown.
+/// How many lines of a reason are shown.
 const REASON: usize = 3;
 
-/// What was started, and when: the first line of `ralph report`.
+/// The command and its start: the first line of `ralph report`.
 #[must_use]
 pub(crate) fn head(report: &RunReport) -> String {
     let verb = report.verb.as_deref().unwrap_or("a run of another version");
@@ -50,13 +50,13 @@ pub(crate) fn head(report: &RunReport) -> String {
     )
 }
 
-/// The day on which it began, so that its end need not repeat it.
+/// The day of the start, which the end does not repeat.
 fn report_day(report: &RunReport) -> chrono::DateTime<chrono::Local> {
     report.started_at.map_or_else(chrono::Local::now, |at| at.with_timezone(&chrono::Local))
 }
 
-/// A line for each loop or task with its reason and what to do about it, the total, and the next command. `width` is the
-/// terminal's; without one nothing is broken or left out.
+/// A line for each loop or task with its reason and what to do about it, the total, and the next command. `width` is that of
+/// the terminal; without one nothing is broken or left out.
 #[must_use]
 pub(crate) fn body(report: &RunReport, width: Option<usize>) -> String {
     let mut text = match &*report.loops {
@@ -91,7 +91,7 @@ pub(crate) fn groups(loops: &[LoopReport], most: usize, width: Option<usize>) ->
     text
 }
 
-/// What became of each task, for the end of a run over several; empty where that says no more than its loop.
+/// The result of each task, for the end of a run over several; empty if that says no more than its loop.
 #[must_use]
 pub(crate) fn tasks(report: &RunReport, width: Option<usize>) -> String {
     if !report.loops.iter().any(is_over_tasks) {
@@ -100,21 +100,21 @@ pub(crate) fn tasks(report: &RunReport, width: Option<usize>) -> String {
     rows(&lines(report), width, Detail::Reasons) + &sum(report, width) + &next(report.next.as_deref())
 }
 
-/// Whether its tasks say more than it does itself.
+/// Whether its tasks say more than the loop itself.
 fn is_over_tasks(one: &LoopReport) -> bool {
     one.task_list.len() > 1
 }
 
-/// What closes the run of a single loop: what [`body`] tells of it, the file with all that its agents wrote, and the next
-/// command. One over tasks is followed by [`tasks`], which ends with that.
+/// The closing of a single loop: what [`body`] has of it, the file with all output of its agents, and the next command. For
+/// a run over tasks, [`tasks`] follows, which ends with that.
 #[must_use]
 pub(crate) fn closing(one: &LoopReport, log: Option<&str>, width: Option<usize>) -> String {
     let next = if is_over_tasks(one) { String::new() } else { next(one.next.as_deref()) };
     single(one, one.next.as_deref(), log, width) + &next
 }
 
-/// One loop that has ended while others go on: a line of at most `width` cells, with as much of the reason as there is room
-/// for. Its name takes so many cells.
+/// A loop that has ended while others go on: a line of at most `width` cells, with as much of the reason as fits. Its name
+/// takes this many cells.
 #[must_use]
 pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
@@ -134,7 +134,7 @@ pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
         columns.line(row, |column| if column == END { style } else { Style::new() })
     };
     let cells_of = |facts: &str| strip_str(facts).to_string().width();
-    // Names stand below each other where that takes the room of nothing else.
+    // Names are aligned if that takes no room from the rest.
     let spare = for_facts.saturating_sub(cells_of(&facts(&row)));
     row[0] = pad(&row[0], name.min(row[0].width() + spare));
     let facts = facts(&row);
@@ -143,8 +143,8 @@ pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     format!("{style}{sign}{style:#} {facts}{}\n", reason.unwrap_or_default())
 }
 
-/// The line of a loop, and below it all that there is to say about it: why it ended so, what it took, and where more is.
-/// What is told as the next command of all is not told of it.
+/// The line of a loop, and below it the reason of its end, its cost, and where to find more.
+/// The next command of the whole is not repeated for it.
 fn single(one: &LoopReport, next: Option<&str>, log: Option<&str>, width: Option<usize>) -> String {
     let line = of_loop(one);
     let line = Line { next: line.next.filter(|own| Some(*own) != next), ..line };
@@ -163,12 +163,12 @@ fn took(one: &LoopReport) -> String {
     figures([Some(ran.join(", ")), files, tokens])
 }
 
-/// What is told of each line.
+/// The contents of each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// No more than fits on it.
+    /// Only what fits on the line.
     None,
-    /// Why it ended so, and what to do about it.
+    /// The reason of its end, and what to do about it.
     Reasons,
 }
 
@@ -189,7 +189,7 @@ fn rows(lines: &[Line<'_>], width: Option<usize>, detail: Detail) -> String {
     text
 }
 
-/// What stands below a line.
+/// The text below a line.
 fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) -> String {
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(INDENT.len()));
     let mut text = String::new();
@@ -202,20 +202,20 @@ fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) 
     text
 }
 
-/// The total; empty where there is none.
+/// The total; empty if there is none.
 fn sum(report: &RunReport, width: Option<usize>) -> String {
     let total =
         total(report).map(|total| wrapped(&total, width.unwrap_or(usize::MAX), usize::MAX).join("\n"));
     total.map(|total| total + "\n").unwrap_or_default()
 }
 
-/// The next command; empty where there is none.
+/// The next command; empty if there is none.
 #[must_use]
 pub(crate) fn next(next: Option<&str>) -> String {
     next.map(|next| format!("{STRONG}Next:{STRONG:#} {}\n", plain(next))).unwrap_or_default()
 }
 
-/// What stands below a line: its task's title, why it ended so, what to do.
+/// The text below a line: its task's title, the reason of its end, what to do.
 fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let title = line.title.map(|title| (Style::new(), plain(title)));
     let reason = line.why().map(|why| (Style::new(), plain(why)));
@@ -232,7 +232,7 @@ fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     title.into_iter().chain(proof).chain(reason).chain(waits).chain(address).chain(next).collect()
 }
 
-/// What was not done besides, each note once, with the names that it is about.
+/// The notes, each once, with the names that it is about.
 pub(super) fn notes(report: &RunReport) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &report.loops {

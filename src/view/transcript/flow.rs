@@ -1,4 +1,4 @@
-//! A transcript as text with colours, each entry on lines of its own and what comes in pieces put together.
+//! A transcript as text with colours, each entry on lines of its own, with pieces joined.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use crate::text::palette::{FAINT, STRONG};
 use crate::text::terminal::{clean, message};
 use crate::view::cells::faint_lines;
 
-/// Where the text of a transcript stands.
+/// The state of the text of a transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// What the agent said so far does not end in a newline.
+    /// Whether the agent's text so far does not end in a newline.
     mid_line: bool,
-    /// The same of its thoughts.
+    /// Whether its thoughts so far do not end in a newline.
     mid_thought: bool,
 }
 
@@ -56,7 +56,7 @@ impl Flow {
         text
     }
 
-    /// What has to stand before a line can begin.
+    /// The text that is needed before a new line can begin.
     pub(crate) fn end(&mut self) -> &'static str {
         let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
         if is_within { "\n" } else { "" }

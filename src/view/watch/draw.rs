@@ -1,4 +1,4 @@
-//! The whole screen.
+//! Draws the whole screen.
 
 use anstyle::Style;
 use chrono::{DateTime, Local};
@@ -20,12 +20,12 @@ use crate::view::cells::plain;
 
 /// The smallest screen, in columns and rows.
 const SMALLEST: (u16, u16) = (60, 20);
-/// From so many columns on there is room for two things beside each other.
+/// The least columns for two areas beside each other.
 const WIDE: u16 = 110;
 /// From so many columns on there is room for the plan as well.
 const WIDEST: u16 = 160;
 
-/// Where things are.
+/// The areas of the screen.
 struct Places {
     list: Rect,
     about: Rect,
@@ -34,7 +34,7 @@ struct Places {
     plan: Option<Rect>,
 }
 
-/// Draws what is seen at this moment. What the room allows is noted in the model.
+/// Draws the model. The sizes of areas are noted in it.
 pub(crate) fn draw(model: &mut Model, colour: bool, now: DateTime<Local>, frame: &mut Frame<'_>) {
     let (paint, area) = (Paint { colour }, frame.area());
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
@@ -68,7 +68,7 @@ fn too_small(paint: Paint, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// So many rows of an area.
+/// The first rows of an area.
 fn rows(area: Rect, from: u16, count: u16) -> Rect {
     let from = from.min(area.height);
     Rect { y: area.y + from, height: count.min(area.height - from), ..area }
@@ -109,7 +109,7 @@ fn places(model: &Model, area: Rect, now: DateTime<Local>) -> Places {
     }
 }
 
-/// Has the pages fit their places.
+/// Sets the sizes of the pages.
 fn fit(model: &mut Model, places: &Places) {
     model.list_height = places.list.height.saturating_sub(list::HEAD).into();
     for (pages, place) in [(&mut model.transcript, places.transcript), (&mut model.history, places.history)] {
@@ -144,7 +144,7 @@ fn draw_selected(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut
     let name = model.selected().map(|row| row.name.clone()).unwrap_or_default();
     let above = |area: Rect| Rect { y: area.y - 1, height: 1, ..area };
     let both = places.transcript.is_some() && places.history.is_some();
-    // It stands in the line below the list.
+    // The line below the list shows it.
     let more = |is_below: bool| (FAINT, if is_below { list::more(model) } else { String::new() });
     rule(paint, buffer, above(places.about), 0, &[(STRONG, plain(&name)), more(!both)]);
     draw_about(model, paint, now, buffer, places.about);
@@ -181,7 +181,7 @@ fn draw_help(paint: Paint, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// What is typed, asked or told, else what keys there are; answers the column of the cursor where there is one.
+/// Typed text, a question or a message, else the keys; returns the column of the cursor if there is one.
 fn draw_foot(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) -> Option<u16> {
     let name = |key: &LoopKey| {
         let row = model.rows.iter().find(|row| row.key == *key);
@@ -225,7 +225,7 @@ fn hints(width: usize) -> String {
     text
 }
 
-/// A line that is typed: its end is seen. Answers the column behind it.
+/// A typed line, of which the end is visible. Returns the column after it.
 fn draw_typed(paint: Paint, buffer: &mut Buffer, area: Rect, before: &str, text: &str) -> u16 {
     let column = paint.put(buffer, area, (0, 0), before, QUESTION);
     let room = usize::from(area.width.saturating_sub(column + 1));

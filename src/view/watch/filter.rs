@@ -1,11 +1,11 @@
-//! Which loops are listed, and in which order.
+//! Filters and sorts the list of loops.
 
 use super::row::Row;
 
 /// The order of the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// What wants somebody first, what is over last; among these the newest first.
+    /// Loops that need a person first, ended ones last; among these the newest first.
     #[default]
     Standing,
     Name,
@@ -34,7 +34,7 @@ impl Sort {
     }
 }
 
-/// The rows that the filter means, in order. They come newest start first.
+/// The rows that match the filter, in order. They come with the newest start first.
 pub(super) fn listed<'a>(rows: &'a [Row], filter: &str, sort: Sort) -> Vec<&'a Row> {
     let mut listed: Vec<&Row> = rows.iter().filter(|row| row.is_meant(filter)).collect();
     match sort {

@@ -20,7 +20,7 @@ pub(super) const KEYS: [(&str, &str); 16] = [
     ("q", "leave; loops go on"),
 ];
 
-/// What stands in the last row while there is nothing else to say, as much of it as fits.
+/// The text of the last row while there is no message, as much as fits.
 pub(super) const HINTS: [&str; 13] = [
     "? help", "q quit", "p pause", "r resume", "c cancel", "n note", "d diff", "l log", "/ filter", "s sort",
     "C now", "R report", "a attach",

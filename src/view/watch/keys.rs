@@ -1,11 +1,11 @@
-//! Keys, and what they ask for.
+//! Keys, and their commands.
 
 use super::row::Key as LoopKey;
 
 /// A key, or a text that was pasted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// One that stands for itself; also those with Shift.
+    /// A printable key; also with Shift.
     Char(char),
     /// With Ctrl, as the small letter.
     Ctrl(char),
@@ -19,29 +19,29 @@ pub(crate) enum Key {
     PageDown,
     Home,
     End,
-    /// Nobody has pressed its letters.
+    /// Pasted text, whose letters are no keys.
     Paste(String),
 }
 
-/// What the person at the keys wants that the model cannot do by itself.
+/// A command that the model cannot carry out by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// To leave, by Ctrl+C where that is told.
+    /// To leave, with whether that was by Ctrl+C.
     Leave {
         /// By Ctrl+C.
         interrupted: bool,
     },
     /// To go back to the shell for a while.
     Suspend,
-    /// Everything is to be drawn anew.
+    /// To draw everything again.
     Redraw,
-    /// Something of a loop.
+    /// A request to a loop.
     Ask(LoopKey, Deed),
-    /// To see something else for a while.
+    /// To show something else for a while.
     Show(LoopKey, Sight),
 }
 
-/// What is asked of a loop.
+/// A request to a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
     Pause,
@@ -51,7 +51,7 @@ pub(crate) enum Deed {
     Note(String),
 }
 
-/// What is shown in place of the screen.
+/// Something that is shown in place of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     Diff,

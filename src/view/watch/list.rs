@@ -22,11 +22,11 @@ const HEADS: [&str; CELLS] = ["NAME", "PROJECT", "STATUS", "TASKS", "ITERATION",
 const LEAST_TELLING: [usize; 5] = [1, 4, 5, 6, 3];
 /// Rows of heads.
 pub(super) const HEAD: u16 = 1;
-/// A name gets at least so much of its cells before others go.
+/// The least cells of a name before other columns are left out.
 const NAME: usize = 14;
-/// Between two cells.
+/// The space between two cells.
 const GAP: usize = 2;
-/// The mark of the selected one, its sign, and a blank.
+/// The mark of the selected loop, its sign, and a blank.
 const BEFORE: usize = 3;
 
 /// Draws the rows around the selected one.
@@ -70,7 +70,7 @@ fn joined(cells: &[String; CELLS], widths: &[usize; CELLS]) -> String {
     text.join(&" ".repeat(GAP))
 }
 
-/// How many are not seen, in words.
+/// The number of hidden rows, in words.
 pub(super) fn more(model: &Model) -> String {
     match model.listed().len().saturating_sub(model.list_height) {
         0 => String::new(),
@@ -78,7 +78,7 @@ pub(super) fn more(model: &Model) -> String {
     }
 }
 
-/// The first row that is seen: the selected one is in the middle where that can be.
+/// The first visible row: the selected one is in the middle if possible.
 fn top(at: usize, count: usize, height: usize) -> usize {
     at.saturating_sub(height / 2).min(count.saturating_sub(height))
 }
@@ -97,7 +97,7 @@ fn cells(row: &Row, whole_machine: bool, now: DateTime<Utc>) -> [String; CELLS] 
     cells.map(shown)
 }
 
-/// How wide each cell is; 0 where there is no room for it, or nothing in it.
+/// The width of each cell; 0 if it does not fit or is empty.
 fn widths(rows: &[[String; CELLS]], room: usize) -> [usize; CELLS] {
     let mut widths = [0; CELLS];
     for row in rows {

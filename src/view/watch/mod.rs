@@ -1,5 +1,5 @@
-//! `ralph watch`: loops on the whole screen. The model is a fold over what was seen of the loops and over keys; drawing is a pure
-//! render of it. Neither knows a terminal, a file or a clock.
+//! `ralph watch`: loops on the whole screen. The model is a fold over snapshots of loops and over keys; drawing is a pure render
+//! of it. Neither knows a terminal, a file or a clock.
 
 mod draw;
 mod filter;

@@ -1,4 +1,4 @@
-//! What is seen: a fold over looks at loops, over what their logs say, and over keys.
+//! The model of the screen: a fold over snapshots of loops, over lines of their logs, and over keys.
 
 use super::filter::{Sort, listed};
 use super::keys::{Deed, Key, Sight, Wish};
@@ -7,10 +7,10 @@ use super::row::{Key as LoopKey, Row};
 use super::scroll::{Pages, Paragraph};
 use crate::text::line::shell_word;
 
-/// A note is no longer than this, in characters.
+/// The longest note, in characters.
 const LONGEST_NOTE: usize = 2000;
 
-/// What the keys are for at the moment.
+/// The current mode of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     Choosing,
@@ -18,12 +18,12 @@ pub(super) enum Mode {
     Filtering,
     /// A note to this loop is typed.
     Noting(LoopKey, String),
-    /// This is about to be asked of a loop, if that is confirmed.
+    /// A request to a loop needs to be confirmed.
     Confirming(LoopKey, Deed),
     Help,
 }
 
-/// What is shown of the selected loop where there is no room for both.
+/// The page of the selected loop that is shown if there is no room for both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Side {
     #[default]
@@ -31,17 +31,17 @@ pub(super) enum Side {
     History,
 }
 
-/// Something to tell in the last row, until the next key.
+/// A message in the last row, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) text: String,
     pub(super) is_trouble: bool,
 }
 
-/// What is seen.
+/// The model.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// Whose loops: a project's name, or the machine's.
+    /// The heading: a project's name, or the machine's.
     pub(super) of: String,
     pub(super) whole_machine: bool,
     pub(super) rows: Vec<Row>,
@@ -57,12 +57,12 @@ pub(crate) struct Model {
     pub(super) plan: Plan,
     /// Why there is no transcript.
     pub(super) missing: Option<String>,
-    /// How many loops are listed at once.
+    /// The number of visible rows of the list.
     pub(super) list_height: usize,
 }
 
 impl Model {
-    /// Before the first look.
+    /// The model before the first snapshot.
     #[must_use]
     pub(crate) fn new(of: &str, whole_machine: bool) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    /// Takes a look at all loops, newest start first. Whose selected one has gone has its neighbour.
+    /// Takes snapshots of all loops, newest start first. If the selected one is gone, its neighbour is selected.
     pub(crate) fn see(&mut self, rows: Vec<Row>) {
         let at = self.at();
         let was = self.selected().map(|row| row.name.clone());
@@ -101,7 +101,7 @@ impl Model {
         self.drop_questions();
     }
 
-    /// What was typed for a loop that has gone goes nowhere else.
+    /// Text that was typed for a loop that is gone is dropped.
     fn drop_questions(&mut self) {
         if let Mode::Noting(key, _) | Mode::Confirming(key, _) = &self.mode
             && !self.rows.iter().any(|row| row.key == *key)
@@ -127,7 +127,7 @@ impl Model {
         self.selected = Some(key);
     }
 
-    /// Where the selected one stands in the list.
+    /// The place of the selected loop in the list.
     pub(super) fn at(&self) -> Option<usize> {
         let key = self.selected.as_ref()?;
         self.listed().iter().position(|row| row.key == *key)
@@ -144,12 +144,12 @@ impl Model {
         self.select_at(self.at().map_or(0, |at| at.saturating_add_signed(by)));
     }
 
-    /// Something to tell in the last row.
+    /// Shows a message in the last row.
     pub(crate) fn tell(&mut self, text: impl Into<String>, is_trouble: bool) {
         self.told = Some(Told { text: text.into(), is_trouble });
     }
 
-    /// Another loop is selected: what was seen of the last one goes.
+    /// Another loop is selected: clears the pages of the last one.
     pub(crate) fn forget(&mut self) {
         self.transcript.clear();
         self.transcript.go_to_end();
@@ -171,7 +171,7 @@ impl Model {
         self.transcript.clear();
     }
 
-    /// Why there is no transcript, where there is none.
+    /// Sets why there is no transcript, if there is none.
     pub(crate) fn misses(&mut self, why: Option<String>) {
         self.missing = why;
     }
@@ -181,12 +181,12 @@ impl Model {
         self.transcript.push(paragraph);
     }
 
-    /// Takes the last paragraph of the transcript back, which goes on.
+    /// Removes the last paragraph of the transcript, which goes on.
     pub(crate) fn take_last(&mut self) -> Option<Paragraph> {
         self.transcript.pop()
     }
 
-    /// What the history is now.
+    /// Sets the history.
     pub(crate) fn has_been(&mut self, steps: Vec<Paragraph>) {
         self.history.replace(steps);
     }
@@ -251,7 +251,7 @@ impl Model {
         self.pages().go_to_end();
     }
 
-    /// Keys that want something of the selected loop.
+    /// Keys that are about the selected loop.
     fn act(&mut self, char: char) -> Option<Wish> {
         let deed = match char {
             'p' => Some(Deed::Pause),
@@ -338,7 +338,7 @@ impl Model {
     fn confirm(&mut self, key: &Key, of: LoopKey, deed: Deed) -> Option<Wish> {
         match key {
             Key::Char('y') => return Some(Wish::Ask(of, deed)),
-            // Somebody's text must not answer.
+            // Pasted text must not be an answer.
             Key::Paste(_) => self.mode = Mode::Confirming(of, deed),
             _ => self.tell("nothing was done", false),
         }

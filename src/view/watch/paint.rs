@@ -1,4 +1,4 @@
-//! Text on the screen: nothing that could drive the terminal, nothing beside its place, and no colour where none is wanted.
+//! Paints text on the screen: without escape sequences, within its place, and without unwanted colours.
 
 use anstyle::{AnsiColor, Effects};
 use ratatui::buffer::Buffer;
@@ -8,10 +8,10 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::text::terminal::message;
 use crate::view::cells::cut;
 
-/// How things are painted.
+/// How text is painted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
-    /// Colours are wanted.
+    /// Whether colours are wanted.
     pub(crate) colour: bool,
 }
 
@@ -35,7 +35,7 @@ impl Paint {
         }
     }
 
-    /// Writes a line into a row of an area, from a column of it on; answers the column behind it. What does not fit is cut.
+    /// Writes a line into a row of an area, from a column on; returns the column after it. What does not fit is cut.
     pub(super) fn put(
         self,
         buffer: &mut Buffer,
@@ -59,8 +59,8 @@ impl Paint {
     }
 }
 
-/// `text` in one line whose cells every terminal counts alike: what joins several characters to one picture goes, so that each
-/// is shown by itself.
+/// `text` in one line whose cells all terminals count alike: characters that join others to one picture are removed, so that
+/// each is shown by itself.
 pub(super) fn shown(text: &str) -> String {
     let mut text = message(text);
     text.retain(

@@ -1,4 +1,4 @@
-//! One loop as it was seen at a moment: what the list and the lines about the selected one tell.
+//! The snapshot of a loop: the contents of its row and of the lines about the selected one.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -19,26 +19,26 @@ use crate::view::report::done_of;
 use crate::view::snapshot::{LoopSnapshot, rank};
 use crate::view::status::budget;
 
-/// What tells one loop from another: the folder of its records.
+/// The identity of a loop: the folder of its records.
 pub(crate) type Key = PathBuf;
 
 /// One loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) key: Key,
-    /// What it is called.
+    /// Its name.
     pub(crate) name: String,
     /// The folder of its project.
     pub(crate) project: String,
-    /// Where it stands, or how it has ended.
+    /// Its state or its end.
     pub(crate) word: &'static str,
-    /// Its process is at work.
+    /// Whether its process runs.
     pub(crate) is_alive: bool,
-    /// Its agents are windows of tmux.
+    /// Whether its agents run in windows of tmux.
     pub(crate) is_worker: bool,
-    /// Where its latest events are.
+    /// The path of its latest events.
     pub(crate) events_log: Option<PathBuf>,
-    /// Where its iterations are.
+    /// The path of its iterations log.
     pub(crate) iterations_log: PathBuf,
     /// When it began.
     pub(crate) started: Option<DateTime<Utc>>,
@@ -54,13 +54,13 @@ pub(crate) struct Row {
     pub(super) heard: Option<DateTime<Utc>>,
     pub(super) until: Option<DateTime<Utc>>,
     pub(super) pending: &'static str,
-    /// Lines of facts that no clock changes, the most telling first.
+    /// Lines of facts that no clock changes, the most important first.
     pub(super) facts: Vec<String>,
     /// What is to be done about it, once it has ended.
     pub(super) group: Option<Group>,
     /// What shows that its work is good, once it has ended.
     pub(super) proof: Option<Evidence>,
-    /// What went wrong, or why nothing is known.
+    /// The failure, or why nothing is known.
     pub(super) trouble: Option<String>,
 }
 
@@ -132,12 +132,12 @@ impl Row {
         }
     }
 
-    /// In which group it stands when they are sorted by where they stand: what wants somebody first, what is over last.
+    /// Its group when the list is sorted by state: loops that need a person first, ended ones last.
     pub(super) fn rank(&self) -> u8 {
         rank(self.word, self.is_alive, self.group)
     }
 
-    /// What there is to say about time in a cell: how long it still waits, how long it has been silent, when it ended.
+    /// The time cell: how long it still waits, how long it has been silent, when it ended.
     pub(super) fn clock(&self, now: DateTime<Utc>) -> String {
         let since = |at: DateTime<Utc>| (now - at).to_std().unwrap_or_default();
         match (self.until, self.heard.or(self.started)) {
@@ -149,7 +149,7 @@ impl Row {
         }
     }
 
-    /// Where it stands, in a line.
+    /// Its state, in a line.
     pub(super) fn standing(&self, now: DateTime<Local>) -> String {
         let mut parts = vec![format!("{}{}", self.word.replace('_', " "), self.pending)];
         parts.extend(self.tasks.map(|tasks| format!("{} tasks", done_of(tasks))));
@@ -173,7 +173,7 @@ impl Row {
         parts.join(" · ")
     }
 
-    /// Whether it is meant by this filter: all its words are in its name, its project, or where it stands.
+    /// Whether it matches this filter: all its words are in its name, its project, or its state.
     pub(super) fn is_meant(&self, filter: &str) -> bool {
         let text = format!("{} {} {}", self.name, self.project, self.word.replace('_', " "));
         let text = text.to_lowercase();
@@ -181,7 +181,7 @@ impl Row {
     }
 }
 
-/// A loop that says nothing for so long is called silent.
+/// How long a loop must be silent to be shown as silent.
 const SILENT: Duration = Duration::from_secs(30);
 
 /// The largest unit alone: `42s`, `16m`, `5h`, `3d`.
@@ -194,7 +194,7 @@ fn ago(span: Duration) -> String {
     }
 }
 
-/// Facts that no clock changes.
+/// The facts that no clock changes.
 fn facts(state: &State) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(at) = &state.at_task {

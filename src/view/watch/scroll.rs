@@ -1,4 +1,4 @@
-//! Paragraphs in lines of a width, of which a page is seen: the end, as it grows, or where somebody has scrolled to.
+//! Paragraphs in lines of a width, of which a page is visible: the growing end, or where the user has scrolled to.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ use unicode_width::UnicodeWidthStr as _;
 use super::paint::shown;
 use crate::text::wrap::wrapped;
 
-/// So many lines are kept.
+/// How many lines are kept.
 const LINES: usize = 5000;
-/// Of one paragraph, so many lines are shown.
+/// How many lines of one paragraph are shown.
 const OF_ONE: usize = 200;
-/// Of one paragraph, so much is kept, in bytes: wrapping takes its time.
+/// How much of one paragraph is kept, in bytes, because wrapping takes time.
 const LONGEST: usize = 16 << 10;
 
-/// What stands together, in one style.
+/// A paragraph, in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Paragraph {
     pub(crate) style: Style,
-    /// Its first line begins with this, the others stand below what follows it.
+    /// The beginning of its first line; the others are indented by its width.
     pub(crate) sign: String,
-    /// One or more lines, whoever wrote them: they are shown harmless.
+    /// One or more lines from any source, shown without escape sequences.
     pub(crate) text: String,
 }
 
-/// Paragraphs, and which of their lines are seen.
+/// Paragraphs, and the visible lines.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     /// Each with the number of its lines.
@@ -35,7 +35,7 @@ pub(super) struct Pages {
     first: usize,
     width: usize,
     height: usize,
-    /// The first line that is seen; `None`: the last page is, whatever comes.
+    /// The first visible line; `None`: the last page is visible as it grows.
     top: Option<usize>,
 }
 
@@ -53,7 +53,7 @@ impl Pages {
         self.trim();
     }
 
-    /// Puts others in their place. Who has scrolled stays where they are.
+    /// Replaces the paragraphs. A scrolled position stays.
     pub(super) fn replace(&mut self, paragraphs: Vec<Paragraph>) {
         let (width, height, top) = (self.width, self.height, self.top);
         *self = Self { width, height, top, ..Self::default() };
@@ -66,21 +66,21 @@ impl Pages {
         *self = Self { width: self.width, height: self.height, ..Self::default() };
     }
 
-    /// Takes the last paragraph back: it goes on.
+    /// Removes the last paragraph, which goes on.
     pub(super) fn pop(&mut self) -> Option<Paragraph> {
         let (paragraph, count) = self.paragraphs.pop_back()?;
         self.lines.truncate(self.lines.len() - count);
         Some(paragraph)
     }
 
-    /// There is so much room for them.
+    /// Sets the size of the page.
     pub(super) fn fit(&mut self, width: usize, height: usize) {
         self.height = height;
         if self.width == width {
             return;
         }
         self.width = width;
-        // What was on top is somewhere else now.
+        // The top line has another place now.
         let share = self.top.map(|top| (top.saturating_sub(self.first), self.lines.len().max(1)));
         self.lines.clear();
         self.first = 0;
@@ -101,13 +101,13 @@ impl Pages {
         }
     }
 
-    /// Scrolls by lines; upwards where negative.
+    /// Scrolls by lines; upwards if negative.
     pub(super) fn scroll(&mut self, by: isize) {
         let top = self.top().saturating_add_signed(by).max(self.first);
         self.top = (top < self.last_top()).then_some(top);
     }
 
-    /// By pages.
+    /// Scrolls by pages.
     pub(super) fn page(&mut self, by: isize) {
         let page = isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1);
         self.scroll(by * page);
@@ -129,12 +129,12 @@ impl Pages {
         self.top.unwrap_or(usize::MAX).clamp(self.first, self.last_top())
     }
 
-    /// The lines that are seen.
+    /// The visible lines.
     pub(super) fn seen(&self) -> impl Iterator<Item = &(Style, String)> {
         self.lines.iter().skip(self.top() - self.first).take(self.height)
     }
 
-    /// How many lines are below those that are seen.
+    /// How many lines are below the visible ones.
     pub(super) fn below(&self) -> usize {
         self.last_top() - self.top()
     }

@@ -1,4 +1,4 @@
-//! What is told of the selected loop: where it stands, its transcript, its history.
+//! The pages of the selected loop: its state, its transcript, its history.
 
 use anstyle::Style;
 use chrono::{DateTime, Local};
@@ -11,7 +11,7 @@ use super::scroll::Pages;
 use crate::text::palette::{ERROR, FAINT, STRONG};
 use crate::text::wrap::wrapped;
 
-/// So many lines are told of a loop at most, with its name.
+/// The most lines about a loop, with its name.
 pub(super) const LINES: u16 = 6;
 /// So many of them say why it ended or what went wrong.
 const TROUBLE: usize = 3;
@@ -61,7 +61,7 @@ pub(super) fn draw_pages(model: &Model, which: Side, paint: Paint, buffer: &mut 
     }
 }
 
-/// How much is below what is seen, in words.
+/// How much is below the visible lines, in words.
 pub(super) fn below(pages: &Pages) -> String {
     match pages.below() {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The lines of an events log become paragraphs: what agents say in pieces is put together.
+//! Makes paragraphs from the lines of an events log: text of agents in pieces is joined.
 
 use super::model::Model;
 use super::scroll::Paragraph;
@@ -7,23 +7,23 @@ use crate::tell::words::{Entry, Kind};
 use crate::text::palette::FAINT;
 use crate::view::transcript::Transcript;
 
-/// What goes on from one line to the next.
+/// The state from one line to the next.
 #[derive(Debug)]
 pub(crate) struct Telling {
     transcript: Transcript,
-    /// What the last paragraph is, where it may go on.
+    /// The kind of the last paragraph, if it may go on.
     open: Option<Kind>,
 }
 
 impl Default for Telling {
     fn default() -> Self {
-        // Of a long log only the end is read.
+        // Only the end of a long log is read.
         Self { transcript: Transcript::from_within(), open: None }
     }
 }
 
 impl Telling {
-    /// Adds what a line shows. What is no line of ours, or of another version, shows nothing.
+    /// Adds the paragraphs of a line. A foreign line, or one of another version, shows nothing.
     pub(crate) fn take(&mut self, line: &str, model: &mut Model) {
         let entry = EventLine::read(line).ok().and_then(|line| self.transcript.entry(&line));
         let Some(entry) = entry else { return };

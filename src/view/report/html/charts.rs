@@ -1,4 +1,4 @@
-//! What iterations cost: a bar for each, or for several that follow each other.
+//! The cost of iterations: a bar for each, or for several in a row.
 
 use super::markup::Html;
 use super::svg::{Place, rect};
@@ -7,17 +7,17 @@ use crate::text::count;
 use crate::text::line::one_line_within;
 use crate::view::cells::plain;
 
-/// More bars than these are put together.
+/// The most bars; with more iterations, a bar is for several.
 const BARS: usize = 80;
-/// How high a chart is, and how much of it is above the highest bar, in pixels.
+/// The height of a chart, and the space above its highest bar, in pixels.
 const HEIGHT: f64 = 120.0;
 const ABOVE: f64 = 8.0;
 /// The part of its place that a bar fills.
 const FILL: f64 = 0.8;
-/// No bar is wider than this part of a chart.
+/// The widest bar, as a part of a chart.
 const WIDEST: f64 = 0.08;
 
-/// What one iteration took, or several.
+/// The cost of one iteration, or of several.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Taken {
     of: String,
@@ -120,7 +120,7 @@ fn figure_without(html: &mut Html, name: &'static str, why: &'static str) {
     });
 }
 
-/// Bars, each made of parts that stand on each other.
+/// Bars, each a stack of parts.
 fn chart(
     html: &mut Html,
     summary: &str,
@@ -204,7 +204,7 @@ fn paint(
     }
 }
 
-/// A part of a bar. What goes in is lighter than what comes out, and has a pattern.
+/// A part of a bar. Input is lighter than output, and has a pattern.
 fn part(html: &mut Html, place: Place, class: &str, title: Option<&str>) {
     rect(html, place, class, None, title);
     if class == "in" {

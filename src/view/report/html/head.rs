@@ -1,4 +1,4 @@
-//! What was started, what it came to, and what to type next.
+//! The command of a run, its results, and the next command.
 
 use super::PROJECT;
 use super::markup::Html;
@@ -47,12 +47,12 @@ fn when(html: &mut Html, report: &RunReport) {
     });
 }
 
-/// A moment as people and programs read it.
+/// A time for people and programs.
 pub(super) fn time(html: &mut Html, at: &chrono::DateTime<chrono::FixedOffset>, shown: &str) {
     html.with("time", &[("datetime", &at.to_rfc3339())], shown);
 }
 
-/// How often there is each end.
+/// The number of loops with each end.
 fn badges(html: &mut Html, report: &RunReport) {
     if report.loops.is_empty() {
         html.line("p", "", if report.is_running { "No loop has begun." } else { "No loop of it is left." });
@@ -71,7 +71,7 @@ fn badges(html: &mut Html, report: &RunReport) {
     });
 }
 
-/// A word in the colour of a tone, behind its sign.
+/// A word in the colour of a tone, after its sign.
 pub(super) fn badge(html: &mut Html, tone: Tone, word: &str) {
     let class = format!("badge {}", tone.class());
     html.element("span", &[("class", &class)], |html| {
@@ -97,7 +97,7 @@ pub(super) fn why(html: &mut Html, line: &Line<'_>) {
     }
 }
 
-/// What it all comes to, in numbers.
+/// The totals.
 pub(super) fn figures(html: &mut Html, report: &RunReport) {
     let sum = |of: fn(&LoopReport) -> u64| report.loops.iter().map(of).fold(0, u64::saturating_add);
     let of_work = |of: fn(&Work) -> Option<u64>| {

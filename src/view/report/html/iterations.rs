@@ -1,4 +1,4 @@
-//! The iterations of a loop, each folded: its attempts, what was said last, what its validation printed.
+//! The iterations of a loop, each folded: its attempts, the last text, the output of its validation.
 
 use super::Logs;
 use super::head::{badge, time};
@@ -14,18 +14,18 @@ use crate::text::timestamp;
 use crate::view::cells::plain;
 use crate::view::report::span;
 
-/// So many iterations of a loop are told at most, the newest.
+/// The most iterations of a loop that are shown, the newest.
 const MOST: usize = 200;
 /// More than so many are folded into groups of this size; the newest ones stand by themselves.
 const GROUP: usize = 20;
-/// So many attempts of an iteration, the last.
+/// The most attempts of an iteration that are shown, the last.
 const ATTEMPTS: usize = 30;
-/// So much of what was said last, of a failure and of a validation is shown, in bytes.
+/// How much of the last text, of a failure and of a validation is shown, in bytes.
 const SAID: usize = 3_000;
 const FAILURE: usize = 2_000;
 const VALIDATION: usize = 8_000;
 
-/// The newest iterations for which there is room, in the order in which they were.
+/// The newest iterations that fit, in their order.
 pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Logs<'_>, room: usize) {
     if one.iteration_list.is_empty() {
         return;
@@ -33,7 +33,7 @@ pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Log
     html.with("h3", &[("id", &format!("{id}-iterations"))], "Iterations");
     let mut told: Vec<(&IterationReport, Html)> = Vec::new();
     let mut left = room;
-    // The number of the attempt behind the iteration.
+    // The number of the attempt after that of the iteration.
     let mut behind = one.iteration_list.iter().map(|one| one.attempts.len() as u64).sum::<u64>() + 1;
     for iteration in one.iteration_list.iter().rev().take(MOST) {
         if left == 0 {
@@ -87,7 +87,7 @@ fn group(html: &mut Html, one: &LoopReport, group: &[(&IterationReport, Html)]) 
     });
 }
 
-/// What is around an iteration.
+/// The context of an iteration.
 struct Frame<'a> {
     /// The loop's section in the page.
     id: &'a str,
@@ -95,7 +95,7 @@ struct Frame<'a> {
     logs: &'a Logs<'a>,
     /// The number of its first attempt.
     first: u64,
-    /// For so many bytes.
+    /// The room for it, in bytes.
     room: usize,
     is_last: bool,
 }
@@ -105,7 +105,7 @@ impl Frame<'_> {
         self.one.is_at_work()
     }
 
-    /// An iteration, folded; but the last one of a loop that did not end well is not.
+    /// An iteration, folded, except the last one of a loop that did not end well.
     fn iteration(&self, html: &mut Html, iteration: &IterationReport) {
         let tone = Tone::of_iteration(iteration, self.is_running());
         let id = format!("{}-iteration-{}", self.id, iteration.number);
@@ -128,7 +128,7 @@ impl Frame<'_> {
         html.raw("\n");
     }
 
-    /// The last attempts of an iteration, of which there may be many.
+    /// The last attempts of an iteration, which may have many.
     fn attempts(&self, html: &mut Html, iteration: &IterationReport) {
         let attempts = iteration.attempts.len();
         let left_out = attempts.saturating_sub(ATTEMPTS);
@@ -168,7 +168,7 @@ fn validation(html: &mut Html, validation: &ValidationReport) {
     }
 }
 
-/// When, how long, how expensive, on one line.
+/// Time, duration and cost, on one line.
 fn in_short(html: &mut Html, one: &LoopReport, iteration: &IterationReport) {
     let sum = |of: fn(&AttemptReport) -> Option<f64>| {
         iteration.attempts.iter().filter_map(of).reduce(|sum, one| sum + one)

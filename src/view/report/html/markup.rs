@@ -1,4 +1,4 @@
-//! Mark-up into which text of others comes escaped, and in no other way.
+//! Mark-up into which foreign text only gets escaped.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,18 @@ use crate::text::hidden::revealed;
 /// The name of an attribute and its value.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
-/// A piece of a page. The names of its elements and attributes stand in our code; what else comes in is text.
+/// A piece of a page. The names of its elements and attributes are in our code; everything else is text.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Html(String);
 
 impl Html {
-    /// Mark-up that stands in our code.
+    /// Mark-up from our code.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Text of anybody: it shows as it is, and does nothing.
+    /// Foreign text: it is shown as it is, and has no effect.
     pub(super) fn text(&mut self, text: impl AsRef<str>) -> &mut Self {
         for char in shown(&revealed(text.as_ref())).chars() {
             match char {
@@ -33,7 +33,7 @@ impl Html {
         self
     }
 
-    /// An element with what `inner` puts into it.
+    /// An element with the contents that `inner` adds.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -48,7 +48,7 @@ impl Html {
         self
     }
 
-    /// An element that has no end.
+    /// An element without an end tag.
     pub(super) fn empty(&mut self, name: &'static str, attributes: &[Attribute<'_>]) -> &mut Self {
         self.0.push('<');
         self.0.push_str(name);
@@ -63,7 +63,7 @@ impl Html {
         self
     }
 
-    /// An element with nothing but text in it.
+    /// An element with only text in it.
     pub(super) fn with(
         &mut self,
         name: &'static str,
@@ -75,7 +75,7 @@ impl Html {
         })
     }
 
-    /// An element of a class with nothing but text in it.
+    /// An element of a class with only text in it.
     pub(super) fn line(
         &mut self,
         name: &'static str,
@@ -87,7 +87,7 @@ impl Html {
         self.with(name, attributes, text)
     }
 
-    /// Words of others within a line: whatever direction they are written in, those around them stay where they are.
+    /// Foreign words within a line, isolated: their direction of writing does not change the words around them.
     pub(super) fn words(&mut self, text: impl AsRef<str>) -> &mut Self {
         self.with("bdi", &[], text)
     }
@@ -98,7 +98,7 @@ impl Html {
         self
     }
 
-    /// How much it is, in bytes.
+    /// Its size, in bytes.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -109,12 +109,12 @@ impl Html {
     }
 }
 
-/// `text` as a page can show it: without escape sequences of terminals; other control characters have something in their place.
+/// `text` as a page can show it: without escape sequences of terminals; other control characters are replaced by pictures.
 fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(|char| char != in_place(char)) {
         return Cow::Borrowed(text);
     }
-    // It would take some control characters away, of which one could wonder where they are.
+    // A browser would drop some control characters silently.
     let text = text.replace("\r\n", "\n");
     let mut shown = String::with_capacity(text.len());
     let mut rest = &*text;
@@ -131,7 +131,7 @@ fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// The length of the escape sequence that `text` begins with: of a colour or the like (`ESC [ … letter`), or of a title
-/// (`ESC ] … BEL`); 1 where it is none, or never ends.
+/// (`ESC ] … BEL`); 1 if it is none, or never ends.
 fn sequence(text: &str) -> usize {
     let ends = |char: char| ('\x40'..='\x7e').contains(&char);
     if let Some(body) = text.strip_prefix("\x1b[") {
@@ -153,7 +153,7 @@ fn in_place(char: char) -> char {
         // Each control character of ASCII has a picture.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(char)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '␡',
-        // The last ones are no characters in any text.
+        // The last ones are noncharacters.
         '\u{fdd0}'..='\u{fdef}' => char::REPLACEMENT_CHARACTER,
         _ if char.is_control() || u32::from(char) & 0xfffe == 0xfffe => char::REPLACEMENT_CHARACTER,
         _ => char,

@@ -1,5 +1,5 @@
-//! A report as one page that needs nothing else: no network, no script. What others have written can do nothing in it:
-//! [`markup`] is the only way in, and the page tells browsers to load and run nothing.
+//! A report as one page that needs nothing else: no network, no script. Foreign text has no effect in it: [`markup`] is the
+//! only way in, and the page tells browsers to load and run nothing.
 
 mod charts;
 mod head;
@@ -21,13 +21,13 @@ use crate::text::line::{one_line_within, shell_word};
 use crate::text::timestamp;
 use crate::view::cells::plain;
 
-/// How the page looks.
+/// The style of the page.
 const STYLE: &str = include_str!("style.css");
-/// The only style that browsers may heed: the SHA-256 of [`STYLE`] in base64. A test holds it.
+/// The only style that browsers may use: the SHA-256 of [`STYLE`] in base64, checked by a test.
 const STYLE_HASH: &str = "yOlgBGHG732etV0DSVHp46M4ugwV11HqTdKkVwAEq6M=";
 /// So much of a project's name is shown, in characters.
 const PROJECT: usize = 80;
-/// So much of the page is for iterations and transcripts, in bytes: browsers of telephones have to show it.
+/// The room for iterations and transcripts in the page, in bytes: browsers of telephones must be able to show it.
 pub(crate) const ROOM: usize = 3 << 20;
 
 /// The page of a run of `project`, with its iterations; `transcripts` are those of its loops, in their order.
@@ -71,7 +71,7 @@ pub(crate) fn page(report: &RunReport, project: &str, transcripts: &[Transcripts
     html.finish()
 }
 
-/// What the logs of a loop have, besides its report.
+/// The contents of a loop's logs, besides its report.
 struct Logs<'a> {
     /// The id of the run.
     run: &'a str,

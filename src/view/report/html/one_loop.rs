@@ -1,4 +1,4 @@
-//! What one loop did: facts, waits, tools, commits, iterations.
+//! The section of a loop: facts, waits, tools, commits, iterations.
 
 use super::head::{badge, time, why};
 use super::iterations::iterations;
@@ -14,17 +14,17 @@ use crate::text::{count, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::{changes, done_of, of_loop, span};
 
-/// So much of a name, subject or reason is shown, in characters.
+/// How much of a name, subject or reason is shown, in characters.
 const WORDS: usize = 300;
 const REASON: usize = 2_000;
-/// So many waits, tools and commits are listed at most.
+/// The most waits, tools and commits that are listed.
 const WAITS: usize = 50;
 const TOOLS: usize = 40;
 const COMMITS: usize = 200;
-/// So many characters of a commit's name tell it from others.
+/// How many characters of a commit's name are shown.
 const SHORT: usize = 9;
 
-/// The section of a loop, with at most about `room` bytes of iterations; answers how many it took.
+/// The section of a loop, with at most about `room` bytes of iterations; returns how many it took.
 pub(super) fn one_loop(
     html: &mut Html,
     place: usize,
@@ -109,7 +109,7 @@ fn facts(html: &mut Html, one: &LoopReport) {
     });
 }
 
-/// A table that may be wider than a telephone: it scrolls for itself, with the keyboard as well.
+/// A table that may be wider than a telephone: it scrolls by itself, also with the keyboard.
 fn table(html: &mut Html, label: &str, heads: &[&'static str], rows: impl FnOnce(&mut Html)) {
     html.element(
         "div",
@@ -187,7 +187,7 @@ fn commit(html: &mut Html, one: &CommitReport, largest: u64) {
     });
 }
 
-/// How much a commit is beside the largest one.
+/// The size of a commit, compared with the largest one.
 fn size(html: &mut Html, one: &CommitReport, largest: u64) {
     use super::svg::{Place, rect};
     #[expect(clippy::cast_precision_loss, reason = "it is painted")]

@@ -12,12 +12,12 @@ use crate::view::cells::plain;
 use crate::view::report::text::notes;
 use crate::view::report::{Line, changes, done_of, of_loop, of_task, span};
 
-/// So much of a name or title is shown, in characters.
+/// How much of a name or title is shown, in characters.
 const NAME: usize = 300;
-/// So much of a reason.
+/// How much of a reason is shown, in characters.
 const REASON: usize = 2_000;
 
-/// The table of what became of each loop or task.
+/// The table of the results of loops or tasks.
 pub(super) fn overview(html: &mut Html, report: &RunReport) {
     let is_of_tasks = report.loops.iter().any(|one| !one.task_list.is_empty());
     let what = if is_of_tasks { "Tasks" } else { "Loops" };
@@ -58,9 +58,9 @@ pub(super) fn overview(html: &mut Html, report: &RunReport) {
     html.raw("\n");
 }
 
-/// Figures of a line; a column in which nobody has one is left out.
+/// The figures of a line; an empty column is left out.
 const FIGURES: usize = 5;
-/// What stands above them, and before each where there is no room for columns.
+/// Their heads, which stand before each figure if there is no room for columns.
 const NAMES: [&str; FIGURES] = ["Done", "Changes", "Commits", "Time", "Cost"];
 
 fn figures(line: &Line<'_>) -> [Option<String>; FIGURES] {
@@ -145,7 +145,7 @@ fn name(html: &mut Html, place: usize, line: &Line<'_>) {
     }
 }
 
-/// An address of the web can be followed; anything else is text.
+/// A link for a web address; anything else is text.
 pub(super) fn link(html: &mut Html, address: &str) {
     let is_address = address.starts_with("https://")
         && address.len() < 2_000

@@ -1,9 +1,9 @@
-//! Pieces of pictures. Places along a picture are parts of its width, so that it fits wherever it stands; heights are pixels.
+//! Pieces of pictures. Horizontal places are parts of the width, so that a picture fits anywhere; heights are pixels.
 
 use super::markup::Html;
 use super::tone::Tone;
 
-/// The patterns that are laid over colours; pictures name them.
+/// The patterns over colours, which pictures refer to.
 pub(super) fn patterns(html: &mut Html) {
     html.raw(
         "<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\" focusable=\"false\"><defs>\
@@ -19,7 +19,7 @@ pub(super) fn patterns(html: &mut Html) {
     );
 }
 
-/// A part of a picture: from where to where in its width (0 to 1), and in its height.
+/// A part of a picture: its horizontal range (0 to 1), and its vertical range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) from: f64,
@@ -28,7 +28,7 @@ pub(super) struct Place {
     pub(super) height: f64,
 }
 
-/// A rectangle; what it is shows when it is pointed at.
+/// A rectangle with a tooltip.
 pub(super) fn rect(html: &mut Html, place: Place, class: &str, fill: Option<&str>, title: Option<&str>) {
     let x = percent(place.from);
     let width = percent((place.to - place.from).max(0.0));

@@ -1,4 +1,4 @@
-//! When each loop was at work, and how that ended: a lane for each loop, a bar for each attempt.
+//! The timeline: a lane for each loop, a bar for each attempt, with its end.
 
 use chrono::{DateTime, FixedOffset, Local};
 
@@ -13,38 +13,38 @@ use crate::text::{count, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::span;
 
-/// A lane has so many slots; what lies in one slot is one bar.
+/// The number of slots of a lane; attempts in one slot are one bar.
 const SLOTS: u32 = 400;
-/// More lanes tell nobody anything.
+/// The most lanes.
 const LANES: usize = 40;
-/// The height of a lane, and of what lies below its bars: the times in which it waited.
+/// The height of a lane, and of the waits below its bars.
 const LANE: f64 = 30.0;
 const WAIT: f64 = 6.0;
-/// Between two bars, in slots.
+/// The space between two bars, in slots.
 const GAP: f64 = 0.25;
 
-/// From when to when the picture goes, in milliseconds of the clock.
+/// The time range of the picture, in milliseconds of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Scale {
     from: i64,
     to: i64,
 }
 
-/// A bar: slots beside each other in which the same attempts lie.
+/// A bar: adjacent slots with the same attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bar {
-    /// The first slot and the one behind the last.
+    /// The first slot and the one after the last.
     from: u32,
     to: u32,
-    /// The worst of what lies there.
+    /// The worst tone of its attempts.
     tone: Tone,
-    /// The first and the last attempt, as they are counted in the loop.
+    /// The numbers of the first and the last attempt in the loop.
     attempts: (usize, usize),
     /// Their iterations.
     iterations: (u64, u64),
 }
 
-/// The picture with its legend; nothing where nothing was tried.
+/// The picture with its legend; nothing without attempts.
 pub(super) fn timeline(html: &mut Html, report: &RunReport) {
     let Some(scale) = Scale::of(report) else { return };
     let lanes: Vec<&LoopReport> = report.loops.iter().filter(|one| !one.iteration_list.is_empty()).collect();
@@ -83,7 +83,7 @@ impl Scale {
         (!is_empty).then_some(Self { from: all.0, to: all.1.max(all.0 + 1) })
     }
 
-    /// Where a moment lies, from 0 to 1. A clock that was set may have it outside.
+    /// The place of a time, from 0 to 1; outside of that if the clock was set.
     fn part(self, at: i64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "it is painted")]
         let part = (at - self.from) as f64 / (self.to - self.from) as f64;
@@ -217,7 +217,7 @@ fn waits(html: &mut Html, one: &LoopReport, scale: Scale) {
     }
 }
 
-/// What is waited for, in words.
+/// The reason of a wait, in words.
 pub(super) fn wait_word(what: &str) -> &str {
     match what {
         "queued" => words::QUEUED,
@@ -247,7 +247,7 @@ fn summary(one: &LoopReport) -> String {
     )
 }
 
-/// The moments below the lanes; where there is little room only the first, the middle and the last.
+/// The times below the lanes; with little room only the first, the middle and the last.
 fn axis(html: &mut Html, scale: Scale) {
     let (first, last) = (scale.moment(0), scale.moment(4));
     let is_short = scale.to - scale.from < 5 * 60 * 1_000;
@@ -265,7 +265,7 @@ fn axis(html: &mut Html, scale: Scale) {
     html.line("p", "zone", format!("From {} on, local time.", timestamp::local(&first)));
 }
 
-/// What the colours and patterns stand for: those that are there.
+/// The legend of the colours and patterns in use.
 fn legend(html: &mut Html, lanes: &[&LoopReport]) {
     let is_there = |tone: Tone| {
         lanes.iter().any(|one| {

@@ -1,4 +1,4 @@
-//! What the page paints ends with: a few tones, of which each has a colour, a sign and a pattern, so that nobody needs the colour.
+//! The tones in which the page paints ends. Each has a colour, a sign and a pattern, so that the colour alone is never needed.
 
 use crate::engine::validation::{Evidence, Standing};
 use crate::record::report::{AttemptReport, IterationReport, LoopReport};
@@ -6,11 +6,11 @@ use crate::record::report::{AttemptReport, IterationReport, LoopReport};
 /// How good something ended; the better ones come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tone {
-    /// As it should.
+    /// It ended well.
     Good,
     /// It has not ended.
     Running,
-    /// It was stopped, cut off or never begun.
+    /// It was stopped, was cut off, or never began.
     Stopped,
     /// A usage limit was met, or it waits.
     Limit,
@@ -18,14 +18,14 @@ pub(super) enum Tone {
     Reached,
     /// Its plan is to be made anew, or something blocks it.
     Replan,
-    /// It says that it is done, and nothing proves it.
+    /// It claims to be done without a proof.
     Unproven,
     /// It failed.
     Failed,
 }
 
 impl Tone {
-    /// In the order of a legend.
+    /// All tones, in the order of a legend.
     pub(super) const ALL: [Self; 8] = [
         Self::Good,
         Self::Unproven,
@@ -68,7 +68,7 @@ impl Tone {
         }
     }
 
-    /// Of an attempt. `is_running`: its loop is.
+    /// The tone of an attempt. `is_running`: whether its loop is.
     pub(super) fn of_attempt(attempt: &AttemptReport, is_running: bool) -> Self {
         match attempt.status.as_deref() {
             None if is_running => Self::Running,
@@ -80,7 +80,7 @@ impl Tone {
         }
     }
 
-    /// Of an iteration: that of its last attempt, but it is not good where its validation says so.
+    /// The tone of an iteration: that of its last attempt, but not good if its validation failed.
     pub(super) fn of_iteration(iteration: &IterationReport, is_running: bool) -> Self {
         let last = iteration.attempts.last();
         let tone = last.map_or(Self::Stopped, |attempt| Self::of_attempt(attempt, is_running));
@@ -101,7 +101,7 @@ impl Tone {
         }
     }
 
-    /// In the words of a legend.
+    /// Its words in a legend.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Good => "succeeded",
@@ -115,7 +115,7 @@ impl Tone {
         }
     }
 
-    /// The name of the pattern that is laid over its colour.
+    /// The name of the pattern over its colour.
     pub(super) const fn pattern(self) -> Option<&'static str> {
         match self {
             Self::Good | Self::Running => None,
@@ -126,7 +126,7 @@ impl Tone {
         }
     }
 
-    /// What stands before a name.
+    /// The sign before a name.
     pub(super) const fn sign(self) -> &'static str {
         match self {
             Self::Good => "✓",

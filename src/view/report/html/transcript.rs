@@ -1,4 +1,4 @@
-//! What an agent did in each attempt, as the live display shows it: kept within bounds, and folded in the page.
+//! The transcripts of attempts, as in the live display: limited in size, and folded in the page.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use crate::text::head_and_tail::head_and_tail;
 use crate::view::cells::plain;
 use crate::view::transcript::Transcript;
 
-/// Only the newest attempts of a loop can be told.
+/// The most attempts of a loop with a transcript, the newest.
 const ATTEMPTS: u64 = 400;
-/// So much is kept of an attempt's beginning, and of its end, in bytes.
+/// How much of an attempt's beginning, and of its end, is kept, in bytes.
 const HEAD: usize = 12 << 10;
 const TAIL: usize = 24 << 10;
-/// So much of a single entry.
+/// How much of a single entry is kept, in bytes.
 const ENTRY: usize = 6 << 10;
-/// What an entry takes besides its text.
+/// The size of an entry besides its text.
 const FRAME: usize = 48;
 
 /// The transcripts of the newest attempts of one loop.
@@ -25,9 +25,9 @@ const FRAME: usize = 48;
 pub(crate) struct Transcripts {
     /// The first attempt that is kept.
     from: u64,
-    /// What is kept takes so much at most, in bytes.
+    /// The most that is kept, in bytes.
     room: usize,
-    /// What it takes.
+    /// The size of what is kept.
     taken: usize,
     reader: Transcript,
     kept: VecDeque<Kept>,
@@ -39,13 +39,13 @@ struct Kept {
     number: u64,
     head: Vec<Entry>,
     tail: VecDeque<Entry>,
-    /// How much is in the head, and how much in the tail.
+    /// The sizes of head and tail.
     sizes: (usize, usize),
     left_out: u64,
 }
 
 impl Transcripts {
-    /// Those of a loop that made so many attempts.
+    /// The transcripts of a loop with this many attempts.
     #[must_use]
     pub(crate) fn new(attempts: u64, room: usize) -> Self {
         Self { from: attempts.saturating_sub(ATTEMPTS) + 1, room, ..Self::default() }
@@ -57,7 +57,7 @@ impl Transcripts {
         if !begins && self.reader.attempt() < self.from {
             return;
         }
-        // One of a later version, or a torn one, has nothing to show.
+        // A line of a later version, or a torn one, shows nothing.
         let Some(line) = std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok()) else {
             return;
         };
@@ -120,7 +120,7 @@ fn size(entry: &Entry) -> usize {
     entry.text.len() + entry.mark.len() + FRAME
 }
 
-/// The transcript of an attempt, folded; `command` shows all of it. Where there is no room for it, only that is named.
+/// The transcript of an attempt, folded; `command` shows all of it. If it does not fit, only the command is named.
 pub(super) fn transcript(
     html: &mut Html,
     transcripts: &Transcripts,
