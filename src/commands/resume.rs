@@ -171,6 +171,10 @@ fn new_allowance(name: &str, state: &State) -> String {
         let (begun, ran) = (state.tally.iteration, state.tally.ran().max(1));
         return format!("ralph resume {} --max-iterations {}", shell_word(name), begun.saturating_add(ran));
     }
+    // Its command line builds other branches as well.
+    if state.setup.verb == "loop build" {
+        return format!("ralph loop build {}", shell_word(name));
+    }
     // Without the words that we have added.
     let is_ours = |word: &String| word.starts_with(RESUME_MORE);
     let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();

@@ -16,6 +16,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdout};
 
 use crate::files::{FileError, own};
 use crate::process::OWN_EXECUTABLE;
+use crate::text::line::shell_word;
 
 /// The flag of the user.
 pub(crate) const DETACH: &str = "--detach";
@@ -75,16 +76,18 @@ pub(crate) fn leave_session() {
     let _ = setsid();
 }
 
-/// Says how this loop is found, and writes into `folder`, that of its run, from here on.
+/// Says how this loop is found, by its name unless there are many, and writes into `folder`, that of its run, from here on.
 ///
 /// # Errors
 /// If the file of its lines cannot be written.
-pub(crate) fn leave_terminal(folder: &Path, name: &str, json: bool) -> Result<(), FileError> {
+pub(crate) fn leave_terminal(folder: &Path, name: Option<&str>, json: bool) -> Result<(), FileError> {
     let path = folder.join(LINES);
     let file =
         own::open(&path, OpenOptions::new().create(true).append(true)).map_err(FileError::at(&path))?;
+    let called = name.unwrap_or("the build");
+    let status = name.map_or_else(String::new, |name| format!(" {}", shell_word(name)));
     let told = format!(
-        "{name} runs in the background; its lines are in {}\n  ralph watch\n  ralph status {name}\n",
+        "{called} runs in the background; its lines are in {}\n  ralph watch\n  ralph status{status}\n",
         path.display()
     );
     let mut pipe: Box<dyn Write> = if json { Box::new(io::stderr()) } else { Box::new(io::stdout()) };

@@ -228,7 +228,7 @@ impl<'a> Ready<'a> {
         }
         // Branches are many loops, of one process.
         if flags.detached && !project.is_of_branch() {
-            detached::leave_terminal(&project.run(&identity.run), &identity.name, flags.json)?;
+            detached::leave_terminal(&project.run(&identity.run), Some(&identity.name), flags.json)?;
         }
         if let Some(step) = step {
             recorder.add_step(&step)?;

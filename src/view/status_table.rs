@@ -13,7 +13,7 @@ use crate::engine::outcome::Status;
 use crate::record::state::State;
 use crate::tell::words::{self, sign, tries_now};
 use crate::text::count::money;
-use crate::text::line::shell_word;
+use crate::text::line::{one_line, shell_word};
 use crate::text::wrap::wrapped;
 use crate::text::{duration, timestamp};
 
@@ -108,7 +108,8 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
     if let Some(until) = state.waiting_until {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
         // The short form, if there is little room.
-        return format!("{left} left, until {}", timestamp::nearby(&until, Local::now()));
+        let wait = format!("{left} left, until {}", timestamp::nearby(&until, Local::now()));
+        return words::figures([Some(wait), state.tally.last_error.as_deref().map(one_line)]);
     }
     let does = match (&state.status, &state.at_task, &sight.activity) {
         (Status::Paused, ..) => "until 'ralph resume'".to_owned(),

@@ -106,7 +106,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
     if flags.detached && branches.iter().any(Planned::is_open) {
-        detached::leave_terminal(&project.run(&run), VERB, flags.json)?;
+        detached::leave_terminal(&project.run(&run), None, flags.json)?;
     }
     let signals = Signals::listen()?;
     signals.allow(Some(settings.term_grace));

@@ -223,11 +223,11 @@ fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let address = line.pull_request.map(|address| (Style::new(), plain(address)));
     let next = match (line.next, line.then) {
         (None, None) => None,
-        (next, then) => {
-            Some(next.map(plain).into_iter().chain(then.map(|then| format!("then {}", plain(then)))))
-        }
+        (None, Some(then)) => Some(plain(then)),
+        (Some(next), None) => Some(plain(next)),
+        (Some(next), Some(then)) => Some(format!("{}, then {}", plain(next), plain(then))),
     };
-    let next = next.map(|parts| (FAINT, format!("→ {}", parts.collect::<Vec<_>>().join(", "))));
+    let next = next.map(|next| (FAINT, format!("→ {next}")));
     let waits = line.waits.clone().map(|waits| (Style::new(), waits));
     title.into_iter().chain(proof).chain(reason).chain(waits).chain(address).chain(next).collect()
 }
