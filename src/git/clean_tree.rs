@@ -47,7 +47,7 @@ pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
     // Twice: also where git still has a locked entry for this path.
     let words = ["worktree", "add", "--force", "--force", "--detach", "--no-checkout"].map(OsStr::new);
     let words: Vec<&OsStr> = words.into_iter().chain([tree.as_os_str(), OsStr::new(commit)]).collect();
-    git(root, &[], &words).map(drop)
+    git(root, &words).map(drop)
 }
 
 /// Lays out `commit` in the tree. Ignored files that are no part of it stay, as they may be what a build has made;
@@ -56,9 +56,11 @@ pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
 /// # Errors
 /// If git refuses, or a filter of the repository's cannot be switched off.
 pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
-    let filters = filters_off(tree)?;
-    let git =
-        |words: &[&str]| git(tree, &filters, &words.iter().map(OsStr::new).collect::<Vec<_>>()).map(drop);
+    let filters = filters_off(root, tree)?;
+    let git = |words: &[&str]| {
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        git_in_tree(root, tree, &filters, &words, Vec::new())
+    };
     if !entry(root, tree)?.is_some_and(|entry| entry.join("index").exists()) {
         // Without times in it, git compares contents.
         git(&["read-tree", commit])?;
@@ -137,8 +139,8 @@ pub fn entry(root: &Path, tree: &Path) -> Result<Option<PathBuf>, GitError> {
 ///
 /// # Errors
 /// If git fails.
-pub fn files(tree: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
-    let names = run(tree, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"], LIMIT)?;
+pub fn files(root: &Path, tree: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
+    let names = read_in_tree(root, tree, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"])?;
     let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
@@ -180,11 +182,17 @@ pub fn differences(root: &Path, base: &str, commit: &str) -> Result<Vec<u8>, Git
 ///
 /// # Errors
 /// If git refuses.
-pub fn take_back(tree: &Path, base: &str, old: &[String], new: &[String]) -> Result<(), GitError> {
-    let filters = filters_off(tree)?;
+pub fn take_back(
+    root: &Path,
+    tree: &Path,
+    base: &str,
+    old: &[String],
+    new: &[String],
+) -> Result<(), GitError> {
+    let filters = filters_off(root, tree)?;
     let words =
         ["checkout", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul"].map(OsStr::new);
-    git_with(tree, &filters, &words, old.join("\0").into_bytes())?;
+    git_in_tree(root, tree, &filters, &words, old.join("\0").into_bytes())?;
     for path in new.iter().map(|path| tree.join(path)) {
         gone(fs::remove_file(&path)).map_err(GitError::unreadable(&path))?;
     }
@@ -205,31 +213,80 @@ pub fn descends(root: &Path, commit: &str, base: &str) -> bool {
 pub fn keep_base(root: &Path, name: &str, commit: &str) -> Result<(), GitError> {
     // A ref may not contain two dots, nor end in one.
     let name = format!("{BASES}/{}", name.replace('.', "%2E"));
-    git(root, &[], &["update-ref", &name, commit].map(OsStr::new)).map(drop)
+    git(root, &["update-ref", &name, commit].map(OsStr::new)).map(drop)
 }
 
 fn environment() -> Vec<(OsString, OsString)> {
     ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-fn git(place: &Path, more: &[String], words: &[&OsStr]) -> Result<Vec<u8>, GitError> {
-    git_with(place, more, words, Vec::new())
+fn git(place: &Path, words: &[&OsStr]) -> Result<Vec<u8>, GitError> {
+    git_with(place, &[], &[], words, Vec::new())
 }
 
-fn git_with(place: &Path, more: &[String], words: &[&OsStr], input: Vec<u8>) -> Result<Vec<u8>, GitError> {
+fn git_in_tree(
+    root: &Path,
+    tree: &Path,
+    more: &[String],
+    words: &[&OsStr],
+    input: Vec<u8>,
+) -> Result<(), GitError> {
+    git_with(tree, &named(root, tree)?, more, words, input).map(drop)
+}
+
+fn git_with(
+    place: &Path,
+    named: &[OsString],
+    more: &[String],
+    words: &[&OsStr],
+    input: Vec<u8>,
+) -> Result<Vec<u8>, GitError> {
     let settings = CONFIG.into_iter().chain(more.iter().map(String::as_str));
     let settings = settings.flat_map(|setting| ["-c", setting]).map(OsStr::new);
     let command: Vec<_> = words.iter().take(2).map(|word| word.to_string_lossy()).collect();
     let how = ChangeOptions { env: environment(), input, limit: LAY_LIMIT };
-    let arguments: Vec<&OsStr> = settings.chain(words.iter().copied()).collect();
+    let named = named.iter().map(OsString::as_os_str);
+    let arguments: Vec<&OsStr> = named.chain(settings).chain(words.iter().copied()).collect();
     change_with(place, &arguments, &how).map_err(|error| error.of(&command.join(" "), place))
+}
+
+fn read_in_tree(root: &Path, tree: &Path, words: &[&str]) -> Result<Vec<u8>, GitError> {
+    let named = named(root, tree)?.map(|option| option.into_string().unwrap_or_default());
+    let words: Vec<&str> = named.iter().map(String::as_str).chain(words.iter().copied()).collect();
+    run(tree, &words, LIMIT)
+}
+
+/// The options that name the tree and git's folder for it. git must not search for a repository: where the tree's own
+/// `.git` file is missing it would find that of the user, which is around the tree, and change the user's files.
+///
+/// # Errors
+/// If git has no folder for the tree.
+fn named(root: &Path, tree: &Path) -> Result<[OsString; 2], GitError> {
+    let Some(entry) = entry(root, tree)? else {
+        let what = "git does not know the work tree of proofs any more";
+        return Err(GitError::in_the_way(what, tree.display(), "start again: it is made anew"));
+    };
+    let option = |name: &str, path: &Path| {
+        let mut option = OsString::from(name);
+        option.push(path);
+        option
+    };
+    Ok([option("--git-dir=", &entry), option("--work-tree=", tree)])
+}
+
+/// Whether the tree has its `.git` file, and git a folder for it.
+#[must_use]
+pub fn is_whole(root: &Path, tree: &Path) -> bool {
+    let leads_to = head_file::git_dir(tree).ok().flatten();
+    let known = entry(root, tree).ok().flatten();
+    leads_to.zip(known).is_some_and(|(leads_to, known)| without_links(&leads_to) == without_links(&known))
 }
 
 /// The settings that switch off the filters that the repository's own configuration defines. Those of the user and of
 /// the system stay: LFS is one.
-fn filters_off(tree: &Path) -> Result<Vec<String>, GitError> {
+fn filters_off(root: &Path, tree: &Path) -> Result<Vec<String>, GitError> {
     let words = ["config", "--show-scope", "--null", "--get-regexp", r"^filter\."];
-    let listed = match run(tree, &words, LIMIT) {
+    let listed = match read_in_tree(root, tree, &words) {
         // There is none.
         Err(GitError::Refused { .. }) => return Ok(Vec::new()),
         listed => listed?,
@@ -325,7 +382,7 @@ mod tests {
         lay(&root, &tree, &commit(&root)).unwrap();
         assert_eq!((read(&tree, "a.txt"), read(&tree, "built")), ("one\n".into(), "two".into()));
         assert!(!tree.join("stray").exists());
-        assert!(files(&tree).unwrap().contains(Path::new("a.txt")));
+        assert!(files(&root, &tree).unwrap().contains(Path::new("a.txt")));
     }
 
     #[test]

@@ -55,7 +55,8 @@ pub(crate) fn start(argv: impl Iterator<Item = OsString>) -> anyhow::Result<u8> 
         return Ok(0);
     }
     let status = child.wait().context("cannot read the exit code of the loop in the background")?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    let code = status.code().context("the loop was killed before it began: start it again")?;
+    Ok(u8::try_from(code).unwrap_or(1))
 }
 
 /// Copies a pipe as it comes, as far as it can be shown. Returns whether it ends with [`GOES_ON`].

@@ -132,7 +132,7 @@ impl ProofTree {
             let paths = |files: Vec<(&'_ String, &Change)>| {
                 files.into_iter().map(|(path, _)| path.clone()).collect::<Vec<_>>()
             };
-            clean_tree::take_back(&self.tree, base, &paths(old), &paths(new))?;
+            clean_tree::take_back(&self.root, &self.tree, base, &paths(old), &paths(new))?;
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, _lock: lock })
@@ -141,12 +141,16 @@ impl ProofTree {
     /// Seals the tree after the command has ended. If the command has changed files of the commit, or what git knows of
     /// them, the next proof compares all contents.
     pub(super) fn leave(&self, laid: &Laid) -> Result<(), TreeError> {
+        // Something has removed the tree, or cut it off from git: it is made anew.
+        if !clean_tree::is_whole(&self.root, &self.tree) {
+            return Ok(());
+        }
         let (after, entry) = (self.listing()?, self.entry()?);
         let index = Path::new("index");
         let mut is_doubtful = !laid.entry.agrees_on(index, &entry);
         let mut changed = laid.before.missing_in(&after).peekable();
         if !is_doubtful && changed.peek().is_some() {
-            let files = clean_tree::files(&self.tree)?;
+            let files = clean_tree::files(&self.root, &self.tree)?;
             is_doubtful = changed.any(|path| files.contains(path));
         }
         if is_doubtful {
@@ -181,6 +185,9 @@ impl ProofTree {
             launch.args = without(&found.unset, command).into();
         }
         launch.env = found.set;
+        // The command's own git must not find the user's repository around the tree.
+        let above = self.tree.parent().unwrap_or(&self.tree);
+        launch.env.push(("GIT_CEILING_DIRECTORIES".into(), above.into()));
         launch.cwd.clone_from(&self.tree);
     }
 
@@ -228,6 +235,9 @@ impl ProofTree {
     /// Whether everything is as the last proof has left it.
     fn is_sealed(&self) -> bool {
         let Ok(seal) = own::read(&self.beside("~seal"), SEAL) else { return false };
+        if !clean_tree::is_whole(&self.root, &self.tree) {
+            return false;
+        }
         let signature = || self.signature(&self.listing()?, &self.entry()?);
         signature().is_ok_and(|signature| signature.is_some_and(|signature| signature.as_bytes() == seal))
     }

@@ -1,7 +1,8 @@
 //! Whether a command for `sh` can be started at all, as far as that is known without running it.
 //!
-//! Only the first command is looked at, and the folders that it is started in: a later one may be there because an earlier one
-//! has made it. Where the shell would have to compute a word, nothing is claimed.
+//! Only the first command is checked, and the folders in which it is started: a later one may exist because an earlier one has
+//! made it. Where the shell would have to compute a word, or where the whole may succeed without its first part, nothing is
+//! claimed: a command that runs is never refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,8 +15,10 @@ use crate::process::short::output_within;
 
 /// How long the shell may take to look a program up.
 const LIMIT: Duration = Duration::from_secs(10);
-/// What stands before a command and has it run.
-const PREFIXES: [&str; 5] = ["exec", "command", "time", "env", "!"];
+/// Words before a command that run it.
+const PREFIXES: [&str; 4] = ["exec", "command", "time", "env"];
+/// Characters with which the shell computes words, or with which a command may succeed although a part of it cannot run.
+const UNCLEAR: [char; 10] = ['$', '`', '(', ')', '{', '}', ';', '|', '!', '\n'];
 /// Shells, whose first argument is a script.
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 /// The beginnings of compound commands.
@@ -28,14 +31,14 @@ pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<String> {
         return None;
     }
     let mut folder = launch.cwd.clone();
-    for words in simple_commands(command) {
-        let words = without_prefixes(words?);
+    for words in simple_commands(command)? {
+        let words = without_prefixes(words)?;
         let (program, arguments) = words.split_first()?;
         if program != "cd" {
             return missing_program(program, arguments, folder, launch);
         }
         let [into] = arguments else { return None };
-        if is_computed(into) {
+        if is_computed(into) || into == "-" {
             return None;
         }
         folder.push(into);
@@ -46,45 +49,23 @@ pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<String> {
     None
 }
 
-/// The simple commands that are run one after the other as long as each succeeds, in words; `None` for one whose words are not known.
-fn simple_commands(command: &str) -> impl Iterator<Item = Option<Vec<String>>> {
-    let mut rest = Some(command.trim_start_matches(['(', ' ', '\t', '\n']));
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let (first, behind) = split_at_operator(text);
-        rest = behind;
-        Some(shlex::split(first).filter(|words| !words.is_empty()))
-    })
+/// The simple commands that all have to succeed, one after the other, in words; `None` if the command is anything else than such
+/// commands with `&&` between them.
+fn simple_commands(command: &str) -> Option<Vec<Vec<String>>> {
+    let is_clear = !command.contains(UNCLEAR) && !command.replace("&&", "").contains('&');
+    is_clear.then(|| command.split("&&").map(shlex::split).collect())?
 }
 
-/// A text up to the first `;`, `&`, `|`, `)` or line break outside of quotes, and what follows where that is `;`, `&&` or a line
-/// break.
-fn split_at_operator(text: &str) -> (&str, Option<&str>) {
-    let (mut quote, mut is_escaped) = (None, false);
-    for (at, char) in text.char_indices() {
-        match (quote, char) {
-            _ if std::mem::take(&mut is_escaped) => {}
-            (None | Some('"'), '\\') => is_escaped = true,
-            (None, '\'' | '"') => quote = Some(char),
-            (Some(open), _) if open == char => quote = None,
-            (None, ';' | '&' | '|' | ')' | '\n') => {
-                let (first, behind) = text.split_at(at);
-                let behind = behind.strip_prefix("&&").or_else(|| behind.strip_prefix([';', '\n']));
-                return (first, behind.map(str::trim_start).filter(|rest| !rest.is_empty()));
-            }
-            _ => {}
-        }
-    }
-    (text, None)
-}
-
-fn without_prefixes(words: Vec<String>) -> Vec<String> {
+/// The words without assignments and prefixes; `None` if the program is searched on another `PATH`.
+fn without_prefixes(words: Vec<String>) -> Option<Vec<String>> {
     let is_assignment = |word: &str| {
         word.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|char| char == '_' || char.is_ascii_alphanumeric())
         })
     };
-    words.into_iter().skip_while(|word| is_assignment(word) || PREFIXES.contains(&word.as_str())).collect()
+    let is_before = |word: &String| is_assignment(word) || PREFIXES.contains(&word.as_str());
+    let has_path = words.iter().take_while(|word| is_before(word)).any(|word| word.starts_with("PATH="));
+    (!has_path).then(|| words.into_iter().skip_while(is_before).collect())
 }
 
 /// Whether only the shell knows what a word is.
@@ -140,13 +121,11 @@ mod tests {
             ("no-such-program --all", "'no-such-program' is not on PATH"),
             ("A=1 exec no-such-program", "'no-such-program' is not on PATH"),
             ("cd web && no-such-program", "'no-such-program' is not on PATH"),
-            ("(cd nowhere && make)", "the folder 'nowhere' does not exist"),
-            ("cd nowhere; make", "the folder 'nowhere' does not exist"),
+            ("cd nowhere && make", "the folder 'nowhere' does not exist"),
             ("./nothing", "'./nothing' does not exist"),
-            ("./check | tee log", "'./check' is not executable"),
+            ("./check", "'./check' is not executable"),
             ("cd web && ./run", "'./run' is not executable"),
             ("sh nothing.sh", "'nothing.sh' does not exist"),
-            ("no-such-program 2>&1 | tail", "'no-such-program' is not on PATH"),
             ("'no such program'", "'no such program' is not on PATH"),
         ] {
             assert_eq!(obstacle(command, &launch).as_deref(), Some(words), "{command}");
@@ -168,6 +147,21 @@ mod tests {
             "sh -c 'no-such-program'",
             "cd web && true && no-such-program",
             "true || no-such-program",
+            "no-such-program || true",
+            "no-such-program; true",
+            "no-such-program | true",
+            "! no-such-program",
+            "./check || sh check",
+            "cd nowhere; true",
+            "cd - && true",
+            "VERSION=$(git describe --always) true",
+            "A=`echo x y` true",
+            "A=${B:-x y} true",
+            "A=$((1 + 1)) true",
+            "PATH=./bin:/usr/bin no-such-program",
+            "env PATH=bin:/bin no-such-program",
+            "check() { true; }; check",
+            "(cd nowhere && make)",
             "$TOOL --all",
             "cd \"$HOME\" && no-such-program",
             "if true; then no-such-program; fi",
