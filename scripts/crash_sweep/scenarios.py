@@ -174,7 +174,7 @@ class Worker(Scenario):
         project.began_again = True
         code, text = project.ralph(self.command)
         # Its agent may work on without the loop.
-        if code != 0 and "exists already" in text:
+        if code != 0 and "already exists" in text:
             project.good(self.command.replace("spawn", "spawn --replace"))
 
     def check(self, project, before):

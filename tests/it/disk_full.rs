@@ -132,12 +132,11 @@ fn an_unwritable_stdout_is_reported_and_a_closed_one_is_not() {
     for verb in ["logs", "logs --agent", "logs --follow", "logs --lines 1", "ls", "status --json", "config"] {
         let run = shell(&format!("{verb} > /dev/full"));
         assert_eq!(run.code, Some(1), "{verb}: {run:?}");
-        assert_eq!(
-            run.stderr, "error: cannot write to stdout: No space left on device (os error 28)\n",
-            "{verb}"
-        );
+        // 'logs' says on stderr which log follows.
+        let error = "error: cannot write to stdout: No space left on device (os error 28)\n";
+        assert!(run.stderr.ends_with(error), "{verb}: {run:?}");
         let run = shell(&format!("{verb} | true"));
-        assert!(run.code == Some(0) && run.stderr.is_empty(), "{verb}: {run:?}");
+        assert!(run.code == Some(0) && !run.stderr.contains("error"), "{verb}: {run:?}");
     }
     // What the agent said goes to stderr.
     scratch.write("same", "");

@@ -272,7 +272,7 @@ fn nor_have_the_records_of_branches() {
     crate::scratch::executable(&agent, &body);
     // git says what it could not push to.
     scratch.git(&["remote", "set-url", "origin", &format!("https://me:{TOKEN}@127.0.0.1:9/x.git")]);
-    let run = run(scratch, "loop build");
+    let run = run(scratch, "loop build --verbose");
     assert_none_is_kept(scratch, &run);
     let told = format!("{}{}", run.stdout, run.stderr);
     assert!(told.contains("[redacted:MY_TOKEN]"), "{told}");

@@ -76,14 +76,14 @@ fn tasks_can_be_rehearsed() {
     let run = play_tasks(&scratch, plays, "run --all");
     assert_end(&scratch, &run, 0, "complete", "stopped");
     assert!(
-        run.stderr.contains(&format!("{id} is to be done again (0/1 tasks): as it was told to say")),
+        run.stdout.contains(&format!("{id} is to be done again (0/1 tasks): as it was told to say")),
         "{run:?}"
     );
 
     let id = add("second");
     let run = play_tasks(&scratch, "failed", "run --all");
     assert_end(&scratch, &run, 4, "tasks_failed", "failed");
-    assert!(run.stderr.contains(&format!("{id} has failed")), "{run:?}");
+    assert!(run.stdout.contains(&format!("{id} has failed")), "{run:?}");
 
     // It reports what it cannot build, and keeps what it is told to remember.
     add("third");

@@ -105,7 +105,7 @@ fn a_log_that_is_cut_removed_or_foreign_does_no_harm() {
     fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &log).unwrap();
     terminal.press("\t");
-    terminal.wait_for("its history", |screen| screen.contains("#1 running"));
+    terminal.wait_for("its history", |screen| screen.contains("Iteration 1") && screen.contains("history"));
     assert!(!terminal.screen().contains("root:"));
     terminal.press("q");
     let end = terminal.end();
