@@ -65,8 +65,10 @@ fn an_honest_fix_is_proven_at_once_in_a_tree_of_its_own() {
     let scratch = project();
     agent(&scratch, &[FIX]);
     let log = scratch.outside().join("log");
-    let validate =
-        format!("{{ pwd; echo $HOME; echo $TMPDIR; env | grep -v CEILING | grep -c ^GIT_; }} >> {}; ./check", log.display());
+    let validate = format!(
+        "{{ pwd; echo $HOME; echo $TMPDIR; env | grep -v CEILING | grep -c ^GIT_; }} >> {}; ./check",
+        log.display()
+    );
     let run = run(&scratch, 3, &validate);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!scratch.outside().join("home/prompt.2").exists(), "{run:?}");
@@ -346,4 +348,21 @@ fn proof_trees_are_removed_with_the_others() {
     assert!(run.stdout.contains("removed .ralph/runs/proof/prompt"), "{run:?}");
     assert!(fs::read_dir(scratch.path(".ralph/runs/proof")).unwrap().next().is_none(), "{run:?}");
     assert!(!scratch.git(&["worktree", "list"]).contains("proof"));
+}
+
+#[test]
+fn git_in_the_tree_of_proofs_never_finds_the_users_repository() {
+    let scratch = project();
+    scratch.write("notes", "committed");
+    scratch.git(&["add", "notes"]);
+    scratch.git(&["commit", "--quiet", "--message", "notes"]);
+    scratch.write("notes", "mine");
+    agent(&scratch, &[FIX, "true"]);
+    // Cut off from git, with what it has built: each start finds such a tree.
+    for _ in 0..2 {
+        let run = run(&scratch, 2, "./check && { rm -f .git 2>/dev/null; true; }");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(scratch.read("notes"), "mine");
+        assert_eq!(scratch.git(&["symbolic-ref", "--short", "HEAD"]).trim(), "main");
+    }
 }
