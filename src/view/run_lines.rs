@@ -132,7 +132,7 @@ mod tests {
         lines.begin(1);
         let counts = TaskCounts { done: 0, failed: 0, total: 3 };
         lines.tasks = Some(counts);
-        // What became of the task is told by its own line.
+        // The line of the task has its result.
         assert_eq!(ended(&mut lines, AttemptStatus::Success, Some(0)), "· Iteration 1 ended (1.2s)\n");
         lines.tasks = Some(TaskCounts { done: 1, failed: 1, ..counts });
         assert_eq!(lines.summary(), "Done: 3 tasks — 1 done, 1 failed, 1 open, after 1 iteration\n");

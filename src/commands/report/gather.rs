@@ -75,7 +75,7 @@ pub(in crate::commands) fn measured(
 }
 
 /// The reports of these loops' latest runs, of those that have ended: what runs first, then by their groups, the newest first.
-/// A loop whose run was removed is told from its state alone.
+/// A loop whose run was removed is shown from its state alone.
 pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::Result<Vec<LoopReport>> {
     let is_over = |found: &&Loop| found.is_own() && found.alive().is_none() && found.state.is_ok();
     let mut left: Vec<&Loop> = loops.iter().filter(is_over).collect();

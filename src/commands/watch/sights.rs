@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::events::Events;
 use crate::job::workspace::find_program;
+use crate::process::OWN_EXECUTABLE;
 use crate::process::handle::ProcessHandle;
 use crate::process::identity::ProcessIdentity;
 use crate::process::launch::SHELL;
@@ -17,7 +18,6 @@ use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
 
-const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// How often the end of the other program is checked.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program may take to end on request.
