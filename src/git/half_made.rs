@@ -57,14 +57,7 @@ pub(super) fn clear(
         return Ok(false);
     }
     let Some(found) = HalfMade::find(root, path, branch, tree)? else { return Ok(false) };
-    let deadline = Instant::now() + PATIENCE;
-    while is_being_made(path) {
-        if Instant::now() > deadline {
-            let what = "another git is making this work tree";
-            return Err(GitError::in_the_way(what, path.display(), "wait for it and start again"));
-        }
-        thread::sleep(jitter::around(Duration::from_millis(100)));
-    }
+    wait_for_other(path)?;
     let _alone = alone();
     // The other git may have finished it meanwhile.
     if found.entry.as_deref().is_some_and(is_whole) {
@@ -80,6 +73,21 @@ pub(super) fn clear(
             Err(GitError::in_the_way(what, stranger.display(), "move it away and start again"))
         }
     }
+}
+
+/// Waits for another git that is creating this work tree; returns whether there was one.
+pub(super) fn wait_for_other(path: &Path) -> Result<bool, GitError> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut has_waited = false;
+    while is_being_made(path) {
+        if Instant::now() > deadline {
+            let what = "another git is making this work tree";
+            return Err(GitError::in_the_way(what, path.display(), "wait for it and start again"));
+        }
+        has_waited = true;
+        thread::sleep(jitter::around(Duration::from_millis(100)));
+    }
+    Ok(has_waited)
 }
 
 /// Whether git has everything that it needs to work in the tree of this entry.
@@ -352,10 +360,11 @@ pub(super) fn is_being_made(path: &Path) -> bool {
     })
 }
 
-/// Whether a command line or an environment contains a path.
+/// Whether a command line or an environment contains a path, or one below it.
 pub(super) fn names(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
-    text.windows(path.len()).any(|part| part == path)
+    let ends = |rest: &[u8]| rest.first().is_none_or(|&byte| byte == 0 || byte == b'/');
+    (0..text.len()).any(|at| text[at..].strip_prefix(path).is_some_and(ends))
 }
 
 /// Treats a missing file as removed.

@@ -42,6 +42,13 @@ pub fn add(
     start: &str,
     known: Option<&[Tree]>,
 ) -> Result<Added, GitError> {
+    refuse_committed_link(root, path)?;
+    let new = New { root, path, branch, start };
+    let real = without_links(path);
+    // The git of a run that was killed may still be making this tree, or may have made it since `known` was listed.
+    let has_waited = !is_there(&real) && half_made::wait_for_other(&real)?;
+    let is_listed = |trees: &&[Tree]| trees.iter().any(|tree| tree.path == real);
+    let known = known.filter(|trees| !has_waited && is_listed(trees) == is_there(&real));
     let listed;
     let trees = if let Some(trees) = known {
         trees
@@ -49,9 +56,6 @@ pub fn add(
         listed = list(root)?;
         &listed
     };
-    refuse_committed_link(root, path)?;
-    let new = New { root, path, branch, start };
-    let real = without_links(path);
     if half_made::clear(root, &real, branch, start, trees)? {
         return new.add(&real, &list(root)?);
     }

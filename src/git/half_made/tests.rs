@@ -1,4 +1,6 @@
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
 use super::super::tests::git;
 use super::super::trees::list;
@@ -305,4 +307,33 @@ fn a_half_made_tree_stays_if_it_has_a_users_file() {
     fs::write(&mine, "x").unwrap();
     assert!(said(add_at(&root, "x", &id)).contains(&format!("no checkout wrote, {}", mine.display())));
     assert!(mine.exists());
+}
+
+#[test]
+fn another_git_that_has_made_only_the_branch_is_waited_for() {
+    let (_guard, root, id) = with_files(&["a"]);
+    let hook = root.join(".git/hooks/reference-transaction");
+    fs::create_dir_all(root.join(".git/hooks")).unwrap();
+    let script =
+        "#!/bin/sh\n[ $1 = committed ] && mkdir first 2>/dev/null && echo > begun && read _ < go\nexit 0\n";
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let [begun, go] = ["begun", "go"].map(|name| root.join(name));
+    for fifo in [&begun, &go] {
+        assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    }
+    let mut other = Command::new("git");
+    other.args(["worktree", "add", "--quiet", "-b", "x"]).arg(place(&root, "x")).current_dir(&root);
+    let mut other = other.env_remove("GIT_DIR").stderr(Stdio::null()).spawn().unwrap();
+    fs::read(&begun).unwrap();
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel();
+        let (root, id) = (&root, &id);
+        scope.spawn(move || done.send(add_at(root, "x", id)).unwrap());
+        // It would be refused at once.
+        assert!(is_done.recv_timeout(Duration::from_millis(300)).is_err());
+        fs::write(&go, "\n").unwrap();
+        assert_eq!(is_done.recv().unwrap().unwrap(), Added::Reused);
+    });
+    assert!(other.wait().unwrap().success());
 }

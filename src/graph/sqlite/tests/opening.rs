@@ -314,7 +314,10 @@ fn many_open_the_same_database_at_once() {
             openers.into_iter().map(|opener| opener.join().unwrap()).sum()
         });
         assert_eq!(taken_over, usize::from(is_older));
-        let files = fs::read_dir(dir.path()).unwrap().count();
+        // The files beside it may stay: of two connections that close together, neither is the last one.
+        let beside = |name: &str| name.ends_with("-wal") || name.ends_with("-shm");
+        let files = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let files = files.filter(|name| !beside(name.to_str().unwrap())).count();
         assert_eq!(files, 1 + usize::from(is_older), "one copy");
         let mut count = 0;
         let mut each = |_: Task| {
