@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use crate::cli::DoctorArgs;
 use crate::job::agent_choice;
-use crate::job::workspace::{Workspace, find_program, open, search_path};
+use crate::job::workspace::{Workspace, open, search_path};
 use crate::notify::DESKTOP_PROGRAM;
 use crate::presets::{self, Preset};
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::settings::notify::Target;
 use crate::settings::{GitSettings, Origin, Settings};

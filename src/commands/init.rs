@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{InitArgs, PlaceArgs};
 use crate::git;
-use crate::job::workspace::{self, find_program};
+use crate::job::workspace;
 use crate::presets::{self, Preset, Protocol};
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::text::line::shell_words;
 use crate::text::terminal::message;

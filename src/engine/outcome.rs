@@ -106,6 +106,8 @@ table! {
         GivenUp = row(4, "the agent gave up", "failure", Failed, Ended::Failed);
         /// The prompt file vanished, or became unusable, while the loop ran.
         PromptLost = row(1, "prompt file lost", "prompt_lost", Failed, Ended::Error);
+        /// The validation names a program that does not exist, so that nothing can be proven.
+        CannotValidate = row(1, "validation cannot run", "cannot_validate", Failed, Ended::Error).goes_on();
         /// A file of ours cannot be written, as when the disk is full.
         RecordFailed = row(1, "cannot write records", "record_failed", Failed, Ended::Error).goes_on();
         /// The graph of tasks was removed or replaced by another program while the loop ran.

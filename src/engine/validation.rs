@@ -118,6 +118,9 @@ impl Texts for Evidence {
     }
 }
 
+/// The exit codes by which a shell says that it could not start a program: not executable, not there.
+pub const CANNOT_RUN: [i32; 2] = [126, 127];
+
 /// What is said of a validation that has not passed, without its output: what has failed, and how, or the line of its output
 /// that says why it is `undecided`. `by`: see [`Validation::by`].
 #[must_use]
@@ -125,11 +128,17 @@ pub fn failure(by: Option<&str>, undecided: bool, output: &str) -> String {
     if undecided {
         return output.lines().next().unwrap_or("the validation failed").to_owned();
     }
+    let what = if cannot_run(output) { "cannot run" } else { "failed" };
+    let by = by.map_or_else(|| "the validation".to_owned(), |by| one_line_within(by, NAME));
     let how = ending(output).map(|how| format!(" {how}")).unwrap_or_default();
-    match by {
-        Some(by) => format!("{} failed{how}", one_line_within(by, NAME)),
-        None => format!("the validation failed{how}"),
-    }
+    format!("{by} {what}{how}")
+}
+
+/// Whether a command that has left this output could not be started, or something in it.
+#[must_use]
+pub fn cannot_run(output: &str) -> bool {
+    let how = ending(output);
+    CANNOT_RUN.iter().any(|code| how == Some(&*format!("(exit code {code})")))
 }
 
 /// Why a validation has not passed, in one line: what has failed, how, and the line of its output that says why, with the one
@@ -189,6 +198,9 @@ mod tests {
         assert_eq!(failure(None, false, output), "the validation failed (exit code 1)");
         let silent = format!("{NO_OUTPUT}false)\n(exit code 1)");
         assert_eq!(reason(Some("false"), false, &silent), "false failed (exit code 1): it printed nothing");
+        let missing = "/bin/sh: 1: ./check: not found\n(exit code 127)";
+        let why = "./check cannot run (exit code 127): /bin/sh: 1: ./check: not found";
+        assert_eq!(reason(Some("./check"), false, missing), why);
     }
 
     #[test]

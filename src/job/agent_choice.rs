@@ -6,13 +6,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
-use super::workspace::{find_program, search_path};
+use super::workspace::search_path;
 use crate::agent::spec::{ACP, AgentSpec, program as program_of};
 use crate::agent::{DisplayRoute, ReaderPlan, Reading, Timeouts};
 use crate::engine::agent::CommandLine;
 use crate::presets::{self, Preset, Protocol, Unable, Wishes};
 use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::reply::filter::JqProgram;
 use crate::settings::{Origin, Settings};

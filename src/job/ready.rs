@@ -44,7 +44,7 @@ use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
 use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Resolved, Settings, Verb};
-use crate::side_command::{ValidationCommand, obstacle};
+use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
@@ -389,8 +389,8 @@ pub(crate) fn validation(settings: &Settings) -> Option<&str> {
 /// The validator of the settings, for agents that are started with this launch.
 fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
-    let shown = settings.secrets.word(command);
-    let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
+    let (shown, place) = (settings.secrets.word(command), place_of_validation(settings));
+    let command = ValidationCommand::new(command, shown, place, settings.validation_timeout, launch);
     Some(match settings.proof_level {
         ProofLevel::Place => Box::new(command),
         level => {
@@ -408,11 +408,12 @@ fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<
 pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<String> {
     let command = validation(settings)?;
     let obstacle = obstacle(command, launch)?;
-    let place = settings.row("validation.command").map(Resolved::place)?;
-    Some(format!(
-        "the validation '{}' cannot run: {obstacle}; fix {place}, or install what is missing",
-        settings.secrets.word(command)
-    ))
+    Some(cannot_run(&settings.secrets.word(command), &obstacle, &place_of_validation(settings)))
+}
+
+/// Where the user has written the validation command.
+fn place_of_validation(settings: &Settings) -> String {
+    settings.row("validation.command").map(Resolved::place).unwrap_or_default()
 }
 
 /// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.

@@ -2,10 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{Access, access};
 
 use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
@@ -199,13 +197,4 @@ pub(crate) fn search_path(settings: &Settings) -> OsString {
         Some(path) => path.into(),
         None => std::env::var_os("PATH").unwrap_or_default(),
     }
-}
-
-/// The program of this name on a search path.
-#[must_use]
-pub(crate) fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(search_path)
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
 }

@@ -20,6 +20,7 @@ pub mod note;
 pub mod pane;
 mod pane_folder;
 pub mod pool;
+pub mod programs;
 pub mod pump;
 pub mod ready;
 pub mod short;

@@ -12,6 +12,8 @@ const ROOM: usize = 64 * 1024;
 pub enum Unproven<'a> {
     /// The validation command failed, and printed this.
     Failed(&'a str),
+    /// The validation command could not be started, or something in it, and printed this.
+    CannotRun(&'a str),
     /// The agent claimed that all is done; this text of ours says why that is wrong.
     Refuted(&'a str),
 }
@@ -26,13 +28,18 @@ pub fn with_sections(prompt: String, unproven: Option<Unproven<'_>>, notes: &[St
         let _ = writeln!(prompt, "{gap}## {title}\n\n{body}");
     };
     match unproven {
-        Some(Unproven::Failed(output)) => {
+        Some(Unproven::Failed(output) | Unproven::CannotRun(output)) => {
+            let what = if matches!(unproven, Some(Unproven::CannotRun(_))) {
+                "The validation cannot run after the previous iteration: something that it starts is missing, or cannot be executed."
+            } else {
+                "The validation failed after the previous iteration."
+            };
             let output = head_and_tail(output, ROOM);
             let fence = fence_for(&output);
             section(
                 "Validation error of the previous iteration",
                 &format!(
-                    "The validation failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
+                    "{what} It printed:\n\n{fence}\n{}\n{fence}\n\n\
                      Fix this first, before you do anything else.",
                     output.trim_end_matches('\n')
                 ),

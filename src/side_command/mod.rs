@@ -18,7 +18,7 @@ use crate::process::supervised::StartError;
 use crate::threads;
 
 pub(crate) use runnable::obstacle;
-pub(crate) use validation::ValidationCommand;
+pub(crate) use validation::{ValidationCommand, cannot_run};
 
 /// The limits of a command beside the loop.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::runnable::{is_missing, not_started, unknown_programs};
 use super::{Bounds, run};
 use crate::engine::context::Context;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
-use crate::engine::validation::{NO_OUTPUT, Validation};
+use crate::engine::validation::{CANNOT_RUN, NO_OUTPUT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::process::capture::{Captured, Ended, capture};
 use crate::process::launch::Launch;
@@ -23,15 +24,20 @@ pub(crate) struct ValidationCommand {
     launch: Launch,
     /// The command as the user wrote it, without secrets.
     shown: String,
+    /// Where the user wrote it.
+    place: String,
+    /// Its words that are no programs of the machine when the loop begins.
+    unknown: Vec<String>,
     limit: Duration,
 }
 
 impl ValidationCommand {
-    /// `command` is for `sh`, and `shown` is its text for agents; the agent's own `launch` says where and with which
-    /// environment it runs.
+    /// `command` is for `sh`, `shown` is its text for agents, and `place` says where the user wrote it; the agent's own `launch`
+    /// says where and with which environment it runs.
     #[must_use]
-    pub(crate) fn new(command: &str, shown: &str, limit: Duration, launch: &Launch) -> Self {
-        Self { launch: launch.shell(command), shown: shown.to_owned(), limit }
+    pub(crate) fn new(command: &str, shown: String, place: String, limit: Duration, launch: &Launch) -> Self {
+        let unknown = unknown_programs(command, launch);
+        Self { launch: launch.shell(command), shown, place, unknown, limit }
     }
 
     /// The command with a changed launch.
@@ -58,6 +64,10 @@ impl ValidationCommand {
         if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
             return Ok(Verdict::CutOff(Box::default()));
         }
+        if let Some(missing) = captured.as_ref().ok().and_then(|captured| self.missing(captured)) {
+            let why = cannot_run(&self.shown, &is_missing(missing), &self.place);
+            return Err(End::because(Outcome::CannotValidate, why));
+        }
         Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
     }
 }
@@ -78,7 +88,18 @@ impl FilesValidator for ValidationCommand {
     }
 }
 
+/// Why a validation cannot run, and what the user can do.
+pub(crate) fn cannot_run(shown: &str, obstacle: &str, place: &str) -> String {
+    format!("the validation '{shown}' cannot run: {obstacle}; fix {place}, or install what is missing")
+}
+
 impl ValidationCommand {
+    /// The program that it names and that never could be started: no agent can do anything about that.
+    fn missing(&self, captured: &Captured) -> Option<&str> {
+        let could_not = matches!(captured.end, Ended::Exited(code) if CANNOT_RUN.contains(&code));
+        could_not.then(|| not_started(&self.unknown, &captured.stderr.text(), &self.launch))?
+    }
+
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
         let captured = match captured {
             Ok(captured) => captured,

@@ -12,6 +12,7 @@ pub(crate) mod worker;
 
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::tally::Given;
+use crate::engine::validation::cannot_run;
 use crate::graph::GraphError;
 use crate::prompt::sections::{Unproven, with_sections};
 use crate::reply::sigil::REPLAN;
@@ -26,7 +27,11 @@ const IDLE: usize = 3;
 /// `prompt` with what the loop has `given` to it.
 fn with_given(prompt: String, given: &Given) -> String {
     let unproven = given.validation_error.as_deref();
-    let unproven = unproven.map(if given.undecided { Unproven::Refuted } else { Unproven::Failed });
+    let unproven = unproven.map(match (given.undecided, unproven.is_some_and(cannot_run)) {
+        (true, _) => Unproven::Refuted,
+        (false, true) => Unproven::CannotRun,
+        (false, false) => Unproven::Failed,
+    });
     with_sections(prompt, unproven, &given.notes)
 }
 

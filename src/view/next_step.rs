@@ -124,6 +124,9 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
             let command = login.map_or_else(|| "ralph doctor".to_owned(), str::to_owned);
             Advice::new(NeedsYou, command).then(again(ending, &name))
         }
+        (Some(Outcome::CannotValidate), ..) => {
+            Advice::new(NeedsYou, "ralph doctor --validate".to_owned()).then(again(ending, &name))
+        }
         (_, Ended::Unproven, _) => {
             let run = ending.run.map_or_else(|| name.clone(), shell_word);
             let command = if ending.has_work { format!("ralph diff {run}") } else { logs(&name, ending.run) };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::{Scratch, finish, wait_for};
+use crate::scratch::{Scratch, executable, finish, wait_for};
 
 /// Ends when it is told to; heeds no signal.
 const PATIENT: &str = "trap '' INT TERM HUP; cat > /dev/null; touch $HOME/began
@@ -53,6 +53,94 @@ fn a_validation_that_cannot_run_ends_the_loop_before_its_first_attempt() {
 }
 
 #[test]
+fn a_program_that_the_validation_names_and_never_was_there_ends_the_loop() {
+    let scratch = Scratch::new();
+    scratch.agent(
+        "claude",
+        "echo >> $HOME/attempts; cat > /dev/null; say '<promise>COMPLETE</promise>'; result",
+    );
+    scratch.write("work", "true\n");
+    for level in ["place", "base"] {
+        scratch.write(
+            ".ralph/config",
+            format!("# mine\nVALIDATION_COMMAND='ls work && no-such-program --all'\nPROOF={level}\n"),
+        );
+        scratch.write("p/RALPH.md", "---\nagent: claude\n---\nDo it.\n");
+        for verb in ["build 3", "prompt p.md 3", "run p/RALPH.md -n 3"] {
+            let run = scratch.run(verb);
+            assert_eq!(run.code, Some(1), "{verb}: {run:?}");
+            for words in ["'no-such-program' is not on PATH", "VALIDATION_COMMAND in ", "config line 2"] {
+                assert!(run.stderr.contains(words) || run.stdout.contains(words), "{verb}: {run:?}");
+            }
+            assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cannot_validate"));
+            let attempts = scratch.home().join("attempts");
+            assert_eq!(fs::read_to_string(&attempts).unwrap().len(), 1, "{verb}: {run:?}");
+            fs::remove_file(attempts).unwrap();
+            let run = scratch.run("");
+            assert!(run.stdout.contains("ralph doctor --validate"), "{run:?}");
+        }
+    }
+    // It goes on when the program is there.
+    scratch.agent("no-such-program", "exit 0");
+    let run = scratch.run("resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("complete"));
+}
+
+#[test]
+fn what_an_agent_can_write_is_for_the_next_agent_when_it_cannot_run() {
+    for (command, agent, words) in [
+        // It was there.
+        ("./check", "rm -f check", "./check cannot run (exit code 127): /bin/sh: 1: ./check: not found"),
+        (
+            "./check",
+            "chmod -x check",
+            "./check cannot run (exit code 126): /bin/sh: 1: ./check: Permission denied",
+        ),
+        ("./check", "echo '#!/no/such' > check", "./check cannot run (exit code 12"),
+        ("tool", "rm -f $HOME/../bin/tool", "tool cannot run (exit code 127): /bin/sh: 1: tool: not found"),
+        // It is to be written.
+        ("true && ./check", "rm -f check", "true && ./check cannot run (exit code 127): "),
+        // A script calls it.
+        (
+            "./check",
+            "echo no-such-tool > check",
+            "./check cannot run (exit code 127): ./check: 1: no-such-tool: not found",
+        ),
+    ] {
+        let scratch = Scratch::new();
+        executable(&scratch.path("check"), "#!/bin/sh\ntrue\n");
+        scratch.agent("tool", "exit 0");
+        scratch.agent("claude", &format!("cat >> $HOME/prompts; {agent}; say done; result"));
+        scratch.write(".ralph/config", format!("VALIDATION_COMMAND='{command}'\n"));
+        let run = scratch.run("prompt p.md 2");
+        assert_eq!(run.code, Some(4), "{command}: {run:?}");
+        let prompts = fs::read_to_string(scratch.home().join("prompts")).unwrap();
+        assert!(
+            prompts.contains("The validation cannot run after the previous iteration"),
+            "{command}: {prompts}"
+        );
+        assert!(run.stdout.contains(words), "{command}: {run:?}");
+    }
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_is_refused_at_the_start() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "cat > /dev/null; say done; result");
+    scratch.write(".ralph/config", "VALIDATION_COMMAND=./check\n");
+    executable(&scratch.path("check"), "#!/usr/bin/env no-such-shell\ntrue\n");
+    let run = scratch.run("prompt p.md 1");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.stderr.contains(
+            "'./check' begins with '#!/usr/bin/env no-such-shell', and 'no-such-shell' is not on PATH"
+        ),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn the_doctor_runs_the_validation_where_it_is_told_to() {
     let scratch = Scratch::new();
     scratch.write("specs/a.md", "x");
@@ -71,7 +159,7 @@ fn the_doctor_runs_the_validation_where_it_is_told_to() {
     assert!(scratch.path("ran").exists());
     let fails = row("VALIDATION_COMMAND='echo mine; exit 3'\n", "--validate");
     assert!(fails.starts_with('!') && fails.contains("exit code 3") && fails.contains(": mine"), "{fails}");
-    let cannot = row("VALIDATION_COMMAND='true && no-such-program'\n", "--validate");
+    let cannot = row("VALIDATION_COMMAND='ls && no-such-program'\n", "--validate");
     assert!(cannot.starts_with('✗') && cannot.contains("cannot run (exit code 127)"), "{cannot}");
 }
 

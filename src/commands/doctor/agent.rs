@@ -9,9 +9,9 @@ use regex::Regex;
 
 use super::probe::{Unanswered, ask, is_of_project, json, path, variable};
 use super::{DoctorOptions, Finding, Health, session};
-use crate::job::workspace::find_program;
 use crate::presets::Protocol;
 use crate::presets::setup::{LoginCheck, Place, TrustCheck};
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::text::line;
 

@@ -9,7 +9,7 @@ use crate::git::identity::{
     CommitIdentity, author, signing_programs, signs, try_own_signature, try_signature,
 };
 use crate::git::remote::remote;
-use crate::job::workspace::find_program;
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::text::line;
 

@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::job::workspace::find_program;
 use crate::process::identity::ProcessIdentity;
+use crate::process::programs::find_program;
 use crate::record::lock::{Holder, Lock};
 
 struct Scratch {

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::Finding;
+use crate::engine::validation::CANNOT_RUN;
 use crate::job::launch::launch;
 use crate::job::ready::{cannot_validate, validation};
 use crate::process::launch::Launch;
@@ -16,8 +17,6 @@ use crate::text::duration;
 use crate::text::line::one_line_within;
 
 const CHECK: &str = "validation";
-/// What the shell says of a command that it cannot start: not executable, not there.
-const CANNOT_RUN: [i32; 2] = [126, 127];
 /// The longest quotation of the command's output, in characters.
 const MAX_QUOTE: usize = 200;
 

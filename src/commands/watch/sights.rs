@@ -9,11 +9,11 @@ use anyhow::Context as _;
 use rustix::process::Signal;
 
 use super::events::Events;
-use crate::job::workspace::find_program;
 use crate::process::OWN_EXECUTABLE;
 use crate::process::handle::ProcessHandle;
 use crate::process::identity::ProcessIdentity;
 use crate::process::launch::SHELL;
+use crate::process::programs::find_program;
 use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
