@@ -16,6 +16,7 @@ use crate::prompt;
 use crate::record::state_read::{self, Extent, Found};
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
+use crate::source::built_plan::BuiltPlan;
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
@@ -138,7 +139,7 @@ fn source(preflight: &Preflight<'_>, file: Option<&Path>) -> anyhow::Result<Prom
         None => own_prompt(project, mode),
     };
     let plan = match mode {
-        "build" => Plan::Built(project.implementation_plan()),
+        "build" => Plan::Built(BuiltPlan::new(project.implementation_plan())),
         "plan" => Plan::Written(project.implementation_plan()),
         _ => Plan::None,
     };

@@ -198,13 +198,30 @@ fn join(text: &mut String, more: &str) {
 /// A region that hides lines.
 enum Hidden {
     Comment,
-    Fence { mark: char, length: usize, indent: usize },
+    /// `item`: the column of the text of the list item that it is in.
+    Fence {
+        mark: char,
+        length: usize,
+        indent: usize,
+        item: Option<usize>,
+    },
+}
+
+impl Hidden {
+    /// Whether the region has ended above this line without its end: a code fence ends with its list item, and that ends where the
+    /// next one or a heading begins.
+    fn ends_above(&self, line: &str) -> bool {
+        let Self::Fence { item: Some(item), .. } = self else { return false };
+        columns(line) < *item && (item_text(line.trim_start()).is_some() || heading(line).is_some())
+    }
 }
 
 /// The lines, and the error for a region that is never closed.
 fn lines(text: &str) -> (Vec<PlanLine<'_>>, Option<PlanError>) {
     let mut lines = Vec::new();
     let mut hidden: Option<(Hidden, usize)> = None;
+    // The columns of the texts of the list items that the line is in.
+    let mut items: Vec<usize> = Vec::new();
     let mut start = 0;
     for (index, raw) in text.split_inclusive('\n').enumerate() {
         let content = raw.strip_suffix('\n').unwrap_or(raw);
@@ -214,10 +231,18 @@ fn lines(text: &str) -> (Vec<PlanLine<'_>>, Option<PlanError>) {
             visible.replace_range(..3, "   ");
         }
         let mut indent = columns(&visible);
+        if hidden.as_ref().is_some_and(|(hidden, _)| hidden.ends_above(&visible)) {
+            hidden = None;
+        }
         let inside = hidden.is_some();
+        if !inside && !visible.trim().is_empty() {
+            items.retain(|item| *item <= indent);
+            let text = visible.trim_start();
+            items.extend(item_text(text).map(|rest| indent + text.len() - rest.len()));
+        }
         let mut fenced = false;
         match &hidden {
-            Some((Hidden::Fence { mark, length, indent: opened }, _)) => {
+            Some((Hidden::Fence { mark, length, indent: opened, .. }, _)) => {
                 (fenced, indent) = (true, *opened);
                 if closes(&visible, *mark, *length) {
                     hidden = None;
@@ -235,7 +260,8 @@ fn lines(text: &str) -> (Vec<PlanLine<'_>>, Option<PlanError>) {
             None => {
                 if let Some((mark, length)) = opened_fence(&visible) {
                     fenced = true;
-                    hidden = Some((Hidden::Fence { mark, length, indent }, index));
+                    let item = items.last().copied();
+                    hidden = Some((Hidden::Fence { mark, length, indent, item }, index));
                 } else if blank_comments(&mut visible, 0) {
                     hidden = Some((Hidden::Comment, index));
                 }
@@ -312,6 +338,15 @@ fn columns(line: &str) -> usize {
     blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
 }
 
+/// The text of a list item, after its dash or number.
+fn item_text(text: &str) -> Option<&str> {
+    let number = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    match number.strip_prefix(['.', ')']).filter(|_| number.len() < text.len()) {
+        Some(after) => after.starts_with([' ', '\t']).then(|| after.trim_start()),
+        None => without_dash(text),
+    }
+}
+
 /// The text after a list dash and its blanks.
 fn without_dash(text: &str) -> Option<&str> {
     let after = text.strip_prefix(['-', '*', '+'])?;
@@ -378,13 +413,8 @@ pub(super) fn field(line: &PlanLine) -> Option<Field> {
 }
 
 pub(super) fn task(line: &PlanLine) -> Option<TaskLines> {
-    let text = line.visible.trim_start();
-    let number = text.trim_start_matches(|char: char| char.is_ascii_digit());
-    let numbered = number.strip_prefix(['.', ')']).filter(|_| number.len() < text.len());
-    let boxed = match numbered {
-        Some(after) => after.starts_with([' ', '\t']).then(|| after.trim_start())?,
-        None => without_dash(text)?,
-    };
+    // A task may stand in a quotation.
+    let boxed = item_text(line.visible.trim_start_matches([' ', '\t', '>']))?;
     let tick = line.start + line.visible.len() - boxed.len() + 1;
     let [b'[', mark @ (b' ' | b'x' | b'X'), b']', after @ ..] = boxed.as_bytes() else { return None };
     if !after.first().is_none_or(|byte| matches!(byte, b' ' | b'\t')) {

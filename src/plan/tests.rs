@@ -493,3 +493,32 @@ fn open_tasks_are_boxes_and_statuses_of_list_items_outside_of_code_and_comments(
     assert_eq!(listed, [("1. Flag", true), ("2. Docs", false), ("Read", true), ("Write", false)]);
     assert!(open_tasks("").is_empty());
 }
+
+#[test]
+fn a_fence_ends_with_its_list_item() {
+    for (text, open) in [
+        ("- [ ] a\n  ```\n  x\n- [ ] b\n", 2),
+        ("- ```\n  x\n- [ ] b\n", 1),
+        ("1. [ ] a\n   ~~~\n   x\n2. [ ] b\n", 2),
+        ("- [ ] a\n  - x\n    ```\n    x\n  - [ ] b\n- [ ] c\n", 3),
+        ("- [ ] a\n  ```\n  x\n\n## More\n- [ ] b\n", 2),
+        // Two of them do not close each other.
+        ("- [ ] a\n  ```\n  x\n- [ ] b\n  ```\n  y\n- [ ] c\n", 3),
+        // What is code to everyone stays hidden, also where it is less indented.
+        ("- [ ] a\n  ```\nx\n  ```\n- [ ] b\n", 2),
+        ("- [ ] a\n  ```\n  - [ ] x\n  ```\n- [ ] b\n", 2),
+        ("```\n- [ ] x\n```\n- [ ] b\n", 1),
+        ("- a\n\n```\n- [ ] x\n```\n- [ ] b\n", 1),
+    ] {
+        assert_eq!(open_tasks(text).len(), open, "{text}");
+    }
+    assert!(parse("## Branch: a\nGoal: g\n- [ ] t\n  ```\n  x\n\n## Branch: b\nGoal: h\n- [ ] u\n").is_ok());
+}
+
+#[test]
+fn a_box_in_a_quotation_is_a_task() {
+    assert_eq!(open_tasks("> - [ ] a\n> > 1. [ ] b\n> - [x] c\n"), ["[ ] a", "[ ] b"]);
+    let plan = "## Branch: a\nGoal: g\n\n> - [ ] one\n> - [x] two\n";
+    let into = plan.replace("[ ] one", "[x] one");
+    assert_eq!(merge_tasks(&into, plan, "a", Ticks::From, &[]).unwrap(), into);
+}

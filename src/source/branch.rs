@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::prompt_file::PromptFile;
 use super::pushing::Unpublished;
-use super::{idle_with, open_tasks_refute, with_given};
+use super::{idle_with, tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
@@ -242,7 +242,8 @@ impl Source for &mut Branch {
     }
 
     fn refutes(&self) -> Option<String> {
-        open_tasks_refute(&self.plan.open_in(&self.copy, &self.facts.name))
+        let (open, gone) = self.plan.open_in(&self.copy, &self.facts.name);
+        tasks_refute(&open, &gone)
     }
 
     fn book(&mut self, _: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
@@ -258,7 +259,8 @@ impl Source for &mut Branch {
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
         if outcome == Outcome::Idle {
-            return idle_with(&self.plan.open_in(&self.copy, &self.facts.name));
+            let (open, gone) = self.plan.open_in(&self.copy, &self.facts.name);
+            return idle_with(&[open, gone].concat());
         }
         self.prompt.advice(outcome)
     }
@@ -291,7 +293,7 @@ impl Branch {
         }
         let tasks = self.plan.tasks(&self.facts.name);
         // One may have come into the main plan since.
-        if let Some(why) = open_tasks_refute(&open(&tasks)) {
+        if let Some(why) = tasks_refute(&open(&tasks), &[]) {
             return Ok(End::because(Outcome::Unproven, why.lines().next().unwrap_or_default()));
         }
         if let Err(failure) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {

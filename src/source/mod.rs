@@ -2,6 +2,7 @@
 
 pub(crate) mod authoring;
 pub(crate) mod branch;
+pub(crate) mod built_plan;
 pub(crate) mod inspection;
 pub(crate) mod planning;
 pub(crate) mod prompt_file;
@@ -21,8 +22,8 @@ use crate::text::list::some_of;
 
 /// How many open tasks a prompt names.
 const NAMED: usize = 100;
-/// How many of them the end of an idle loop names.
-const IDLE: usize = 3;
+/// How many of them a line names.
+const SHOWN: usize = 3;
 
 /// `prompt` with what the loop has `given` to it.
 fn with_given(prompt: String, given: &Given) -> String {
@@ -35,23 +36,40 @@ fn with_given(prompt: String, given: &Given) -> String {
     with_sections(prompt, unproven, &given.notes)
 }
 
-/// What refutes a claim that all is done, where tasks of the plan are open; each is a line of [`crate::plan::open_tasks`].
-fn open_tasks_refute(open: &[String]) -> Option<String> {
-    let (first, more) = open.split_at(open.len().min(NAMED));
-    let [_, ..] = first else { return None };
-    let list = first.iter().fold(String::new(), |list, task| list + "- " + task + "\n");
-    let more = if more.is_empty() { String::new() } else { format!("and {} more\n", more.len()) };
-    let are = if open.len() == 1 { "is" } else { "are" };
+/// What refutes a claim that all is done, where tasks of the plan are `open`, each a line of [`crate::plan::open_tasks`], or
+/// `gone` from it without being ticked.
+fn tasks_refute(open: &[String], gone: &[String]) -> Option<String> {
+    let tasks = |tasks: &[String]| count::of(tasks.len() as u64, "task");
+    let are = |tasks: &[String]| if tasks.len() == 1 { "is" } else { "are" };
+    let missing = || {
+        let names = some_of(gone.iter(), SHOWN);
+        format!("{} of the plan {} gone from it without being ticked: {names}", tasks(gone), are(gone))
+    };
+    let write_back = || format!("\n\n{}\nWrite these back, and tick those that are done.\n", listed(gone));
+    if open.is_empty() {
+        return (!gone.is_empty()).then(|| missing() + &write_back());
+    }
+    let (also, more) =
+        if gone.is_empty() { Default::default() } else { (format!(", and {}", missing()), write_back()) };
     Some(format!(
-        "{} of the plan {are} open\n\n{list}{more}\nTick those that are done, or set their status to complete, and do the others. If one cannot be done, say \
-         which and why, and answer with {REPLAN}.\n",
-        count::of(open.len() as u64, "task")
+        "{} of the plan {} open{also}\n\n{}\nTick those that are done, or set their status to complete, and do the others. If one cannot be done, say \
+         which and why, and answer with {REPLAN}.\n{more}",
+        tasks(open),
+        are(open),
+        listed(open),
     ))
+}
+
+/// A list of tasks for a prompt.
+fn listed(tasks: &[String]) -> String {
+    let (first, more) = tasks.split_at(tasks.len().min(NAMED));
+    let list = first.iter().fold(String::new(), |list, task| list + "- " + task + "\n");
+    if more.is_empty() { list } else { format!("{list}and {} more\n", more.len()) }
 }
 
 /// Why a loop is idle that has open tasks in its plan; each is a line of [`crate::plan::open_tasks`].
 fn idle_with(open: &[String]) -> Option<String> {
-    let names = some_of(open.iter().map(|task| task.trim_start_matches("[ ] ")), IDLE);
+    let names = some_of(open.iter().map(|task| task.trim_start_matches("[ ] ")), SHOWN);
     let are = if open.len() == 1 { "is" } else { "are" };
     let tasks = count::of(open.len() as u64, "task");
     (!open.is_empty()).then(|| format!("nothing changes any more, and {tasks} {are} open: {names}"))

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{idle_with, open_tasks_refute, with_given};
+use super::built_plan::BuiltPlan;
+use super::with_given;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
-use crate::engine::source::{Source, Work};
+use crate::engine::source::{Booked, Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
@@ -43,7 +44,7 @@ pub enum Plan {
     /// Writes it: completion means that it exists and has open tasks.
     Written(PathBuf),
     /// Builds it: it has to exist, and completion means that its tasks are done.
-    Built(PathBuf),
+    Built(BuiltPlan),
 }
 
 /// Prompts from one template.
@@ -109,7 +110,9 @@ impl PromptFile {
     /// If it is needed and missing.
     pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
-            Plan::Built(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
+            Plan::Built(plan) if !plan.path().is_file() => {
+                Err(End::because(Outcome::PlanMissing, PLAN_MISSING))
+            }
             _ => Ok(()),
         }
     }
@@ -131,7 +134,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 }
 
 impl Source for PromptFile {
-    fn next(&mut self, iteration: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        if let Plan::Built(plan) = &mut self.plan {
+            plan.agent_begins(context)?;
+        }
         self.check_plan()?;
         let template = self.read()?;
         self.set_iteration(iteration);
@@ -166,7 +172,7 @@ impl Source for PromptFile {
                 };
                 what.map(|what| what + "\n")
             }
-            Plan::Built(plan) => open_tasks_refute(&open_tasks(&theirs::text(plan).unwrap_or_default())),
+            Plan::Built(plan) => plan.refutes(),
         }
     }
 
@@ -176,13 +182,19 @@ impl Source for PromptFile {
         Some(format!("a plan with {}", count::of(open as u64, "open task")))
     }
 
+    fn book(&mut self, _: &Booked<'_>, _: &mut Context<'_>) -> Result<(), End> {
+        if let Plan::Built(plan) = &mut self.plan {
+            plan.agent_ended();
+        }
+        Ok(())
+    }
+
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
-                let is_gone = !plan.is_file() || theirs::text(plan).is_ok_and(|text| text.trim().is_empty());
-                let gone =
-                    || format!("the agent says so, and there is no plan any more in {}", plan.display());
-                End { detail: is_gone.then(gone).or(end.detail), ..end }
+                let path = plan.path().display();
+                let gone = || format!("the agent says so, and there is no plan any more in {path}");
+                End { detail: plan.is_lost().then(gone).or(end.detail), ..end }
             }
             _ => end,
         }
@@ -195,9 +207,7 @@ impl Source for PromptFile {
     fn advice(&self, outcome: Outcome) -> Option<String> {
         match (outcome, &self.plan) {
             (Outcome::Replan, _) => Some(self.replan.to_owned()),
-            (Outcome::Idle, Plan::Built(plan)) => {
-                idle_with(&open_tasks(&theirs::text(plan).unwrap_or_default()))
-            }
+            (Outcome::Idle, Plan::Built(plan)) => plan.idle(),
             _ => None,
         }
     }

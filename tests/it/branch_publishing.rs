@@ -89,6 +89,31 @@ fn a_claim_with_nothing_to_show_is_unproven_and_the_next_agent_is_told() {
     assert!(project.plan().contains("Status: done"), "{}", project.plan());
 }
 
+/// It goes on, and the next agent writes the section again.
+#[test]
+fn a_claim_about_a_section_whose_tasks_are_gone_is_unproven() {
+    for loses in [
+        "sed -i '/Do 2 of one/d' IMPLEMENTATION_PLAN.md",
+        "sed -i 's/^- \\[ ] Do 2 of one$/<!-- & -->/' IMPLEMENTATION_PLAN.md",
+        "rm IMPLEMENTATION_PLAN.md",
+        ": > IMPLEMENTATION_PLAN.md",
+    ] {
+        let project = BranchProject::new(&plan(&[("one", 2)]));
+        project.agent(&format!(
+            "sed -i 's/\\[ ] Do 1/[x] Do 1/' IMPLEMENTATION_PLAN.md; [ $RALPH_ITERATION = 2 ] || {loses}
+             git commit -q --allow-empty -m work; say '<promise>COMPLETE</promise>'; result"
+        ));
+        let run = project.scratch.run("loop build -m 1");
+        assert_eq!(run.code, Some(4), "{loses}: {run:?}");
+        assert!(
+            run.stdout.contains("Do 2 of one") || run.stdout.contains("of the plan are open"),
+            "{loses}: {run:?}"
+        );
+        assert!(!project.plan().contains("Status: done"), "{loses}: {}", project.plan());
+        assert!(project.plan().contains("- [ ] Do 2 of one"), "{loses}: {}", project.plan());
+    }
+}
+
 #[test]
 fn what_may_or_can_not_be_done_is_said_and_the_branch_is_done() {
     let project = BranchProject::new(&plan(&[("one", 1)]));

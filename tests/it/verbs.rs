@@ -426,3 +426,43 @@ fn a_build_whose_plan_is_gone_at_the_end_says_so() {
         assert!(scratch.run("report").stdout.contains(words), "{loses}");
     }
 }
+
+#[test]
+fn tasks_that_are_gone_from_the_plan_are_not_done() {
+    const PLAN: &str = "# Plan\n- [ ] Add the flag\n- [ ] Document it\n";
+    let path = ".ralph/implementation_plan.md";
+    let complete = claude_says("<promise>COMPLETE</promise>");
+    for (loses, is_restored) in [
+        ("rm", true),
+        ("truncate -s 0", true),
+        ("sed -i '2,$d'", false),
+        ("sed -i '2i <!--'", false),
+        (r"sed -i '2s/^- /```\n- /'", false),
+    ] {
+        let scratch = Scratch::new();
+        scratch.write(path, PLAN);
+        scratch.agent("claude", &format!("cat > prompt-$RALPH_ITERATION; {loses} {path}\n{complete}"));
+        let run = scratch.run("build 2 --agent claude");
+        assert_eq!(run.code, Some(4), "{loses}: {run:?}");
+        let words = "2 tasks of the plan are gone from it without being ticked: Add the flag, Document it";
+        assert!(run.stdout.contains(words), "{loses}: {run:?}");
+        let told = scratch.read("prompt-2");
+        let list = format!("{words}\n\n- Add the flag\n- Document it\n\nWrite these back");
+        assert!(told.contains(&list), "{told}");
+        assert_eq!(run.stderr.contains("it is restored"), is_restored, "{loses}: {run:?}");
+    }
+    // What an agent has ticked, a later one may remove.
+    let scratch = Scratch::new();
+    scratch.write(path, PLAN);
+    let first = "sed -i 's/\\[ ] Add the flag/[x] ~~Add the flag~~ (1a2b3c)/'";
+    let second = "sed -i '/Add/d; s/\\[ ] Doc/[x] Doc/'";
+    let more = claude_says("more");
+    scratch.agent(
+        "claude",
+        &format!(
+            "if [ $RALPH_ITERATION = 1 ]; then {first} {path}\n{more}\nelse {second} {path}\n{complete}\nfi"
+        ),
+    );
+    let run = good(&scratch, "build 3 --agent claude");
+    assert!(run.stdout.contains("Total Iterations: 2\n"), "{run:?}");
+}

@@ -123,10 +123,15 @@ impl MainPlan {
         tasks(&text, branch).unwrap_or_default()
     }
 
-    /// The tasks of a branch that its agents have left open in their copy; those of the main plan, where that is lost.
-    pub(super) fn open_in(&self, copy: &Path, branch: &str) -> Vec<String> {
+    /// The tasks of a branch that its agents have not ticked: those that are open in their copy of the plan, and those that are
+    /// open here and gone from the copy.
+    pub(super) fn open_in(&self, copy: &Path, branch: &str) -> (Vec<String>, Vec<String>) {
+        let here = self.tasks(branch);
         let own = read_copy(copy).ok().flatten().and_then(|text| tasks(&text, branch).ok());
-        open(&own.unwrap_or_else(|| self.tasks(branch)))
+        let Some(own) = own else { return (open(&here), Vec::new()) };
+        let is_gone = |task: &&Task| !task.ticked && !own.iter().any(|other| other.text == task.text);
+        let gone = here.iter().filter(is_gone).map(|task| task.text.clone()).collect();
+        (open(&own), gone)
     }
 
     /// Whether every task of a branch is ticked.
