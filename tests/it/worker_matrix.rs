@@ -28,7 +28,8 @@ fn pause() {
         cell.await_status("paused");
         cell.release();
         let paused = format!("[PAUSE] loop paused at iteration {}", cell.kind.iteration());
-        wait_for("the pause", || cell.tmux.log().contains(&paused).then_some(()));
+        // The log is written first.
+        wait_for("the pause", || cell.says("status w").contains("\nStatus: paused\n").then_some(()));
         cell.assert_log_after_end(&[&paused]);
         cell.assert_state("paused", "(none - still running)", "stopped");
         cell.assert_no_agent();
