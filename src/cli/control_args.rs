@@ -29,6 +29,9 @@ pub struct ResumeArgs {
     /// What else a loop that has ended may use up.
     #[command(flatten)]
     pub raised: SettingFlags<RAISED>,
+    /// What the next agent should know
+    #[arg(long, value_name = "TEXT", requires = "name")]
+    pub note: Option<String>,
     /// Go on with the settings as they are, although an agent has changed their files
     #[arg(long)]
     pub accept_config: bool,

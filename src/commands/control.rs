@@ -6,9 +6,11 @@ use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{Said, remark, say, warn};
 use super::target;
-use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
+use crate::cli::{CancelArgs, NoteArgs, PlaceArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::Request;
+use crate::job::workspace::secrets_in;
+use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 use crate::record::state::{Pending, State};
@@ -161,10 +163,34 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     if text.trim().is_empty() {
         bail!("the note is empty: say what the agent should know");
     }
-    for found in running(&TargetArgs { name, ralph_dir: args.ralph_dir })? {
+    let args = TargetArgs { name, ralph_dir: args.ralph_dir };
+    let (here, loops) = target::loops(&args)?;
+    if let (Some(_), [found]) = (&args.name, loops.as_slice())
+        && found.alive().is_none()
+        && found.is_own()
+        && !found.project.is_of_worker()
+    {
+        keep(found, &text)?.print();
+        return Ok(0);
+    }
+    for found in running_of(&args, &here, loops)? {
         give(&found, &text)?.iter().for_each(Said::print);
     }
     Ok(0)
+}
+
+/// Keeps a note for the next start of a loop that does not run.
+pub(super) fn keep(found: &Loop, text: &str) -> anyhow::Result<Said> {
+    let (name, project) = (&found.name, &found.project);
+    let started_from = found.state.as_ref().ok().and_then(|state| state.setup.started_from.clone());
+    let ralph_dir = Some(started_from.unwrap_or_else(|| project.ralph_dir().to_owned()));
+    let secrets = secrets_in(&PlaceArgs { ralph_dir, ..PlaceArgs::default() })?;
+    // The lock of a branch lies in its work tree.
+    let _alone = project.root().is_dir().then(|| recorder::hold(project, "note")).transpose()?;
+    if !ending::keep_note(project, secrets.word(text))? {
+        bail!("loop '{name}' has no records that can keep a note: {}", see_status(name));
+    }
+    Ok(Said::Answer(format!("noted for the next prompt of {name}, when it goes on")))
 }
 
 /// Gives a running loop a note.
@@ -183,6 +209,14 @@ pub(super) fn give(found: &Loop, text: &str) -> anyhow::Result<Vec<Said>> {
 /// When there is none.
 fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
     let (here, loops) = target::loops(args)?;
+    running_of(args, &here, loops)
+}
+
+/// Those of the loops that run.
+///
+/// # Errors
+/// When there is none.
+fn running_of(args: &TargetArgs, here: &Project, loops: Vec<Loop>) -> anyhow::Result<Vec<Loop>> {
     if let (Some(_), [found]) = (&args.name, loops.as_slice())
         && found.alive().is_none()
     {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{Answer, ask, not_yet, noun, see_status};
+use super::control::{Answer, ask, give, keep, not_yet, noun, see_status};
 use super::output::{Said, remark};
 use super::plain_loop::count as number;
 use super::target;
@@ -80,6 +80,9 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     }
     if !running.is_empty() {
         for found in running {
+            if let Some(note) = &args.note {
+                give(found, note)?.iter().for_each(Said::print);
+            }
             go_on(found, limit)?.iter().for_each(Said::print);
         }
         return Ok(0);
@@ -95,6 +98,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
         ([(found, state)], _) => {
             let iterations =
                 limit.map(|limit| of_allowance(limit, state)).or_else(|| given_meanwhile(found, state));
+            keep_note(found, args)?;
             start_again(found, state, More { iterations, ..more })
         }
         ([_, _, ..], _) => {
@@ -115,6 +119,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
                 )
             };
             let left = left_of(limit, &found.name, state)?;
+            keep_note(found, args)?;
             start_again(found, state, More { iterations: Some(left), ..more })
         }
         ([], None) => match others.first().map(|found| (found, &found.state)) {
@@ -123,6 +128,11 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
             None => bail!("nothing to resume in {}: there is no loop", here.root().display()),
         },
     }
+}
+
+/// Keeps the user's note for the first prompt.
+fn keep_note(found: &Loop, args: &ResumeArgs) -> anyhow::Result<()> {
+    args.note.as_ref().map_or(Ok(()), |note| keep(found, note).map(|said| said.print()))
 }
 
 /// A command line, without the branch that it was last for.

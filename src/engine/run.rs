@@ -183,12 +183,7 @@ impl Loop<'_> {
         self.job.context.stop.forgive();
         // The work that was cut off is handed out again, with this answer.
         self.work = None;
-        let Tally { last, given, notes, .. } = &mut self.job.tally;
-        if *last == Last::Cut {
-            given.notes.push(answer);
-        } else {
-            notes.push(answer);
-        }
+        self.job.tally.note(answer);
         Ok(true)
     }
 

@@ -249,6 +249,12 @@ impl Tally {
         }
     }
 
+    /// Keeps a note of the user's for the next prompt: where an attempt was cut off, that is its own prompt, which is given again.
+    pub fn note(&mut self, note: String) {
+        let was_cut_off = self.in_attempt || self.last == Last::Cut;
+        if was_cut_off { &mut self.given.notes } else { &mut self.notes }.push(note);
+    }
+
     /// A new iteration begins, with several tasks on this one; its prompt was `given` what was [upcoming](Self::upcoming).
     /// Notes that have come since are for the next one.
     pub fn begin(&mut self, given: Given, about: Option<&str>) {

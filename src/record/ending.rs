@@ -1,4 +1,4 @@
-//! Books the end of a loop whose process has died.
+//! What is booked of a loop that does not run: the end of one whose process has died, and a note for its next start.
 
 use chrono::Local;
 
@@ -10,11 +10,13 @@ use super::recovery::ReadOn;
 use super::run_folder;
 use super::state::State;
 use super::state_file::StateFile;
+use super::state_read::{Extent, Found, read};
 use super::state_seal::SealKey;
 use crate::engine::event::{LoopIdentity, Stamped, Unwritten};
 use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
 use crate::files::FileError;
+use crate::files::atomic::Durability;
 use crate::project::Project;
 use crate::text::duration;
 
@@ -59,4 +61,20 @@ pub fn book(
         Some(logs) => run_folder::write_end_beside(&logs, &line_of(&stamped)),
         None => Ok(()),
     }
+}
+
+/// Keeps a note for the first prompt of the next process of this loop; returns whether there is a state that can. What only the
+/// events log has is left to that process. The caller holds the lock.
+///
+/// # Errors
+/// If the state file can be neither read nor written.
+pub fn keep_note(project: &Project, note: String) -> Result<bool, FileError> {
+    let path = project.state();
+    let Found::State(mut state) = read(&path, Extent::Whole).map_err(FileError::at(&path))? else {
+        return Ok(false);
+    };
+    let key = SealKey::of_own(project, state.seal.as_deref());
+    state.tally.note(note);
+    StateFile::new(&path, *state).sealed_with(key).write(Durability::Synced)?;
+    Ok(true)
 }

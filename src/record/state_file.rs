@@ -80,7 +80,8 @@ impl StateFile {
         }
     }
 
-    fn write(&mut self, durability: Durability) -> Result<(), FileError> {
+    /// Writes the state as it is.
+    pub(super) fn write(&mut self, durability: Durability) -> Result<(), FileError> {
         let text = if is_json(&self.path) {
             worker_file::write(&self.state).map_err(std::io::Error::from)
         } else {

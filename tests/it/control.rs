@@ -131,6 +131,48 @@ fn a_note_reaches_the_next_prompt_once() {
 }
 
 #[test]
+fn a_note_for_a_loop_that_does_not_run_is_kept_until_it_goes_on() {
+    let scratch = Scratch::new();
+    scratch.write(".ralph/implementation_plan.md", "- [ ] one\n");
+    scratch.agent("claude", "cat > prompt.$RALPH_ITERATION; say '<promise>COMPLETE</promise>'; result");
+    assert_eq!(scratch.run("build 1").code, Some(4));
+    // It is what the status of an unproven loop advises.
+    let advice = scratch.run("").stdout;
+    assert!(advice.contains("'ralph note build TEXT'"), "{advice}");
+    let note = |text: &str| Scratch::finish(scratch.ralph("note build").arg(text));
+    assert_eq!(good(&note("mind the gap")), "noted for the next prompt of build, when it goes on\n");
+    assert_eq!(good(&note("and the step")), "noted for the next prompt of build, when it goes on\n");
+    let resume = |more: &[&str]| Scratch::finish(scratch.ralph("resume build").args(more));
+    let run = resume(&["--max-iterations", "3", "--note", "be quick"]);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stderr.find("is not as ralph has written it").is_none(), "{run:?}");
+    let told = scratch.read("prompt.2");
+    assert!(
+        told.ends_with("## Notes from the user\n\n- mind the gap\n- and the step\n- be quick\n"),
+        "{told}"
+    );
+    assert!(!scratch.read("prompt.3").contains("the gap"));
+    let run = scratch.run("note nothing");
+    assert!(run.code == Some(1) && run.stderr.contains("no loop is running"), "{run:?}");
+}
+
+#[test]
+fn a_note_for_a_loop_that_was_killed_goes_into_the_prompt_that_was_cut_off() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for_attempt(&scratch, 1);
+    drop(ralph);
+    let run = Scratch::finish(scratch.ralph("note prompt").arg("mind the gap"));
+    assert_eq!(good(&run), "noted for the next prompt of prompt, when it goes on\n");
+    go(&scratch, 2);
+    let run = scratch.run("resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    // It is the second attempt at the first iteration.
+    assert!(scratch.read("prompt.2").contains("- mind the gap"), "{}", scratch.read("prompt.2"));
+}
+
+#[test]
 fn cancel_lets_the_attempt_end_and_cancel_now_ends_it() {
     let scratch = Scratch::new();
     patient(&scratch);
@@ -158,7 +200,7 @@ fn cancel_lets_the_attempt_end_and_cancel_now_ends_it() {
     assert_eq!(good(&scratch.run("cancel")), "no active loop\n");
     assert_eq!(good(&scratch.run("cancel prompt --now")), "no active loop\n");
     assert_eq!(scratch.run("cancel nobody").code, Some(1));
-    for verb in ["pause", "pause prompt", "note prompt x", "resume"] {
+    for verb in ["pause", "pause prompt", "note x", "resume"] {
         let run = scratch.run(verb);
         assert!(run.code == Some(1) && run.stderr.starts_with("error: "), "{verb}: {run:?}");
     }
