@@ -37,20 +37,43 @@ pub(super) fn run_with(
     more: &[(OsString, OsString)],
     limit: Duration,
 ) -> Result<Vec<u8>, GitError> {
+    run_heard(root, arguments, more, limit).map(|(stdout, _)| stdout)
+}
+
+/// [`run_with`] for a command that succeeds with errors on its stderr, which is returned as well.
+pub(super) fn run_heard(
+    root: &Path,
+    arguments: &[&str],
+    more: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<(Vec<u8>, Vec<u8>), GitError> {
     let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
     let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
-    let command = arguments.first().copied().unwrap_or_default();
+    let command = subcommand(arguments);
     let (end, stdout, stderr) =
         if RUN_FILTERS.contains(&command) { supervised(&launch, limit) } else { unsupervised(launch, limit) }
             .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
     let cut_off = |end| GitError::CutOff { command: command.to_owned(), path: root.to_path_buf(), end };
     if CutOff::or_code(end, limit).map_err(cut_off)? == 0 {
-        return Ok(stdout);
+        return Ok((stdout, stderr));
     }
     let said = String::from_utf8_lossy(&stderr);
     let message = line::first(&said).unwrap_or("failed without a word");
     Err(GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned()))
+}
+
+/// The command behind the options of git itself.
+fn subcommand<'a>(arguments: &[&'a str]) -> &'a str {
+    let mut words = arguments.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "-c" => drop(words.next()),
+            word if word.starts_with('-') => {}
+            command => return command,
+        }
+    }
+    ""
 }
 
 /// The command line of git with these arguments in `root`, with variables on top of our own environment.

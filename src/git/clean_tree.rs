@@ -2,41 +2,35 @@
 //! filter or setting that an agent can write into the repository's configuration decides about its files. It holds
 //! nothing that is worth keeping.
 
+mod objects;
+mod place;
+mod submodules;
+
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::call::{LIMIT, run, run_with};
-use super::change::{ChangeOptions, alone, change_with};
+use super::change::alone;
 use super::changes::LOOK_LIMIT;
 use super::error::GitError;
+use super::head_file;
 use super::trees::without_links;
-use super::{half_made, head_file};
+use place::{Place, environment, in_repository, known, settings};
 
-/// The time limit for laying out a commit: all files of the project may be written.
-const LAY_LIMIT: Duration = Duration::from_hours(1);
-/// Settings that count there, whatever the repository's say.
-const CONFIG: [&str; 9] = [
-    "core.hooksPath=/dev/null",
-    "core.sparseCheckout=false",
-    "core.splitIndex=false",
-    "core.untrackedCache=false",
-    "core.ignoreStat=false",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.useReplaceRefs=false",
-    "submodule.recurse=false",
-];
-/// No object stands for another one.
-const ENVIRONMENT: [(&str, &str); 3] =
-    [("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_GRAFT_FILE", "/dev/null"), ("GIT_LITERAL_PATHSPECS", "1")];
+pub use objects::{verify_commit, verify_since};
+pub use place::entry;
+
 /// The refs that keep the commits alive against which work is measured.
 const BASES: &str = "refs/ralph/base";
+/// How long a folder is removed again in which a program still writes that is about to end, and the pause before each try.
+const STILL_WRITTEN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(20));
 
 /// Adds the tree at `tree` for `commit`, without its files. What was there before has been [removed](remove).
 ///
@@ -47,7 +41,7 @@ pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
     // Twice: also where git still has a locked entry for this path.
     let words = ["worktree", "add", "--force", "--force", "--detach", "--no-checkout"].map(OsStr::new);
     let words: Vec<&OsStr> = words.into_iter().chain([tree.as_os_str(), OsStr::new(commit)]).collect();
-    git(root, &words).map(drop)
+    in_repository(root, &words)
 }
 
 /// Lays out `commit` in the tree. Ignored files that are no part of it stay, as they may be what a build has made;
@@ -56,18 +50,17 @@ pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
 /// # Errors
 /// If git refuses, or a filter of the repository's cannot be switched off.
 pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
-    let filters = filters_off(root, tree)?;
-    let git = |words: &[&str]| {
-        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-        git_in_tree(root, tree, &filters, &words, Vec::new())
-    };
-    if !entry(root, tree)?.is_some_and(|entry| entry.join("index").exists()) {
+    let place = Place::of(root, tree)?;
+    let git = |words: &[&str]| place.git(words, Vec::new());
+    let entry = known(root, tree)?;
+    if !entry.join("index").exists() {
         // Without times in it, git compares contents.
         git(&["read-tree", commit])?;
         git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
     }
     git(&["checkout", "--quiet", "--detach", "--force", commit, "--"])?;
-    git(&["clean", "--quiet", "-d", "--force", "--force"])
+    git(&["clean", "--quiet", "-d", "--force", "--force"])?;
+    submodules::lay(&place, root, tree, &entry)
 }
 
 /// Has the next [`lay`] compare the contents of all files.
@@ -75,8 +68,9 @@ pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
 /// # Errors
 /// If the index cannot be removed.
 pub fn distrust_index(root: &Path, tree: &Path) -> Result<(), GitError> {
-    let Some(index) = entry(root, tree)?.map(|entry| entry.join("index")) else { return Ok(()) };
-    gone(fs::remove_file(&index)).map_err(GitError::unreadable(&index))
+    let Some(entry) = entry(root, tree)? else { return Ok(()) };
+    let removed = gone(fs::remove_file(entry.join("index"))).and_then(|()| submodules::distrust(&entry));
+    removed.map_err(GitError::unreadable(&entry))
 }
 
 /// Removes the tree and git's entry for it, whatever state they are in.
@@ -93,17 +87,24 @@ pub fn remove(root: &Path, tree: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Removes a folder with everything in it, also where folders are read-only.
+/// Removes a folder with everything in it, also where folders are read-only, or a program still writes that was killed.
 ///
 /// # Errors
 /// If something of it cannot be removed.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
-    match gone(fs::remove_dir_all(folder)) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_folders(folder);
-            gone(fs::remove_dir_all(folder))
+    let deadline = Instant::now() + STILL_WRITTEN.0;
+    let mut is_open = false;
+    loop {
+        match gone(fs::remove_dir_all(folder)) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && !is_open => {
+                open_folders(folder);
+                is_open = true;
+            }
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && Instant::now() < deadline => {
+                thread::sleep(STILL_WRITTEN.1);
+            }
+            result => return result,
         }
-        result => result,
     }
 }
 
@@ -125,24 +126,24 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// The folder in which git keeps what it knows of the tree. The tree's own `.git` file is not asked, because an agent
-/// may have written it.
-///
-/// # Errors
-/// If git's entries cannot be read.
-pub fn entry(root: &Path, tree: &Path) -> Result<Option<PathBuf>, GitError> {
-    let Some(common) = head_file::common_dir(root) else { return Ok(None) };
-    half_made::entry_for(&without_links(&common.join("worktrees")), &without_links(tree).join(".git"))
-}
-
 /// The files of the commit that is laid out in the tree, relative to it.
 ///
 /// # Errors
 /// If git fails.
 pub fn files(root: &Path, tree: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
-    let names = read_in_tree(root, tree, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"])?;
+    let names =
+        Place::of(root, tree)?.read(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"])?;
     let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+}
+
+/// Whether files lie in the tree that are no part of its commit, and that git does not ignore.
+///
+/// # Errors
+/// If git fails.
+pub fn has_strays(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    let words = ["ls-files", "--others", "--exclude-standard", "-z"];
+    Place::of(root, tree)?.read(&words).map(|listed| !listed.is_empty())
 }
 
 /// What lies in the work tree `root` beside its commit, relative to it: changed, untracked and ignored files, and folders
@@ -163,19 +164,36 @@ pub fn not_committed(root: &Path) -> Result<Vec<PathBuf>, GitError> {
 /// # Errors
 /// If git fails.
 pub fn differences(root: &Path, base: &str, commit: &str) -> Result<Vec<u8>, GitError> {
-    let words = [
-        "diff",
-        "--raw",
-        "--numstat",
-        "-z",
-        "--no-renames",
-        "--no-ext-diff",
-        "--no-textconv",
-        base,
-        commit,
-        "--",
-    ];
+    let how =
+        ["diff", "--raw", "--no-abbrev", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"];
+    let words: Vec<&str> = settings(&[]).chain(how).chain([base, commit, "--"]).collect();
     run_with(root, &words, &environment(), LOOK_LIMIT)
+}
+
+/// A file of a commit; `None` if it has none there.
+#[must_use]
+pub fn file_of(root: &Path, commit: &str, path: &str) -> Option<Vec<u8>> {
+    let name = format!("{commit}:{path}");
+    let words: Vec<&str> = settings(&[]).chain(["cat-file", "blob", &name]).collect();
+    run_with(root, &words, &environment(), LIMIT).ok()
+}
+
+/// The contents that have these names in git; `None` where there is none.
+///
+/// # Errors
+/// If git fails.
+pub fn contents(root: &Path, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+    let answer = place::asked(root, &["cat-file", "--batch"], (names.join("\n") + "\n").into_bytes())?;
+    let mut rest = answer.as_slice();
+    let mut next = || {
+        let end = rest.iter().position(|&byte| byte == b'\n')?;
+        let (head, after) = (String::from_utf8_lossy(&rest[..end]), &rest[end + 1..]);
+        let length = head.rsplit_once(" blob ").and_then(|(_, length)| length.parse::<usize>().ok());
+        let content = length.and_then(|length| after.get(..length));
+        rest = content.map_or(after, |content| after.get(content.len() + 1..).unwrap_or_default());
+        content.map(<[u8]>::to_vec)
+    };
+    Ok(names.iter().map(|_| next()).collect())
 }
 
 /// Lays the versions of `base` of these files over the commit in the tree, and removes those that are new.
@@ -189,20 +207,21 @@ pub fn take_back(
     old: &[String],
     new: &[String],
 ) -> Result<(), GitError> {
-    let filters = filters_off(root, tree)?;
-    let words =
-        ["checkout", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul"].map(OsStr::new);
-    git_in_tree(root, tree, &filters, &words, old.join("\0").into_bytes())?;
+    let place = Place::of(root, tree)?;
+    if !old.is_empty() {
+        let words = ["checkout", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul"];
+        place.git(&words, old.join("\0").into_bytes())?;
+    }
     for path in new.iter().map(|path| tree.join(path)) {
         gone(fs::remove_file(&path)).map_err(GitError::unreadable(&path))?;
     }
-    Ok(())
+    submodules::lay(&place, root, tree, &known(root, tree)?)
 }
 
 /// Whether `commit` is `base` or descends from it, as the objects say.
 #[must_use]
 pub fn descends(root: &Path, commit: &str, base: &str) -> bool {
-    let words = ["merge-base", "--is-ancestor", base, commit];
+    let words: Vec<&str> = settings(&[]).chain(["merge-base", "--is-ancestor", base, commit]).collect();
     run_with(root, &words, &environment(), LIMIT).is_ok()
 }
 
@@ -213,65 +232,7 @@ pub fn descends(root: &Path, commit: &str, base: &str) -> bool {
 pub fn keep_base(root: &Path, name: &str, commit: &str) -> Result<(), GitError> {
     // A ref may not contain two dots, nor end in one.
     let name = format!("{BASES}/{}", name.replace('.', "%2E"));
-    git(root, &["update-ref", &name, commit].map(OsStr::new)).map(drop)
-}
-
-fn environment() -> Vec<(OsString, OsString)> {
-    ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())).collect()
-}
-
-fn git(place: &Path, words: &[&OsStr]) -> Result<Vec<u8>, GitError> {
-    git_with(place, &[], &[], words, Vec::new())
-}
-
-fn git_in_tree(
-    root: &Path,
-    tree: &Path,
-    more: &[String],
-    words: &[&OsStr],
-    input: Vec<u8>,
-) -> Result<(), GitError> {
-    git_with(tree, &named(root, tree)?, more, words, input).map(drop)
-}
-
-fn git_with(
-    place: &Path,
-    named: &[OsString],
-    more: &[String],
-    words: &[&OsStr],
-    input: Vec<u8>,
-) -> Result<Vec<u8>, GitError> {
-    let settings = CONFIG.into_iter().chain(more.iter().map(String::as_str));
-    let settings = settings.flat_map(|setting| ["-c", setting]).map(OsStr::new);
-    let command: Vec<_> = words.iter().take(2).map(|word| word.to_string_lossy()).collect();
-    let how = ChangeOptions { env: environment(), input, limit: LAY_LIMIT };
-    let named = named.iter().map(OsString::as_os_str);
-    let arguments: Vec<&OsStr> = named.chain(settings).chain(words.iter().copied()).collect();
-    change_with(place, &arguments, &how).map_err(|error| error.of(&command.join(" "), place))
-}
-
-fn read_in_tree(root: &Path, tree: &Path, words: &[&str]) -> Result<Vec<u8>, GitError> {
-    let named = named(root, tree)?.map(|option| option.into_string().unwrap_or_default());
-    let words: Vec<&str> = named.iter().map(String::as_str).chain(words.iter().copied()).collect();
-    run(tree, &words, LIMIT)
-}
-
-/// The options that name the tree and git's folder for it. git must not search for a repository: where the tree's own
-/// `.git` file is missing it would find that of the user, which is around the tree, and change the user's files.
-///
-/// # Errors
-/// If git has no folder for the tree.
-fn named(root: &Path, tree: &Path) -> Result<[OsString; 2], GitError> {
-    let Some(entry) = entry(root, tree)? else {
-        let what = "git does not know the work tree of proofs any more";
-        return Err(GitError::in_the_way(what, tree.display(), "start again: it is made anew"));
-    };
-    let option = |name: &str, path: &Path| {
-        let mut option = OsString::from(name);
-        option.push(path);
-        option
-    };
-    Ok([option("--git-dir=", &entry), option("--work-tree=", tree)])
+    in_repository(root, &["update-ref", &name, commit].map(OsStr::new))
 }
 
 /// Whether the tree has its `.git` file, and git a folder for it.
@@ -280,48 +241,6 @@ pub fn is_whole(root: &Path, tree: &Path) -> bool {
     let leads_to = head_file::git_dir(tree).ok().flatten();
     let known = entry(root, tree).ok().flatten();
     leads_to.zip(known).is_some_and(|(leads_to, known)| without_links(&leads_to) == without_links(&known))
-}
-
-/// The settings that switch off the filters that the repository's own configuration defines. Those of the user and of
-/// the system stay: LFS is one.
-fn filters_off(root: &Path, tree: &Path) -> Result<Vec<String>, GitError> {
-    let words = ["config", "--show-scope", "--null", "--get-regexp", r"^filter\."];
-    let listed = match read_in_tree(root, tree, &words) {
-        // There is none.
-        Err(GitError::Refused { .. }) => return Ok(Vec::new()),
-        listed => listed?,
-    };
-    let mut off = Vec::new();
-    for name in filters_of_repository(&String::from_utf8_lossy(&listed)) {
-        if name.contains(['=', char::REPLACEMENT_CHARACTER]) {
-            let what = "a filter in the repository's configuration has a name that cannot be switched off";
-            return Err(GitError::in_the_way(
-                what,
-                name.escape_debug(),
-                "remove it with 'git config --edit'",
-            ));
-        }
-        off.extend(
-            ["clean=", "smudge=", "process=", "required=false"].map(|end| format!("filter.{name}.{end}")),
-        );
-    }
-    Ok(off)
-}
-
-/// The names of the filters among `scope NUL key LF value NUL` that are not the user's.
-fn filters_of_repository(listed: &str) -> BTreeSet<String> {
-    let mut fields = listed.split('\0');
-    let mut names = BTreeSet::new();
-    while let (Some(scope), Some(setting)) = (fields.next(), fields.next()) {
-        if !matches!(scope, "local" | "worktree") {
-            continue;
-        }
-        // The value may be missing.
-        let key = setting.split('\n').next().unwrap_or_default();
-        let name = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'));
-        names.extend(name.map(|(name, _)| name.to_owned()));
-    }
-    names
 }
 
 #[cfg(test)]
@@ -406,6 +325,61 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_in_which_a_dying_program_still_writes_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("written");
+        fs::create_dir(&folder).unwrap();
+        let its = folder.clone();
+        let began = Instant::now();
+        let writer = thread::spawn(move || {
+            // Many at once, so that some come between the two steps of a removal.
+            for n in (0..).take_while(|_| began.elapsed() < Duration::from_millis(300)) {
+                let _ = fs::write(its.join(format!("{n}")), "");
+            }
+        });
+        while began.elapsed() < Duration::from_millis(300) {
+            remove_folder(&folder).unwrap();
+            let _ = fs::create_dir(&folder);
+        }
+        writer.join().unwrap();
+        remove_folder(&folder).unwrap();
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn submodules_are_laid_out_as_far_as_the_user_has_them() {
+        let (guard, root, tree) = committed();
+        let library = guard.path().join("library");
+        fs::create_dir(&library).unwrap();
+        run_git(&library, &["init", "--quiet"]);
+        for content in ["one\n", "two\n"] {
+            fs::write(library.join("lib.txt"), content).unwrap();
+            run_git(&library, &["add", "."]);
+            run_git(&library, &["commit", "--quiet", "-m", "c"]);
+        }
+        let allow = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+        run_git(&root, &[&allow[..], &[library.to_str().unwrap(), "deps/lib"]].concat());
+        run_git(&root, &["commit", "--quiet", "-m", "with it"]);
+        fs::write(root.join("deps/lib/lib.txt"), "not committed\n").unwrap();
+        let (new, inner) = (commit(&root), root.join("deps/lib"));
+        add(&root, &tree, &new).unwrap();
+        lay(&root, &tree, &new).unwrap();
+        assert_eq!(read(&tree, "deps/lib/lib.txt"), "two\n");
+        fs::write(tree.join("deps/lib/lib.txt"), "other\n").unwrap();
+        fs::write(tree.join("deps/lib/stray"), "").unwrap();
+        run_git(&inner, &["checkout", "--quiet", "--force", "HEAD~1"]);
+        run_git(&root, &["commit", "--quiet", "-am", "older"]);
+        lay(&root, &tree, &commit(&root)).unwrap();
+        assert_eq!(read(&tree, "deps/lib/lib.txt"), "one\n");
+        assert!(!tree.join("deps/lib/stray").exists());
+        assert_eq!(run_git(&inner, &["status", "--porcelain"]), "", "the user's own is untouched");
+        distrust_index(&root, &tree).unwrap();
+        fs::write(tree.join("deps/lib/lib.txt"), "xyz\n").unwrap();
+        lay(&root, &tree, &new).unwrap();
+        assert_eq!(read(&tree, "deps/lib/lib.txt"), "two\n");
+    }
+
+    #[test]
     fn a_commit_descends_as_the_objects_say() {
         let (_guard, root, _) = committed();
         let base = commit(&root);
@@ -417,13 +391,5 @@ mod tests {
         run_git(&root, &["replace", "--graft", &commit(&root), &base]);
         assert!(!descends(&root, &commit(&root), &base), "a replaced commit has its own parents");
         assert!(run_git(&root, &["for-each-ref", BASES]).contains(&base));
-    }
-
-    #[test]
-    fn filters_are_told_apart_by_who_defines_them() {
-        let listed = "global\0filter.lfs.clean\ngit-lfs clean\0local\0filter.a.b.smudge\nx\ny\0\
-                      worktree\0filter.c.required\0";
-        let names: Vec<String> = filters_of_repository(listed).into_iter().collect();
-        assert_eq!(names, ["a.b", "c"]);
     }
 }
