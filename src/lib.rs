@@ -10,6 +10,7 @@ pub mod files;
 pub mod fuzz;
 pub mod git;
 pub mod graph;
+mod inspection;
 mod job;
 pub mod memory;
 mod notify;

@@ -11,6 +11,7 @@ use super::run_tasks::own_call;
 use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Feature, GraphError, Store as _, check_feature_name};
+use crate::inspection::Ground;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
@@ -19,7 +20,6 @@ use crate::project::Project;
 use crate::prompt::authoring::{LONGEST_BRIEF, Piece};
 use crate::settings::Verb;
 use crate::source::authoring::{Authoring, Commission};
-use crate::source::inspection::Ground;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 

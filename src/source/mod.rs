@@ -3,7 +3,6 @@
 pub(crate) mod authoring;
 pub(crate) mod branch;
 pub(crate) mod built_plan;
-pub(crate) mod inspection;
 pub(crate) mod planning;
 pub(crate) mod prompt_file;
 mod pushing;

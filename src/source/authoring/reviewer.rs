@@ -11,9 +11,9 @@ use crate::engine::report::Report;
 use crate::engine::validation::Validation;
 use crate::engine::validator::{Proof, Validator, Verdict};
 use crate::graph::Store;
+use crate::inspection::{Inspected, Inspection, Question};
 use crate::prompt::authoring::review_prompt;
 use crate::reply::sigil::Sigils;
-use crate::source::inspection::{Inspected, Inspection, Question};
 use crate::text::line::one_line_within;
 
 /// The longest finding in a message, in characters.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::git::{self, Changed};
+use crate::inspection::Ground;
 use crate::memory::journal::MOST_FILES;
-use crate::source::inspection::Ground;
 
 /// The state of the work tree.
 #[derive(Debug, Clone, Default)]

@@ -14,9 +14,9 @@ use crate::engine::validation::{Base, NOT_VERIFIED, VERIFYING_AGENT, Validation}
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
 use crate::graph::GraphError;
+use crate::inspection::{Ground, Inspected, Inspection, Question};
 use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::Sigils;
-use crate::source::inspection::{Ground, Inspected, Inspection, Question};
 
 /// The activity of its agent.
 pub(super) const VERIFYING: &str = "verifying";

@@ -31,43 +31,43 @@ pub(crate) struct Ground {
 }
 
 /// The question to the agent.
-pub(super) struct Question<'a> {
+pub(crate) struct Question<'a> {
     /// Its activity, as in `verifying`.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The error if it gives no verdict.
-    pub(super) no_verdict: &'static str,
-    pub(super) prompt: &'a str,
+    pub(crate) no_verdict: &'static str,
+    pub(crate) prompt: &'a str,
     /// The one file that it judges, if any: it must not change, even if git does not track it.
-    pub(super) document: Option<&'a Path>,
+    pub(crate) document: Option<&'a Path>,
     /// Whether the restored work tree is validated again, so that a verdict counts although the agent left untracked
     /// files.
-    pub(super) is_proven_again: bool,
-    pub(super) model: Option<String>,
+    pub(crate) is_proven_again: bool,
+    pub(crate) model: Option<String>,
     /// The verdict in its last message.
-    pub(super) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
+    pub(crate) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
 }
 
 /// The state of an inspection; a wait may interrupt it.
 #[derive(Debug, Default)]
-pub(super) struct Inspection {
+pub(crate) struct Inspection {
     tries: u32,
     /// Its cost so far.
-    pub(super) usage: Usage,
+    pub(crate) usage: Usage,
     /// If it left untracked files that were removed, and its verdict counts all the same: the reason why it might
     /// not.
-    pub(super) left_output: Option<String>,
+    pub(crate) left_output: Option<String>,
 }
 
 /// Changes of an inspecting agent that were undone.
-pub(super) struct TakenBack {
+pub(crate) struct TakenBack {
     /// Why its verdict does not count.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// Whether it changed no tracked file: tests leave untracked files.
-    pub(super) is_output: bool,
+    pub(crate) is_output: bool,
 }
 
 /// The result of an inspection.
-pub(super) enum Inspected {
+pub(crate) enum Inspected {
     /// The verdict: nothing is wrong, or this.
     Found(Result<(), String>),
     /// No verdict in all tries, for this reason.
@@ -79,7 +79,7 @@ pub(super) enum Inspected {
 }
 
 /// The state of a work tree before an inspecting agent runs in it.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     document: Option<PathBuf>,
     guarded: Guarded,
     /// The saved contents, in git.
@@ -88,7 +88,7 @@ pub(super) struct Watched {
 
 impl Ground {
     /// Saves the state of the work tree, or of one `document` in it, before an inspection.
-    pub(super) fn watched(&self, document: Option<&Path>) -> Watched {
+    pub(crate) fn watched(&self, document: Option<&Path>) -> Watched {
         let guarded = Guarded::take(&self.root, self.in_git, document);
         let contents = self.in_git.then(|| guarded.contents(&self.root));
         Watched { document: document.map(Path::to_owned), guarded, contents }
@@ -99,7 +99,7 @@ impl Ground {
     ///
     /// # Errors
     /// If HEAD is on another branch, or a change cannot be undone: nothing can be verified or built there.
-    pub(super) fn take_back(
+    pub(crate) fn take_back(
         &self,
         agent: &str,
         before: &Watched,
@@ -164,7 +164,7 @@ impl Ground {
 
 impl Inspection {
     /// Asks an agent.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         question: &Question<'_>,
         ground: &Ground,
