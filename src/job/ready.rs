@@ -389,6 +389,7 @@ pub(crate) fn validation(settings: &Settings) -> Option<&str> {
 /// The validator of the settings, for agents that are started with this launch.
 fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
+    let text = command.to_owned();
     let (shown, place) = (settings.secrets.word(command), place_of_validation(settings));
     let command = ValidationCommand::new(command, shown, place, settings.validation_timeout, launch);
     Some(match settings.proof_level {
@@ -396,6 +397,7 @@ fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<
         level => {
             let measures = Measures {
                 with_base: level == ProofLevel::Base,
+                command: text,
                 protected: settings.proof_protected.clone(),
                 refuses: settings.proof_on_protected == OnProtected::Refuse,
             };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
 use super::judgement::{Fitness, fitness};
@@ -14,6 +14,8 @@ use crate::threads;
 
 /// How long the end of a cancelled command is awaited: it is killed at once.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a claim that waits checks whether it is still wanted.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What is looked at, and with what.
 #[derive(Debug, Clone)]
@@ -30,10 +32,18 @@ pub(super) struct Look {
     pub(super) began: SystemTime,
 }
 
+/// What a look has found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) fitness: Fitness,
+    /// Something beside the command may have written in the tree, or its result is one that an agent could want.
+    pub(super) is_doubtful: bool,
+}
+
 /// A look that is on its way.
 pub(super) struct Baseline {
     /// Gets nothing if it could not be brought to its end.
-    result: Receiver<Option<Fitness>>,
+    result: Receiver<Option<Found>>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -43,25 +53,31 @@ impl Look {
         let (send, result) = mpsc::channel();
         let cancelled = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&cancelled);
-        // Without a thread, the first claim that fails does it.
-        let _ = threads::start(move || drop(send.send(self.take(&flag))));
+        // Without a thread, the first claim that needs it does it.
+        let _ = threads::start(move || drop(send.send(self.take(&flag).ok().flatten())));
         Baseline { result, cancelled }
     }
 
-    /// What a clean tree is worth; `None` if that could not be found out. A claim that needs the tree reports why.
-    pub(super) fn take(&self, cancelled: &AtomicBool) -> Option<Fitness> {
+    /// What a clean tree is worth; `None` if it was cancelled.
+    pub(super) fn take(&self, cancelled: &AtomicBool) -> Result<Option<Found>, TreeError> {
         // Only a convenience: without the ref, git may remove a commit that nothing else leads to after some weeks.
         let _ = self.tree.keep_base(&self.base);
-        self.try_take(cancelled).ok().flatten()
-    }
-
-    fn try_take(&self, cancelled: &AtomicBool) -> Result<Option<Fitness>, TreeError> {
         let laid = self.tree.lay(&self.base, cancelled)?;
+        self.tree.verify(&self.base)?;
         let Some(at_base) = self.command.run_alone(cancelled) else { return Ok(None) };
-        let found =
-            if at_base.ok { Some(fitness(&at_base, None)) } else { self.with_others(&at_base, cancelled)? };
-        self.tree.leave(&laid)?;
-        Ok(found)
+        let is_disturbed = self.tree.is_disturbed(&laid)?;
+        let fitness = if at_base.ok {
+            fitness(&at_base, None)
+        } else {
+            let Some(fitness) = self.with_others(&at_base, cancelled)? else { return Ok(None) };
+            fitness
+        };
+        let is_lacking = matches!(fitness, Fitness::Lacking { .. });
+        // A doubtful one leaves no seal, so that the next look begins with a new tree.
+        if !is_lacking && !is_disturbed {
+            self.tree.leave(&laid)?;
+        }
+        Ok(Some(Found { fitness, is_doubtful: is_lacking || is_disturbed }))
     }
 
     /// What a tree is worth in which the command has failed. After an error it has files of others, and no seal.
@@ -79,8 +95,19 @@ impl Look {
 
 impl Baseline {
     /// What it has found, if it is through.
-    pub(super) fn found(&self) -> Option<Fitness> {
+    pub(super) fn found(&self) -> Option<Found> {
         self.result.try_recv().ok().flatten()
+    }
+
+    /// What it finds, unless that is cancelled first.
+    pub(super) fn wait(&self, cancelled: &AtomicBool) -> Option<Found> {
+        while !cancelled.load(Ordering::Relaxed) {
+            match self.result.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => {}
+                found => return found.ok().flatten(),
+            }
+        }
+        None
     }
 }
 

@@ -9,6 +9,9 @@ pub(super) struct Counts {
     pub(super) skipped: u64,
 }
 
+/// What jest, vitest and mocha say if they find no test.
+const NONE: [&str; 2] = ["No tests found", "No test files found"];
+
 impl Counts {
     fn add(&mut self, ran: u64, skipped: u64) {
         self.ran = self.ran.saturating_add(ran);
@@ -30,6 +33,8 @@ pub(super) fn counts(output: &str) -> Option<Counts> {
             let skipped = after(line, "skipped=").unwrap_or_default();
             found.get_or_insert_default().add(ran.saturating_sub(skipped), skipped);
             unittest = None;
+        } else if NONE.iter().any(|words| line.contains(words)) {
+            found.get_or_insert_default();
         } else if let Some((ran, skipped)) = go(line).or_else(|| tap(line)) {
             found.get_or_insert_default().add(ran, skipped);
         }
@@ -179,6 +184,7 @@ mod tests {
         check("--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)", 2, 1);
         check("# tests 4\n# suites 0\n# pass 3\n# fail 0\n# cancelled 0\n# skipped 1\n# todo 0", 3, 1);
         check("ℹ tests 1\nℹ pass 1\nℹ fail 0", 1, 0);
+        check("No tests found, exiting with code 1", 0, 0);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What follows from what the validation command finds at the base, in the clean tree and with the files beside it that
 //! are not committed. Pure.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::counts::{Counts, counts};
-use super::protected::Change;
+use super::protected::{AllProtected, Change, Role, named};
 use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
+use crate::text::count;
 use crate::text::duration;
 use crate::text::line::{last_lines, one_line_within, shell_word};
 use crate::text::list::some_of;
@@ -53,9 +53,21 @@ pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) ->
 }
 
 impl Fitness {
-    /// What the user should know of it.
-    pub(super) fn notice(&self, base: &str) -> Option<String> {
+    /// The tests that the command has run at the base, if that is known.
+    pub(super) fn tests(&self) -> Option<Counts> {
         match self {
+            Self::Fit { tests, .. } => *tests,
+            Self::Lacking { .. } => None,
+        }
+    }
+
+    /// What the user should know of it, who may have been told something else `before`.
+    pub(super) fn notice(&self, base: &str, before: Option<&Self>) -> Option<String> {
+        match self {
+            _ if before == Some(self) => None,
+            Self::Fit { .. } if matches!(before, Some(Self::Lacking { .. })) => Some(format!(
+                "a clean checkout of {base:.7} has all that the validation command needs: claims are proven there"
+            )),
             Self::Fit { failure: None, .. } => None,
             Self::Fit { failure: Some(failure), .. } => {
                 Some(format!("the validation command fails at {base:.7}, where the loop began: {failure}"))
@@ -106,12 +118,59 @@ fn outline(output: &str) -> String {
     words.join(" ") + "\n" + end
 }
 
-/// What a command has found in the clean tree at this commit, with words for the next agent, who sees nothing there.
-pub(super) fn in_clean_tree(found: Validation, commit: &str, elapsed: Duration) -> Validation {
-    if found.ok {
-        let by = Some(format!("clean tree {commit:.7}, {}", duration::elapsed(elapsed)));
-        return Validation { by, ..found };
+/// What has proven a claim in the clean tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Proven {
+    /// The commit.
+    pub(super) commit: String,
+    /// The tests that ran.
+    pub(super) tests: Option<Counts>,
+    /// The tests that ran at the base.
+    pub(super) before: Option<Counts>,
+    /// What the base's own tests say; `None` if nothing protected has changed, or the base has none.
+    pub(super) base: Option<BaseSays>,
+    /// How long the command took.
+    pub(super) elapsed: Duration,
+    /// What it printed.
+    pub(super) output: String,
+}
+
+/// What the base's own tests say of work that passes with the tests that it brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BaseSays {
+    /// They pass, too.
+    Passes,
+    /// They do not, and nothing follows from that.
+    Told,
+}
+
+impl Proven {
+    /// The result of the validation.
+    pub(super) fn validation(self) -> Validation {
+        let by = Some(self.by());
+        Validation { ok: true, by, output: self.output, ..Validation::default() }
     }
+
+    /// In the words of reports: `clean tree 2f3a9c1, 41 tests (+3), base's tests pass, 12s`.
+    pub(super) fn by(&self) -> String {
+        let mut words = vec![format!("clean tree {:.7}", self.commit)];
+        words.extend(self.tests.map(|now| {
+            let more =
+                self.before.map(|before| now.ran.cast_signed().saturating_sub(before.ran.cast_signed()));
+            let more = more.filter(|more| *more != 0).map(|more| format!(" ({more:+})")).unwrap_or_default();
+            count::of(now.ran, "test") + &more
+        }));
+        words.extend(self.base.map(|base| match base {
+            BaseSays::Passes => "base's tests pass".to_owned(),
+            BaseSays::Told => "base's tests fail".to_owned(),
+        }));
+        words.push(duration::elapsed(self.elapsed));
+        words.join(", ")
+    }
+}
+
+/// A failure in the clean tree at this commit, with words for the next agent, who sees nothing there.
+pub(super) fn in_clean_tree(found: Validation, commit: &str) -> Validation {
     let by = found.by.map(|by| format!("{by} in a clean tree"));
     let about = format!(
         "(run in a clean checkout of your commit {commit:.7}, which has the committed files, but none that git ignores)\n"
@@ -122,27 +181,80 @@ pub(super) fn in_clean_tree(found: Validation, commit: &str, elapsed: Duration) 
     Validation { output: format!("{head}{about}{rest}"), by, ..found }
 }
 
-/// What it means that the work passes, but not with the base's version of files that it is measured by.
-pub(super) fn with_base(found: Validation, base: &str, protected: &BTreeMap<String, Change>) -> Validation {
-    let old = || protected.iter().filter(|(_, change)| **change != Change::Added);
-    let named = some_of(old().map(|(path, change)| format!("{path} ({})", change.word())), SHOWN);
-    let paths: Vec<String> = old().take(SHOWN).map(|(path, _)| shell_word(path)).collect();
-    let about = format!(
-        "(run with the files of {base:.7} that your work is measured by, in place of yours: {named}; do not change these, or \
-         take the change back with 'git checkout {base:.10} -- {}')\n",
-        paths.join(" ")
-    );
-    let by = found.by.map(|by| format!("{by} with the tests of {base:.7}"));
-    Validation { output: about + &found.output, by, ..found }
+/// Why work that passes in the clean tree may not be what it seems.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    /// Fewer tests ran than at the base.
+    pub(super) fewer: Option<String>,
+    /// It does not pass with the base's version of these files.
+    pub(super) base: Option<(AllProtected, Validation)>,
 }
 
-/// What the user should know of work that passes only so, and counts.
-pub(super) fn told_of_base(base: &str, protected: &BTreeMap<String, Change>) -> String {
-    let old = protected.iter().filter(|(_, change)| **change != Change::Added);
-    let named = some_of(old.map(|(path, change)| format!("{path} ({})", change.word())), SHOWN);
-    format!(
-        "the work passes only with files that its agent has changed since {base:.7}: {named}: look at these"
-    )
+impl Doubt {
+    /// Whether there is none.
+    pub(super) const fn is_none(&self) -> bool {
+        self.fewer.is_none() && self.base.is_none()
+    }
+
+    /// What the user should know if the work counts all the same.
+    pub(super) fn told(&self, base: &str) -> String {
+        let changed = self.base.as_ref().map(|(protected, _)| {
+            let named = named(protected, SHOWN);
+            format!("the work passes only with files that its agent has changed since {base:.7}: {named}: look at these")
+        });
+        self.fewer.iter().cloned().chain(changed).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The claim is refused for it.
+    pub(super) fn refusal(self, base: &str) -> Validation {
+        let Some((protected, found)) = self.base else {
+            let output = self.fewer.unwrap_or_default();
+            return Validation { undecided: true, output, ..Validation::default() };
+        };
+        let fewer = self.fewer.map(|fewer| format!("({fewer})\n")).unwrap_or_default();
+        let way_back = way_back(&protected, base);
+        let about = format!(
+            "(run with the files of {base:.7} that your work is measured by, in place of yours: {}; {way_back})\n",
+            named(&protected, SHOWN)
+        );
+        let by = found.by.map(|by| format!("{by} with the tests of {base:.7}"));
+        Validation { output: fewer + &about + &found.output, by, ..found }
+    }
+}
+
+/// How an agent undoes what it has changed.
+fn way_back(protected: &AllProtected, base: &str) -> String {
+    let (whole, parts): (Vec<_>, Vec<_>) =
+        protected.iter().partition(|(_, protected)| protected.mixed.is_none());
+    let (new, old): (Vec<_>, Vec<_>) =
+        whole.into_iter().partition(|(_, protected)| protected.change == Change::Added);
+    let paths = |files: &[(&String, &_)]| {
+        files.iter().take(SHOWN).map(|(path, _)| shell_word(path)).collect::<Vec<_>>().join(" ")
+    };
+    let mut ways = Vec::new();
+    if !old.is_empty() {
+        ways.push(format!(
+            "do not change these, or take the change back with 'git checkout {base:.10} -- {}'",
+            paths(&old)
+        ));
+    }
+    if !new.is_empty() {
+        ways.push(format!("the work has to pass without {} as well", paths(&new)));
+    }
+    if !parts.is_empty() {
+        ways.push(format!(
+            "leave what {} about tests as it was",
+            paths(&parts) + if parts.len() == 1 { " says" } else { " say" }
+        ));
+    }
+    ways.join("; ")
+}
+
+/// Whether the base has no tests of its own to measure the work by: only tests came, and without them none runs.
+pub(super) fn has_no_tests(protected: &AllProtected, found: &Validation) -> bool {
+    let only_came =
+        protected.values().all(|protected| protected.change == Change::Added && protected.role == Role::Test);
+    only_came && tests_in(&found.output).is_some_and(|tests| tests.ran == 0)
 }
 
 /// What a command has found where the agent works, because a clean tree lacks something.
@@ -230,8 +342,7 @@ mod tests {
     #[test]
     fn what_was_found_says_where_it_was_found() {
         let by = |found: Validation| Validation { by: Some("npm test".to_owned()), ..found };
-        let told = |found: Validation| in_clean_tree(by(found), "2f3a9c1234", Duration::from_secs(12));
-        assert_eq!(told(found(true, "")).by.unwrap(), "clean tree 2f3a9c1, 12s");
+        let told = |found: Validation| in_clean_tree(by(found), "2f3a9c1234");
         let bad = told(found(false, "no\n(exit code 1)"));
         assert_eq!(bad.by.unwrap(), "npm test in a clean tree");
         assert!(
@@ -242,6 +353,59 @@ mod tests {
             silent.starts_with(NO_OUTPUT) && silent.contains("checkout") && silent.ends_with("(exit code 1)")
         );
         assert_eq!(in_place_only(by(found(true, ""))).by.unwrap(), "npm test, in place only");
+    }
+
+    #[test]
+    fn what_has_proven_a_claim_is_one_line() {
+        let (commit, elapsed) = ("2f3a9c1234".to_owned(), Duration::from_secs(12));
+        let alone = Proven { commit, elapsed, ..Proven::default() };
+        assert_eq!(alone.by(), "clean tree 2f3a9c1, 12s");
+        let counts = |ran| Some(Counts { ran, skipped: 0 });
+        let base = Some(BaseSays::Passes);
+        let all = Proven { tests: counts(41), before: counts(38), base, ..alone.clone() };
+        assert_eq!(all.by(), "clean tree 2f3a9c1, 41 tests (+3), base's tests pass, 12s");
+        assert_eq!(
+            Proven { tests: counts(1), before: counts(1), ..alone }.by(),
+            "clean tree 2f3a9c1, 1 test, 12s"
+        );
+    }
+
+    #[test]
+    fn a_doubt_says_what_differs_and_how_it_is_undone() {
+        let file = |change, role, mixed: Option<&str>| super::super::protected::Protected {
+            change,
+            role,
+            mixed: mixed.map(str::to_owned),
+        };
+        let protected = AllProtected::from([
+            ("conftest.py".to_owned(), file(Change::Added, Role::Runner, None)),
+            ("package.json".to_owned(), file(Change::Changed, Role::Runner, Some("{}"))),
+            ("tests/a b".to_owned(), file(Change::Removed, Role::Test, None)),
+        ]);
+        let failed = found(false, "no\n(exit code 1)");
+        let doubt = || Doubt {
+            fewer: Some("0 tests ran".to_owned()),
+            base: Some((protected.clone(), failed.clone())),
+        };
+        let output = doubt().refusal("1234567890ab").output;
+        for words in [
+            "0 tests ran",
+            "tests/a b (removed)",
+            "git checkout 1234567890 -- 'tests/a b'",
+            "without conftest.py",
+            "package.json says",
+        ] {
+            assert!(output.contains(words), "{words}: {output}");
+        }
+        assert!(output.ends_with("(exit code 1)") && doubt().told("1234567").contains("conftest.py (added)"));
+        assert!(!has_no_tests(&protected, &found(false, "Ran 0 tests in 0.000s\n\nOK\n(exit code 5)")));
+        let came =
+            AllProtected::from([("tests/test_a.py".to_owned(), file(Change::Added, Role::Test, None))]);
+        assert!(has_no_tests(&came, &found(false, "No tests found, exiting with code 1\n(exit code 1)")));
+        assert!(!has_no_tests(
+            &came,
+            &found(false, "Ran 2 tests in 0.000s\n\nFAILED (failures=1)\n(exit code 1)")
+        ));
     }
 
     #[test]

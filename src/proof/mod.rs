@@ -3,8 +3,9 @@
 //! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
 //! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]). [`environment`] says what
 //! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
-//! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`protected`]),
-//! the command runs once more with the base's version of that; [`counts`] says how many tests have run.
+//! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
+//! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
+//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run.
 
 mod baseline;
 mod carry;
@@ -12,9 +13,13 @@ mod counts;
 mod environment;
 mod judgement;
 mod listing;
+mod measure;
+mod named;
 mod protected;
 mod prover;
+mod sections;
 mod tree;
 
-pub(crate) use prover::{Measures, Prover};
+pub(crate) use measure::Measures;
+pub(crate) use prover::Prover;
 pub(crate) use tree::{remove_all, trees};

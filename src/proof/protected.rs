@@ -1,31 +1,32 @@
 //! What the work of an agent is measured by: tests, and what the validation command reads. Which of these files differ
 //! from the base, and how. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::text::list::some_of;
+
+/// What a protected file is, which decides about one that an agent has added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A test, or a part of one.
+    Test,
+    /// It says which tests run, and how.
+    Runner,
+}
+
+use Role::{Runner, Test};
 
 /// Files that are protected, by language or tool. A pattern with a `/` at its end is a folder anywhere in the project, one
 /// with another `/` a path from the project's top, any other the name of a file; `*` stands for any letters but `/`.
-const TABLE: &[(&str, &[&str])] = &[
-    (
-        "any language",
-        &[
-            "test/",
-            "tests/",
-            "spec/",
-            "specs/",
-            "__tests__/",
-            "testdata/",
-            "fixtures/",
-            "__snapshots__/",
-            "e2e/",
-            "*.snap",
-        ],
-    ),
+const TABLE: &[(&str, Role, &[&str])] = &[
+    ("any language", Test, &["test/", "tests/", "spec/", "specs/", "__tests__/", "e2e/"]),
+    ("data of tests", Test, DATA),
+    ("Python", Test, &["test_*.py", "*_test.py"]),
     (
         "Python",
+        Runner,
         &[
-            "test_*.py",
-            "*_test.py",
             "conftest.py",
             "sitecustomize.py",
             "usercustomize.py",
@@ -33,39 +34,56 @@ const TABLE: &[(&str, &[&str])] = &[
             "tox.ini",
             "noxfile.py",
             ".coveragerc",
+            // Found before the modules of these names.
+            "pytest.py",
+            "pytest/",
+            "_pytest/",
+            "unittest.py",
+            "unittest/",
         ],
     ),
+    ("JavaScript", Test, &["*.test.*", "*.spec.*"]),
     (
         "JavaScript",
+        Runner,
         &[
-            "*.test.*",
-            "*.spec.*",
             "jest.config.*",
             "jest.setup.*",
+            "setupTests.*",
+            "vite.config.*",
             "vitest.config.*",
             "vitest.setup.*",
+            "vitest.workspace.*",
             "playwright.config.*",
             "cypress.config.*",
+            "ava.config.*",
             ".mocharc.*",
+            ".taprc",
             "karma.conf.*",
+            ".npmrc",
+            ".yarnrc*",
+            ".pnpmfile.cjs",
         ],
     ),
-    ("Rust", &["tests.rs", "*_test.rs", "*_tests.rs", "nextest.toml", "build.rs", ".cargo/"]),
-    ("Go", &["*_test.go"]),
-    ("JVM", &["*Test.java", "*Tests.java", "*IT.java", "*Test.kt", "*Tests.kt", "*Spec.scala"]),
-    ("Ruby", &["*_spec.rb", "*_test.rb", ".rspec"]),
-    (
-        "others",
-        &["*Test.cs", "*Tests.cs", "*Test.php", "phpunit.xml*", "*_test.exs", "*Tests.swift", "*_test.dart"],
-    ),
+    ("Rust", Test, &["tests.rs", "*_test.rs", "*_tests.rs"]),
+    ("Rust", Runner, &["nextest.toml", "build.rs", ".cargo/"]),
+    ("Go", Test, &["*_test.go"]),
+    ("JVM", Test, &["*Test.java", "*Tests.java", "*IT.java", "*Test.kt", "*Tests.kt", "*Spec.scala"]),
+    ("JVM", Runner, &["junit-platform.properties"]),
+    ("Ruby", Test, &["*_spec.rb", "*_test.rb"]),
+    ("Ruby", Runner, &[".rspec", "spec_helper.rb", "rails_helper.rb", "test_helper.rb", "Rakefile"]),
+    ("others", Test, &["*Test.cs", "*Tests.cs", "*Test.php", "*_test.exs", "*Tests.swift", "*_test.dart"]),
+    ("others", Runner, &["phpunit.xml*", "*.runsettings", "test_helper.exs", "dart_test.yaml"]),
     (
         "what runs tests",
+        Runner,
         &[
             "Makefile",
             "makefile",
             "GNUmakefile",
             "justfile",
             "Justfile",
+            ".justfile",
             "Taskfile.y*ml",
             "scripts/",
             "ci/",
@@ -79,8 +97,11 @@ const TABLE: &[(&str, &[&str])] = &[
             ".githooks/",
         ],
     ),
-    ("ralph", &[".ralph/", "ralph.toml", "RALPH.md", "PROMPT*.md"]),
+    ("ralph", Runner, &[".ralph/", "ralph.toml", "RALPH.md", "PROMPT*.md"]),
 ];
+
+/// Data that tests read. An added one changes no other test, and sources may need it.
+const DATA: &[&str] = &["testdata/", "fixtures/", "__snapshots__/", "*.snap"];
 
 /// How a protected file differs from the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,44 +128,108 @@ impl Change {
     }
 }
 
-/// The protected files among those that differ, by path. `diff` is what `git diff -z --no-renames --raw --numstat` prints,
-/// `more` are patterns of the user's.
-pub(super) fn protected(diff: &[u8], more: &[String]) -> BTreeMap<String, Change> {
-    let mut found = BTreeMap::new();
+/// A file that differs between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) path: String,
+    pub(super) change: Change,
+    /// The names of its contents in git; of zeros where there is none.
+    pub(super) contents: [String; 2],
+    /// Whether it is a regular file now.
+    pub(super) is_file: bool,
+}
+
+/// What differs, from the output of `git diff -z --no-renames --raw --no-abbrev --numstat`.
+pub(super) fn differences(diff: &[u8]) -> Vec<Difference> {
+    let mut found: BTreeMap<String, Difference> = BTreeMap::new();
     let mut fields = diff.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     while let Some(field) = fields.next() {
         if let Some(about) = field.strip_prefix(':') {
             let Some(path) = fields.next() else { break };
-            if is_protected(&path, more) {
-                found.insert(path.into_owned(), change_of(about));
-            }
+            found.extend(difference(about, &path).map(|difference| (path.into_owned(), difference)));
             continue;
         }
         let mut parts = field.splitn(3, '\t');
-        if let (Some(_), Some(deleted), Some(path)) = (parts.next(), parts.next(), parts.next())
-            && let Some(change) = found.get_mut(path)
-            && *change == Change::Changed
-            && deleted == "0"
+        if let (Some(_), Some("0"), Some(path)) = (parts.next(), parts.next(), parts.next())
+            && let Some(Difference { change: change @ Change::Changed, .. }) = found.get_mut(path)
         {
             *change = Change::Grown;
         }
     }
-    found
+    found.into_values().collect()
 }
 
 /// What a raw line says: `100644 100755 ID ID M`.
-fn change_of(about: &str) -> Change {
-    match about.as_bytes().last() {
-        Some(b'A') => Change::Added,
-        Some(b'D') => Change::Removed,
+fn difference(about: &str, path: &str) -> Option<Difference> {
+    let [_, mode, old, new, status] = about.split(' ').collect::<Vec<_>>()[..] else { return None };
+    let change = match status {
+        "A" => Change::Added,
+        "D" => Change::Removed,
         _ => Change::Changed,
+    };
+    let contents = [old, new].map(str::to_owned);
+    Some(Difference { path: path.to_owned(), change, contents, is_file: mode.starts_with("100") })
+}
+
+/// A file by which work is measured, and which differs from the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Protected {
+    pub(super) change: Change,
+    pub(super) role: Role,
+    /// Its text with the base's parts, where only parts of it are protected.
+    pub(super) mixed: Option<String>,
+}
+
+/// All of them, by path.
+pub(super) type AllProtected = BTreeMap<String, Protected>;
+
+/// What is protected.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Patterns {
+    /// Patterns of the user's.
+    pub(super) more: Vec<String>,
+    /// The paths of scripts that the validation command runs.
+    pub(super) scripts: BTreeSet<String>,
+}
+
+impl Patterns {
+    /// The protected files among those that differ. An added one counts if it could change how other tests run.
+    pub(super) fn among(&self, differences: &[Difference]) -> AllProtected {
+        let protected = differences.iter().filter_map(|Difference { path, change, .. }| {
+            let role = self.role(path)?;
+            let is_new = *change == Change::Added;
+            // A test in Rust is a program of its own, or a module that sources may name.
+            let is_harmless = role == Test && (is_rust(path) || any_matches(DATA, path));
+            (!is_new || !is_harmless)
+                .then(|| (path.clone(), Protected { change: *change, role, mixed: None }))
+        });
+        protected.collect()
+    }
+
+    /// What a file is; `None` if it is not protected.
+    pub(super) fn role(&self, path: &str) -> Option<Role> {
+        let is =
+            |wanted| TABLE.iter().any(|(_, role, patterns)| *role == wanted && any_matches(patterns, path));
+        if self.scripts.contains(path) || self.more.iter().any(|pattern| matches(pattern, path)) || is(Runner)
+        {
+            return Some(Runner);
+        }
+        is(Test).then_some(Test)
     }
 }
 
-/// Whether a file is protected, by the table or by patterns of the user's.
-pub(super) fn is_protected(path: &str, more: &[String]) -> bool {
-    let table = TABLE.iter().flat_map(|(_, patterns)| patterns.iter().copied());
-    table.chain(more.iter().map(String::as_str)).any(|pattern| matches(pattern, path))
+/// The changes of protected files in words, and how many there are of each is limited.
+pub(super) fn named(protected: &AllProtected, most: usize) -> String {
+    some_of(protected.iter().map(|(path, found)| format!("{path} ({})", found.change.word())), most)
+}
+
+/// Whether a file is code in Rust.
+pub(super) fn is_rust(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+}
+
+fn any_matches(patterns: &[&str], path: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, path))
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -176,25 +261,33 @@ fn is_like(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn patterns(more: &[&str]) -> Patterns {
+        Patterns { more: more.iter().map(|&pattern| pattern.to_owned()).collect(), ..Patterns::default() }
+    }
+
     #[test]
     fn tests_and_what_runs_them_are_protected_and_sources_are_not() {
-        for path in [
-            "tests/it/a.rs",
-            "a/b/tests/x",
-            "src/test_a.py",
-            "pkg/a_test.go",
-            "a.test.ts",
-            "web/__tests__/a.js",
-            "Makefile",
-            "sub/Makefile",
-            "scripts/check",
-            ".github/workflows/ci.yml",
-            ".ralph/config",
-            "conftest.py",
-            "src/a/tests.rs",
-            "A/FooTest.java",
+        for (path, role) in [
+            ("tests/it/a.rs", Test),
+            ("a/b/tests/x", Test),
+            ("src/test_a.py", Test),
+            ("pkg/a_test.go", Test),
+            ("a.test.ts", Test),
+            ("web/__tests__/a.js", Test),
+            ("Makefile", Runner),
+            ("sub/GNUmakefile", Runner),
+            ("scripts/check", Runner),
+            (".github/workflows/ci.yml", Runner),
+            (".ralph/config", Runner),
+            ("conftest.py", Runner),
+            ("tests/conftest.py", Runner),
+            ("unittest/__init__.py", Runner),
+            (".cargo/config.toml", Runner),
+            ("build.rs", Runner),
+            ("src/a/tests.rs", Test),
+            ("A/FooTest.java", Test),
         ] {
-            assert!(is_protected(path, &[]), "{path}");
+            assert_eq!(Patterns::default().role(path), Some(role), "{path}");
         }
         for path in [
             "src/main.rs",
@@ -205,13 +298,20 @@ mod tests {
             "src/scripts.rs",
             "Make",
         ] {
-            assert!(!is_protected(path, &[]), "{path}");
+            assert_eq!(Patterns::default().role(path), None, "{path}");
         }
-        let more = ["check/*.sh".to_owned(), "golden/".to_owned(), "/a/b/".to_owned()];
+        let more = patterns(&["check/*.sh", "golden/", "/a/b/"]);
         for path in ["check/a.sh", "x/golden/y", "a/b/c"] {
-            assert!(is_protected(path, &more) && !is_protected(path, &[]), "{path}");
+            assert_eq!((more.role(path), Patterns::default().role(path)), (Some(Runner), None), "{path}");
         }
-        assert!(!is_protected("x/check/a.sh", &more) && !is_protected("x/a/b/c", &more));
+        assert!(more.role("x/check/a.sh").is_none() && more.role("x/a/b/c").is_none());
+        let scripts = Patterns { scripts: ["check.sh".to_owned()].into(), ..Patterns::default() };
+        assert_eq!((scripts.role("check.sh"), scripts.role("sub/check.sh")), (Some(Runner), None));
+    }
+
+    fn words(diff: &[u8]) -> Vec<String> {
+        let found = Patterns::default().among(&differences(diff));
+        found.iter().map(|(path, found)| format!("{path} {}", found.change.word())).collect()
     }
 
     #[test]
@@ -221,17 +321,30 @@ mod tests {
                      :100644 100644 1 2 M\0tests/image.png\0\
                      3\t0\ttests/new.py\x002\t0\ttests/grown.py\x002\t1\ttests/other.py\x000\t4\ttests/gone.py\x001\t1\tsrc/a.py\0\
                      -\t-\ttests/image.png\0";
-        let found = protected(diff, &[]);
-        let found: Vec<_> = found.iter().map(|(path, change)| (path.as_str(), change.word())).collect();
-        assert_eq!(
-            found,
-            [
-                ("tests/gone.py", "removed"),
-                ("tests/grown.py", "grown"),
-                ("tests/image.png", "changed"),
-                ("tests/new.py", "added"),
-                ("tests/other.py", "changed"),
-            ]
-        );
+        let expected = [
+            "tests/gone.py removed",
+            "tests/grown.py grown",
+            "tests/image.png changed",
+            "tests/new.py added",
+            "tests/other.py changed",
+        ];
+        assert_eq!(words(diff), expected);
+        let source = differences(diff).into_iter().find(|found| found.path == "src/a.py").unwrap();
+        assert_eq!((source.contents, source.is_file), (["1".to_owned(), "2".to_owned()], true));
+    }
+
+    #[test]
+    fn what_is_new_counts_if_other_tests_could_run_in_another_way() {
+        let added = |path: &str| words(format!(":000000 100644 0 1 A\0{path}\0").as_bytes()).len() == 1;
+        for path in
+            ["conftest.py", "tests/__init__.py", "a_test.go", "build.rs", "tests/build.rs", "a.test.js"]
+        {
+            assert!(added(path), "{path}");
+        }
+        for path in
+            ["tests/new.rs", "src/tests.rs", "tests/fixtures/a.json", "a/testdata/x", "x.snap", "src/a.py"]
+        {
+            assert!(!added(path), "{path}");
+        }
     }
 }

@@ -1,15 +1,15 @@
 //! The validator: without a claim it runs the user's command in place, with one in a clean checkout of the claimed commit.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use super::baseline::{Baseline, Look};
+use super::baseline::{Baseline, Found, Look};
 use super::judgement::{
-    Fitness, Unproven, fewer, in_clean_tree, in_place_only, tests_in, told_of_base, with_base,
+    BaseSays, Doubt, Fitness, Proven, Unproven, fewer, has_no_tests, in_clean_tree, in_place_only, tests_in,
 };
-use super::protected::{Change, protected};
+use super::measure::{Measures, changed};
+use super::protected::AllProtected;
 use super::tree::{Laid, ProofTree, TreeError};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -20,20 +20,6 @@ use crate::files::clock;
 use crate::git::{self, clean_tree};
 use crate::project::Project;
 use crate::side_command::{ValidationCommand, beside};
-
-/// What a claim is measured by besides the command.
-#[derive(Debug, Clone)]
-pub(crate) struct Measures {
-    /// It has to pass with the base's version of tests and scripts, too.
-    pub(crate) with_base: bool,
-    /// Patterns of more such files.
-    pub(crate) protected: Vec<String>,
-    /// A claim that passes only without these is refused, and not only reported.
-    pub(crate) refuses: bool,
-}
-
-/// A commit that is laid out with the base's version of what was changed.
-type WithBase = (Laid, BTreeMap<String, Change>);
 
 /// Proves claims in a clean tree.
 pub(crate) struct Prover {
@@ -47,122 +33,137 @@ pub(crate) struct Prover {
     baseline: Option<Baseline>,
     /// What the clean tree is worth; `None` while that is not known.
     fitness: Option<Fitness>,
+    /// An agent may have had a part in that.
+    is_doubtful: bool,
     /// What the user should know, once.
     notice: Option<String>,
 }
 
-/// A claim that is ready to be proven.
-enum Claim {
-    /// Its commit is laid out.
-    Laid(String, Laid),
-    Unproven(Unproven),
-    Cancelled,
+/// What came of a step of a proof.
+enum Step<T> {
+    /// The next one follows.
+    Goes(T),
+    /// It was the last.
+    Ends(Box<Verdict>),
+}
+
+/// Takes the result of a step, or ends with its verdict.
+macro_rules! goes {
+    ($step:expr) => {
+        match $step {
+            Step::Goes(found) => found,
+            Step::Ends(verdict) => return Ok(Step::Ends(verdict)),
+        }
+    };
 }
 
 impl Prover {
     /// Proves claims by `command`, which runs in the root of `project` otherwise.
     pub(crate) fn new(project: &Project, command: ValidationCommand, measures: Measures) -> Self {
         let project = project.clone();
-        Self { project, measures, in_place: command, look: None, baseline: None, fitness: None, notice: None }
+        Self {
+            project,
+            measures,
+            in_place: command,
+            look: None,
+            baseline: None,
+            fitness: None,
+            is_doubtful: false,
+            notice: None,
+        }
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
     fn catch_up(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        if let Some(fitness) = self.baseline.as_ref().and_then(Baseline::found) {
-            self.know(fitness);
+        if let Some(found) = self.baseline.as_ref().and_then(Baseline::found) {
+            self.know(found);
         }
         self.notice.take().map_or(Ok(()), |notice| context.notice(&notice))
     }
 
-    fn know(&mut self, fitness: Fitness) {
-        self.notice = self.look.as_ref().and_then(|look| fitness.notice(&look.base));
-        self.fitness = Some(fitness);
+    fn know(&mut self, found: Found) {
+        let notice = |look: &Look| found.fitness.notice(&look.base, self.fitness.as_ref());
+        self.notice = self.look.as_ref().and_then(notice);
+        (self.fitness, self.is_doubtful) = (Some(found.fitness), found.is_doubtful);
     }
 
     /// Proves the claim that HEAD is good.
     fn prove(&mut self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        self.catch_up(context)?;
+        match self.try_prove(deadline, context)? {
+            Step::Goes(proven) => Ok(Verdict::Found(proven.validation())),
+            Step::Ends(verdict) => Ok(*verdict),
+        }
+    }
+
+    fn try_prove(
+        &mut self,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<Proven>, End> {
+        goes!(self.know_base(context)?);
         let Some(look) = self.look.clone().filter(|_| !self.lacks_something()) else {
-            return self.prove_in_place(deadline, context);
+            return self.prove_in_place(deadline, context).map(ends);
         };
-        let (tree, in_tree) = (look.tree.clone(), look.command.clone());
         let plans = self.plans();
-        let baseline = self.baseline.take();
-        let prepared = beside(Urgency::Now, context, move |cancelled| {
-            // Ended where it is still at work: the claim needs the tree.
-            drop(baseline);
-            claim(&look, &plans, cancelled)
-        })?;
-        let (commit, laid) = match prepared {
-            Ok(Claim::Laid(commit, laid)) => (commit, laid),
-            Ok(Claim::Unproven(why)) => return Ok(Verdict::Found(why.validation())),
-            Ok(Claim::Cancelled) => return Ok(Verdict::CutOff(Box::default())),
-            Err(error) => return Ok(Verdict::Found(Unproven::NoTree(error.to_string()).validation())),
-        };
+        let (commit, laid) = goes!(with_tree(context, {
+            let look = look.clone();
+            move |cancelled| claim(&look, &plans, cancelled)
+        })?);
         let began = Instant::now();
-        let verdict = in_tree.run(deadline, context)?;
+        let found = goes!(run(&look, laid, deadline, context)?);
         let elapsed = began.elapsed();
-        // Without a seal the next proof makes the tree anew.
-        let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
-        let Verdict::Found(found) = verdict else { return Ok(verdict) };
-        let found = in_clean_tree(found, &commit, elapsed);
         if !found.ok {
-            self.failed(found, deadline, context)
-        } else if self.measures.with_base {
-            self.against_base(found, &commit, deadline, context)
+            return self.failed(in_clean_tree(found, &commit), deadline, context).map(ends);
+        }
+        let tests = tests_in(&found.output);
+        let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
+        if self.measures.with_base {
+            self.measure(&look, proven, deadline, context)
         } else {
-            Ok(Verdict::Found(found))
+            Ok(Step::Goes(proven))
         }
     }
 
     /// A claim has passed in the clean tree: measures it by what was there before its agent.
-    fn against_base(
+    fn measure(
         &mut self,
-        found: Validation,
-        commit: &str,
+        look: &Look,
+        mut proven: Proven,
         deadline: Option<Instant>,
         context: &mut Context<'_>,
-    ) -> Result<Verdict, End> {
-        let Some(look) = self.look.clone() else { return Ok(Verdict::Found(found)) };
-        let (base, command, tree) = (look.base.clone(), look.command.clone(), look.tree.clone());
-        let now = tests_in(&found.output);
-        if now.is_some_and(|now| now.ran == 0) {
-            return Ok(Verdict::Found(Unproven::NoTests.validation()));
-        }
-        if let (Some(Fitness::Fit { tests: Some(before), .. }), Some(now)) = (&self.fitness, now)
-            && let Some(why) = fewer(*before, now, &base)
-        {
-            if self.measures.refuses {
-                return Ok(Verdict::Found(Validation {
-                    undecided: true,
-                    output: why,
-                    ..Validation::default()
-                }));
+    ) -> Result<Step<Proven>, End> {
+        let mut doubt = Doubt::default();
+        if let Some(now) = proven.tests {
+            if now.ran == 0 {
+                return Ok(unproven(&Unproven::NoTests));
             }
-            context.notice(&why)?;
+            if self.fitness.is_none() || self.is_doubtful {
+                goes!(self.look_again(context)?);
+            }
+            proven.before = self.fitness.as_ref().and_then(Fitness::tests);
+            doubt.fewer = proven.before.and_then(|before| fewer(before, now, &look.base));
         }
-        let (commit, more, plans) = (commit.to_owned(), self.measures.protected.clone(), self.plans());
-        let laid = beside(Urgency::Now, context, move |cancelled| {
-            lay_with_base(&look, &commit, &more, &plans, cancelled)
+        let laid = with_tree(context, {
+            let (look, plans) = (look.clone(), self.plans());
+            let (commit, measures) = (proven.commit.clone(), self.measures.clone());
+            move |cancelled| lay_with_base(&look, &commit, &measures, &plans, cancelled).map(Step::Goes)
         })?;
-        let (laid, protected) = match laid.map_err(|error| TreeError::Thread(error.to_string())).flatten() {
-            Ok(Some(laid)) => laid,
-            Ok(None) => return Ok(Verdict::Found(found)),
-            Err(TreeError::Cancelled) => return Ok(Verdict::CutOff(Box::default())),
-            Err(error) => return Ok(Verdict::Found(Unproven::NoTree(error.to_string()).validation())),
-        };
-        let verdict = command.run(deadline, context)?;
-        let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
-        let Verdict::Found(again) = verdict else { return Ok(verdict) };
-        if again.ok {
-            let by = found.by.map(|by| format!("{by}, also with the tests of {base:.7}"));
-            return Ok(Verdict::Found(Validation { by, ..found }));
+        if let Some((laid, protected)) = goes!(laid) {
+            let again = goes!(run(look, laid, deadline, context)?);
+            if again.ok {
+                proven.base = Some(BaseSays::Passes);
+            } else if !has_no_tests(&protected, &again) {
+                doubt.base = Some((protected, again));
+            }
         }
-        if self.measures.refuses {
-            return Ok(Verdict::Found(with_base(again, &base, &protected)));
+        if !doubt.is_none() {
+            if self.measures.refuses {
+                return Ok(ends(Verdict::Found(doubt.refusal(&look.base))));
+            }
+            context.notice(&doubt.told(&look.base))?;
+            proven.base = doubt.base.map_or(proven.base, |_| Some(BaseSays::Told));
         }
-        context.notice(&told_of_base(&base, &protected))?;
-        Ok(Verdict::Found(found))
+        Ok(Step::Goes(proven))
     }
 
     /// Ralph's plans, which may differ from the commit.
@@ -182,6 +183,35 @@ impl Prover {
         })
     }
 
+    /// Ends the first look, or waits for it where a claim is measured by it. What the clean tree seems to lack is looked for
+    /// once more: the first time an agent was at work beside it.
+    fn know_base(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
+        self.catch_up(context)?;
+        if let Some(baseline) = self.baseline.take() {
+            let waits = self.measures.with_base && self.fitness.is_none();
+            let found = beside(Urgency::Now, context, move |cancelled| {
+                // Dropped, it ends: the claim needs the tree.
+                waits.then(|| baseline.wait(cancelled)).flatten()
+            })?;
+            found.ok().flatten().into_iter().for_each(|found| self.know(found));
+            self.catch_up(context)?;
+        }
+        if self.lacks_something() && self.is_doubtful { self.look_again(context) } else { Ok(Step::Goes(())) }
+    }
+
+    /// Looks at the base while no agent is at work.
+    fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
+        let Some(look) = self.look.clone() else { return Ok(Step::Goes(())) };
+        let step = with_tree(context, move |cancelled| {
+            let found = look.take(cancelled)?;
+            Ok(found.map_or_else(|| ends(Verdict::CutOff(Box::default())), Step::Goes))
+        })?;
+        let found = goes!(step);
+        self.know(Found { is_doubtful: false, ..found });
+        self.catch_up(context)?;
+        Ok(Step::Goes(()))
+    }
+
     /// A claim has failed in the clean tree, which may be for want of something that is not committed.
     fn failed(
         &mut self,
@@ -189,14 +219,11 @@ impl Prover {
         deadline: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Result<Verdict, End> {
-        if let (None, Some(look)) = (&self.fitness, self.look.clone()) {
-            let fitness = beside(Urgency::Now, context, move |cancelled| look.take(cancelled))?;
-            match fitness.ok().flatten() {
-                Some(fitness) => self.know(fitness),
-                None if context.urgency() >= Urgency::Now => return Ok(Verdict::CutOff(Box::default())),
-                None => {}
-            }
-            self.catch_up(context)?;
+        if self.fitness.is_none()
+            && let Step::Ends(verdict) = self.look_again(context)?
+            && matches!(*verdict, Verdict::CutOff(_))
+        {
+            return Ok(*verdict);
         }
         if self.lacks_something() {
             self.prove_in_place(deadline, context)
@@ -248,43 +275,73 @@ impl FilesValidator for Prover {
     }
 }
 
-/// Makes a claim ready: everything has to be committed, on top of the base.
-fn claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Claim {
-    match try_claim(look, plans, cancelled) {
-        Ok(claim) => claim,
-        Err(TreeError::Cancelled) => Claim::Cancelled,
-        Err(error) => Claim::Unproven(Unproven::NoTree(error.to_string())),
-    }
+/// Does something with the tree while the loop listens. Where it cannot be made, nothing is proven.
+fn with_tree<T: Send + 'static>(
+    context: &mut Context<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<Step<T>, TreeError> + Send + 'static,
+) -> Result<Step<T>, End> {
+    let done = beside(Urgency::Now, context, work)?;
+    Ok(match done.map_err(|error| TreeError::Thread(error.to_string())).flatten() {
+        Ok(step) => step,
+        Err(TreeError::Cancelled) => ends(Verdict::CutOff(Box::default())),
+        Err(error) => unproven(&Unproven::NoTree(error.to_string())),
+    })
 }
 
-fn try_claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Result<Claim, TreeError> {
+fn ends<T>(verdict: Verdict) -> Step<T> {
+    Step::Ends(Box::new(verdict))
+}
+
+fn unproven<T>(why: &Unproven) -> Step<T> {
+    ends(Verdict::Found(why.validation()))
+}
+
+/// Runs the command in what is laid out.
+fn run(
+    look: &Look,
+    laid: Laid,
+    deadline: Option<Instant>,
+    context: &mut Context<'_>,
+) -> Result<Step<Validation>, End> {
+    let verdict = look.command.run(deadline, context)?;
+    let tree = look.tree.clone();
+    // Without a seal the next proof makes the tree anew.
+    let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
+    Ok(match verdict {
+        Verdict::Found(found) => Step::Goes(found),
+        verdict => ends(verdict),
+    })
+}
+
+/// Makes a claim ready: everything has to be committed, on top of the base.
+fn claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Result<Step<(String, Laid)>, TreeError> {
     let Look { tree, base, began, .. } = look;
-    let Some(commit) = git::head(tree.root()) else { return Ok(Claim::Unproven(Unproven::NoCommit)) };
+    let Some(commit) = git::head(tree.root()) else { return Ok(unproven(&Unproven::NoCommit)) };
     let files = uncommitted(tree, plans, *began)?;
     if !files.is_empty() {
-        return Ok(Claim::Unproven(Unproven::Uncommitted(files)));
+        return Ok(unproven(&Unproven::Uncommitted(files)));
     }
     if !clean_tree::descends(tree.root(), &commit, base) {
         let base = base.clone();
-        return Ok(Claim::Unproven(Unproven::OtherHistory { commit, base }));
+        return Ok(unproven(&Unproven::OtherHistory { commit, base }));
     }
     let laid = tree.lay(&commit, cancelled)?;
-    Ok(Claim::Laid(commit, laid))
+    clean_tree::verify_since(tree.root(), base, &commit, *began)?;
+    Ok(Step::Goes((commit, laid)))
 }
 
-/// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed, and
-/// at most more came.
+/// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed.
 fn lay_with_base(
     look: &Look,
     commit: &str,
-    more: &[String],
+    measures: &Measures,
     plans: &[PathBuf],
     cancelled: &AtomicBool,
-) -> Result<Option<WithBase>, TreeError> {
+) -> Result<Option<(Laid, AllProtected)>, TreeError> {
     let Look { tree, base, .. } = look;
-    let mut changed = protected(&clean_tree::differences(tree.root(), base, commit)?, more);
+    let mut changed = changed(tree.root(), base, commit, measures)?;
     changed.retain(|path, _| !plans.iter().any(|plan| plan == Path::new(path)));
-    if changed.values().all(|change| *change == Change::Added) {
+    if changed.is_empty() {
         return Ok(None);
     }
     let laid = tree.lay_with(commit, Some((base, &changed)), cancelled)?;

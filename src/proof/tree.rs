@@ -5,7 +5,6 @@
 //! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
 //! removes everything and begins with a new tree.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::carry::Carried;
 use super::environment::{Folders, environment, without};
 use super::listing::Listing;
-use super::protected::Change;
+use super::protected::{AllProtected, Change};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, key, own};
 use crate::git::{GitError, clean_tree};
@@ -107,7 +106,7 @@ impl ProofTree {
     pub(super) fn lay_with(
         &self,
         commit: &str,
-        base: Option<(&str, &BTreeMap<String, Change>)>,
+        base: Option<(&str, &AllProtected)>,
         cancelled: &AtomicBool,
     ) -> Result<Laid, TreeError> {
         let folder = self.tree.parent().unwrap_or(&self.root);
@@ -127,15 +126,50 @@ impl ProofTree {
         }
         clean_tree::lay(&self.root, &self.tree, commit)?;
         if let Some((base, protected)) = base {
-            let (new, old): (Vec<_>, Vec<_>) =
-                protected.iter().partition(|(_, change)| **change == Change::Added);
-            let paths = |files: Vec<(&'_ String, &Change)>| {
-                files.into_iter().map(|(path, _)| path.clone()).collect::<Vec<_>>()
-            };
-            clean_tree::take_back(&self.root, &self.tree, base, &paths(old), &paths(new))?;
+            self.take_back(base, protected)?;
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, _lock: lock })
+    }
+
+    /// Lays the base's version of what is protected over a commit.
+    fn take_back(&self, base: &str, protected: &AllProtected) -> Result<(), TreeError> {
+        let (parts, whole): (Vec<_>, Vec<_>) =
+            protected.iter().partition(|(_, protected)| protected.mixed.is_some());
+        let (new, old): (Vec<_>, Vec<_>) =
+            whole.into_iter().partition(|(_, protected)| protected.change == Change::Added);
+        let paths =
+            |files: Vec<(&String, &_)>| files.into_iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+        clean_tree::take_back(&self.root, &self.tree, base, &paths(old), &paths(new))?;
+        for (path, protected) in parts {
+            let mixed = protected.mixed.as_deref().unwrap_or_default();
+            atomic::write_theirs(&self.tree.join(path), mixed.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Verifies that a commit is what its name says.
+    pub(super) fn verify(&self, commit: &str) -> Result<(), GitError> {
+        clean_tree::verify_commit(&self.root, commit)
+    }
+
+    /// Whether something has written what the commit has, or what git knows of it, since it was laid out, or has left files that
+    /// git does not ignore. That need not have been the command.
+    pub(super) fn is_disturbed(&self, laid: &Laid) -> Result<bool, TreeError> {
+        let is_written = self.is_written(laid, &self.listing()?, &self.entry()?)?;
+        Ok(is_written || clean_tree::has_strays(&self.root, &self.tree)?)
+    }
+
+    fn is_written(&self, laid: &Laid, now: &Listing, entry: &Listing) -> Result<bool, TreeError> {
+        if !laid.entry.agrees_on(Path::new("index"), entry) {
+            return Ok(true);
+        }
+        let mut changed = laid.before.missing_in(now).peekable();
+        if changed.peek().is_none() {
+            return Ok(false);
+        }
+        let files = clean_tree::files(&self.root, &self.tree)?;
+        Ok(changed.any(|path| files.contains(path)))
     }
 
     /// Seals the tree after the command has ended. If the command has changed files of the commit, or what git knows of
@@ -145,15 +179,8 @@ impl ProofTree {
         if !clean_tree::is_whole(&self.root, &self.tree) {
             return Ok(());
         }
-        let (after, entry) = (self.listing()?, self.entry()?);
-        let index = Path::new("index");
-        let mut is_doubtful = !laid.entry.agrees_on(index, &entry);
-        let mut changed = laid.before.missing_in(&after).peekable();
-        if !is_doubtful && changed.peek().is_some() {
-            let files = clean_tree::files(&self.root, &self.tree)?;
-            is_doubtful = changed.any(|path| files.contains(path));
-        }
-        if is_doubtful {
+        let after = self.listing()?;
+        if self.is_written(laid, &after, &self.entry()?)? {
             clean_tree::distrust_index(&self.root, &self.tree)?;
         }
         // The index may be gone by now.

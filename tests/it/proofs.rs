@@ -232,6 +232,117 @@ fn work_is_measured_by_the_tests_and_scripts_of_its_base() {
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
+/// A cheat at the level `base` is refused, and the next prompt names this.
+#[track_caller]
+fn is_refused_at_base(scratch: &Scratch, deed: &str, validate: &str, reason: &str) {
+    let run = at_base(
+        scratch,
+        &[deed, "git reset -q --hard HEAD~1; echo good > code; git commit -qam fix"],
+        &[],
+        validate,
+    );
+    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap_or_default();
+    assert!(prompt.contains(reason), "{deed}: {reason}: {prompt}: {run:?}");
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
+fn what_changes_how_tests_run_is_put_aside_also_where_it_is_new() {
+    let make = "printf 'all:\n\t@true\n' > GNUmakefile; git add .; git commit -qm cheat";
+    let scratch = measured();
+    scratch.write("Makefile", "all:\n\t@scripts/check\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "-m", "make"]);
+    is_refused_at_base(&scratch, make, "make -s all", "GNUmakefile (added)");
+
+    let python =
+        "echo 'print(\"Ran 1 test in 0.000s\\n\\nOK\")' > unittest.py; git add .; git commit -qm cheat";
+    let scratch = measured();
+    scratch.write("test_code.py", "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertIn('good', open('code').read())\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "-m", "python"]);
+    is_refused_at_base(&scratch, python, "python3 -m unittest", "unittest.py (added)");
+}
+
+#[test]
+fn the_script_that_the_command_names_is_protected_wherever_it_lies() {
+    let scratch = project();
+    executable(&scratch.path("all"), "#!/bin/sh\n. ./lib.sh\nlook\n");
+    scratch.write("lib.sh", "look() { ./check; }\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "-m", "scripts"]);
+    for (deed, reason) in [
+        ("echo true > check", "check (changed)"),
+        ("echo 'look() { :; }' > lib.sh", "lib.sh (changed)"),
+        ("echo true > all", "all (changed)"),
+    ] {
+        at_base(&scratch, &[&format!("{deed}; git commit -qam cheat"), "true"], &[], "./all");
+        let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap_or_default();
+        assert!(prompt.contains(reason), "{deed}: {prompt}");
+        scratch.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+        fs::remove_dir_all(scratch.outside().join("home")).unwrap();
+        fs::create_dir(scratch.outside().join("home")).unwrap();
+    }
+}
+
+#[test]
+fn a_claim_that_is_faster_than_the_first_look_waits_for_its_count_of_tests() {
+    let scratch = project();
+    scratch.write("list", "3\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "-m", "list"]);
+    let go = scratch.outside().join("go");
+    let validate = format!(
+        "until grep -q good code || [ -e {} ]; do sleep 0.05; done; echo \"$(cat list) passed in 0.01s\"",
+        go.display()
+    );
+    let deed = format!("echo 1 > list; echo good > code; git commit -qam fix; touch {}", go.display());
+    let run = at_base(&scratch, &[&deed], &[], &validate);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("1 tests ran and 0 were skipped, where at"), "{run:?}");
+}
+
+#[test]
+fn an_agent_that_disturbs_the_first_look_gains_nothing() {
+    let scratch = project();
+    let (log, go, done) =
+        (scratch.outside().join("log"), scratch.outside().join("go"), scratch.outside().join("done"));
+    let (log, go, done) = (log.display(), go.display(), done.display());
+    let validate = format!(
+        "echo x >> {log}; until [ -e {go} ] || [ -e {done} ]; do sleep 0.05; done; rm -f {go}; ./check"
+    );
+    let code = tree(&scratch).join("code");
+    let code = code.display();
+    let deed = format!(
+        "runs() {{ until [ \"$(grep -c x {log})\" = $1 ]; do sleep 0.05; done; }}
+         runs 1; echo ugly > {code}; touch {go}; runs 2; echo bad > {code}; touch {go}
+         git update-index --assume-unchanged code; echo good > code; touch {done}"
+    );
+    for level in ["clean", "base"] {
+        agent(&scratch, &[&deed]);
+        let _ = fs::remove_file(log.to_string()).and(fs::remove_file(done.to_string()));
+        let mut ralph = scratch.ralph(&format!("prompt p.md 1 --proof {level} --validate"));
+        let run = Scratch::finish(ralph.arg(&validate));
+        assert_eq!(run.code, Some(4), "{level}: {run:?}");
+        assert!(run.stdout.contains("code is bad"), "{level}: {run:?}");
+        let report = scratch.run("report").stdout;
+        assert!(!report.contains("in place only"), "{level}: {report}");
+        scratch.git(&["update-index", "--no-assume-unchanged", "code"]);
+        scratch.git(&["checkout", "--quiet", "code"]);
+        fs::remove_file(scratch.outside().join("home/n")).unwrap();
+    }
+}
+
+#[test]
+fn an_object_of_git_that_was_written_over_proves_nothing() {
+    let scratch = measured();
+    let deed = "id=$(git rev-parse HEAD:tests/good); file=.git/objects/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)
+        chmod +w $file; python3 -c \"import sys,zlib; open(sys.argv[1],'wb').write(zlib.compress(b'blob 5\\\\0true\\\\n'))\" $file";
+    let run = at_base(&scratch, &[deed], &[], "scripts/check");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("does not have the content that its name says"), "{run:?}");
+}
+
 #[test]
 fn honest_work_with_and_without_tests_passes_at_once() {
     for deed in [

@@ -1,0 +1,67 @@
+//! What claims are measured by besides the command, and which of it an agent has changed.
+
+use std::path::Path;
+
+use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Role, differences};
+use super::{named, sections};
+use crate::git::{GitError, clean_tree};
+
+/// What a claim is measured by besides the command.
+#[derive(Debug, Clone)]
+pub(crate) struct Measures {
+    /// The command has to pass with the base's version of tests and scripts, too.
+    pub(crate) with_base: bool,
+    /// The text of the command, which names scripts.
+    pub(crate) command: String,
+    /// Patterns of more files that are protected.
+    pub(crate) protected: Vec<String>,
+    /// A claim that passes only without these is refused, and not only reported.
+    pub(crate) refuses: bool,
+}
+
+/// What is protected and differs between the base and a commit.
+pub(super) fn changed(
+    root: &Path,
+    base: &str,
+    commit: &str,
+    measures: &Measures,
+) -> Result<AllProtected, GitError> {
+    let differences = differences(&clean_tree::differences(root, base, commit)?);
+    if differences.is_empty() {
+        return Ok(AllProtected::new());
+    }
+    let at_base = |path: &str| {
+        clean_tree::file_of(root, base, path).map(|text| String::from_utf8_lossy(&text).into_owned())
+    };
+    let scripts = named::scripts(&measures.command, at_base);
+    let patterns = Patterns { more: measures.protected.clone(), scripts };
+    let mut found = patterns.among(&differences);
+    found.extend(changed_parts(root, &differences, &found)?);
+    Ok(found)
+}
+
+/// The files of which only a part is protected, and differs.
+fn changed_parts(
+    root: &Path,
+    differences: &[Difference],
+    whole: &AllProtected,
+) -> Result<AllProtected, GitError> {
+    let may_have = |difference: &&Difference| {
+        let Difference { path, change, is_file, .. } = difference;
+        *is_file && *change != Change::Removed && !whole.contains_key(path) && sections::has_some(path)
+    };
+    let files: Vec<_> = differences.iter().filter(may_have).collect();
+    if files.is_empty() {
+        return Ok(AllProtected::new());
+    }
+    let names: Vec<String> = files.iter().flat_map(|file| file.contents.clone()).collect();
+    let contents = clean_tree::contents(root, &names)?;
+    let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
+    let mixed = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
+        let [base, now] = both else { return None };
+        let mixed = sections::with_those_of_base(&file.path, &text(base)?, &text(now)?)?;
+        let protected = Protected { change: Change::Changed, role: Role::Runner, mixed: Some(mixed) };
+        Some((file.path.clone(), protected))
+    });
+    Ok(mixed.collect())
+}

@@ -1,0 +1,222 @@
+//! The scripts that a command line runs, as far as its text says so. Pure.
+
+use std::collections::BTreeSet;
+
+/// Programs that run the script which is their first argument, whatever its name.
+const SHELLS: [&str; 7] = [".", "bash", "dash", "ksh", "sh", "source", "zsh"];
+/// Programs that run a program of the project. It counts only if its name says that it checks something: often it is the work
+/// itself.
+const INTERPRETERS: [&str; 9] = ["bun", "deno", "node", "perl", "php", "python", "ruby", "ts-node", "tsx"];
+/// What such names have in them.
+const CHECKING: [&str; 6] = ["check", "lint", "spec", "test", "valid", "verif"];
+/// Words before a command that run it.
+const PREFIXES: [&str; 16] = [
+    "!", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "sudo", "then", "time",
+    "timeout", "until", "while",
+];
+/// Where the scripts of programs are that run the project's own.
+const RUNNERS: [(&str, &[&str]); 6] = [
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+    ("yarn", &["package.json"]),
+];
+/// The most files that are read.
+const MOST: usize = 32;
+
+/// The scripts that `command` runs in the project's top, and those that they run, as paths from there. `read` returns the text of
+/// a file of the project.
+pub(super) fn scripts(command: &str, mut read: impl FnMut(&str) -> Option<String>) -> BTreeSet<String> {
+    let (mut found, mut texts) = (BTreeSet::new(), vec![command.to_owned()]);
+    let mut seen = BTreeSet::new();
+    while let Some(text) = texts.pop() {
+        for Run { path, is_script } in runs(&text) {
+            if seen.len() == MOST || !seen.insert(path.clone()) {
+                continue;
+            }
+            let Some(text) = read(&path) else { continue };
+            texts.push(if path.ends_with("package.json") { scripts_of_package(&text) } else { text });
+            if is_script {
+                found.insert(path);
+            }
+        }
+    }
+    found
+}
+
+/// The commands of a manifest for npm, one on each line.
+fn scripts_of_package(text: &str) -> String {
+    let package: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let scripts = package.get("scripts").and_then(serde_json::Value::as_object);
+    scripts
+        .into_iter()
+        .flat_map(|scripts| scripts.values())
+        .filter_map(|script| script.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A file that a command line reads.
+struct Run {
+    path: String,
+    /// It is run, and not only a list of what can be.
+    is_script: bool,
+}
+
+fn runs(text: &str) -> Vec<Run> {
+    let (mut folder, mut found) = (String::new(), Vec::new());
+    let mut waiting: Vec<String> = simple_commands(text).into_iter().rev().collect();
+    while let Some(command) = waiting.pop() {
+        let words = shlex::split(&command).unwrap_or_default();
+        let Some((program, arguments)) = program_of(&words) else { continue };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let mut add = |path: &str, is_script| {
+            found.extend(joined(&folder, path).map(|path| Run { path, is_script }));
+        };
+        let mut operands = arguments.iter().filter(|word| !word.starts_with('-'));
+        match name {
+            "cd" => folder = operands.next().and_then(|into| joined(&folder, into)).unwrap_or_default(),
+            _ if SHELLS.contains(&name) => match arguments.iter().position(|word| word == "-c") {
+                Some(at) => {
+                    waiting.extend(arguments.get(at + 1).into_iter().flat_map(|text| simple_commands(text)));
+                }
+                None => operands.next().into_iter().for_each(|path| add(path, true)),
+            },
+            _ if INTERPRETERS
+                .contains(&name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.')) =>
+            {
+                operands.filter(|path| is_checking(path)).take(1).for_each(|path| add(path, true));
+            }
+            _ if program.contains('/') => add(program, true),
+            _ => {
+                let files =
+                    RUNNERS.iter().filter(|(runner, _)| *runner == name).flat_map(|(_, files)| *files);
+                files.for_each(|file| add(file, false));
+            }
+        }
+    }
+    found
+}
+
+/// The program of a simple command and its arguments, behind words that only run it.
+fn program_of(words: &[String]) -> Option<(&str, &[String])> {
+    let is_assignment = |word: &str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| {
+            !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        })
+    };
+    let is_number = |word: &str| word.starts_with(|char: char| char.is_ascii_digit());
+    let at = words.iter().position(|word| {
+        let word = word.trim_start_matches(['@', '+', '-']);
+        !(word.is_empty() || is_assignment(word) || PREFIXES.contains(&word) || is_number(word))
+    })?;
+    // In a makefile, these say how a command is shown and whether it may fail.
+    Some((words[at].trim_start_matches(['@', '+', '-']), &words[at + 1..]))
+}
+
+fn is_checking(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    name.contains('.') && CHECKING.iter().any(|part| name.contains(part))
+}
+
+/// A path in a folder, both from the project's top; `None` if it leads out, or only a shell knows it.
+fn joined(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with(['/', '~']) || path.contains(['$', '*', '`']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The simple commands of a text, as far as they can be told apart without being a shell.
+fn simple_commands(text: &str) -> Vec<String> {
+    let (mut commands, mut quote) = (vec![String::new()], None);
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        let last = commands.last_mut().map_or("", |last| last.as_str());
+        match (quote, char) {
+            (None, '\\') if chars.peek() == Some(&'\n') => drop(chars.next()),
+            (None, '#') if last.is_empty() || last.ends_with([' ', '\t']) => {
+                while chars.peek().is_some_and(|char| *char != '\n') {
+                    chars.next();
+                }
+            }
+            (None, ';' | '&' | '|' | '(' | ')' | '{' | '}' | '\n' | '`') => commands.push(String::new()),
+            _ => {
+                quote = match (quote, char) {
+                    (None, '"' | '\'') => Some(char),
+                    (Some(open), close) if open == close => None,
+                    (quote, _) => quote,
+                };
+                commands.last_mut().into_iter().for_each(|last| last.push(char));
+            }
+        }
+    }
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &str, expected: &[&str]) {
+        let files = [
+            (
+                "check.sh",
+                "#!/bin/sh\n# ./never\nset -e\n. ./lib/common.sh\npython3 app.py | diff - expected\n",
+            ),
+            ("lib/common.sh", "retry() { \"$@\"; }\n"),
+            ("scripts/test", "cd \"$(dirname \"$0\")/..\"; exec python -m pytest\n"),
+            ("app.py", ""),
+            ("tools/run_tests.py", ""),
+            ("Makefile", "test: build\n\t@./check.sh --all\n"),
+            ("package.json", "{\"scripts\": {\"test\": \"sh ci.sh && node index.js\"}}"),
+            ("ci.sh", "true\n"),
+            ("index.js", ""),
+            ("web/check.sh", ""),
+        ];
+        let read =
+            |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
+        assert_eq!(scripts(command, read).into_iter().collect::<Vec<_>>(), expected, "{command}");
+    }
+
+    #[test]
+    fn scripts_are_found_by_what_runs_them() {
+        let all = ["check.sh", "lib/common.sh"];
+        check("./check.sh", &all);
+        check("A=1 timeout 60 bash -e check.sh && echo ok", &all);
+        check("bash scripts/test", &["scripts/test"]);
+        check("cd web && ./check.sh | tee log", &["web/check.sh"]);
+        check("sh -c './check.sh'", &all);
+        check("if ! ./check.sh; then exit 1; fi", &all);
+        check("make test", &all);
+        check("npm test", &["ci.sh"]);
+        check("python3.11 tools/run_tests.py -v", &["tools/run_tests.py"]);
+    }
+
+    #[test]
+    fn the_work_itself_is_no_script() {
+        for command in [
+            "python3 app.py | diff - expected",
+            "cat check.sh",
+            "./missing",
+            "/check.sh",
+            "node index.js",
+            "",
+            "'",
+        ] {
+            check(command, &[]);
+        }
+    }
+}
