@@ -125,6 +125,11 @@ fn without_verification_an_agent_is_believed_and_a_command_proves_as_well() {
     ends(&scratch, &run, 4, "tasks_failed");
     assert_eq!(attempts(&scratch), 1, "nobody has to look at what is red");
     assert!(log(&scratch, &id)[0].contains("it is red"), "{:?}", log(&scratch, &id));
+    let failed = "echo it is red; false failed (exit code 1): it is red\n";
+    let told = run.stdout.lines().find(|line| line.contains("has failed")).unwrap().to_owned() + "\n";
+    assert!(told.ends_with(&format!(": {failed}")) && told.matches("exit code").count() == 1, "{run:?}");
+    let report = scratch.run("report").stdout;
+    assert!(report.contains(&format!("\n    refuted: {failed}    → ")), "the reason is told once: {report}");
 }
 
 #[test]

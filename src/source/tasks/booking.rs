@@ -12,7 +12,7 @@ use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::engine::validation::{NOT_VERIFIED, with_reason};
+use crate::engine::validation::{NOT_VERIFIED, Validation, reason, with_reason};
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
@@ -41,10 +41,21 @@ enum Decision {
     Done,
     /// It has failed, for this reason.
     Failed(String),
-    /// It is retried, for this reason.
-    Retry(String),
+    /// It is retried, for this reason; the next agent gets `output`, which has more of it.
+    Retry {
+        reason: String,
+        output: String,
+    },
     /// It is released, for this reason: open, or claimed to be done and not verified.
     Release(String),
+}
+
+impl Decision {
+    /// The decision about a task that this validation has not found done.
+    fn refuted(proof: &Validation) -> Self {
+        let reason = reason(proof.by.as_deref(), proof.undecided, &proof.output);
+        Self::Retry { reason, output: with_reason(proof) }
+    }
 }
 
 /// The results of an attempt besides its report.
@@ -217,7 +228,7 @@ impl Tasks {
                 _ if !self.is_verified => Decision::Done,
                 (_, Some(why)) => self.decide_undecided(id, UNDECIDED, why),
                 (Some(proof), _) if proof.ok => Decision::Done,
-                (Some(proof), _) => Decision::Retry(with_reason(proof)),
+                (Some(proof), _) => Decision::refuted(proof),
                 (None, _) => Decision::Release(CUT_OFF.to_owned()),
             });
         }
@@ -262,10 +273,12 @@ impl Tasks {
         let fault = current.fault.as_deref();
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
         match (verdict, booked.proof) {
-            (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
+            (Some(Ok(())), Some(proof)) if !proof.ok => Decision::refuted(proof),
             (Some(Ok(())), None) if current.has_to_be_proven => Decision::Release(CUT_OFF.to_owned()),
             (Some(Ok(())), _) => Decision::Done,
-            (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
+            (Some(Err(reason)), _) => {
+                Decision::Retry { reason: reason.to_owned(), output: reason.to_owned() }
+            }
             (None, _) => self.decide_undecided(&current.task.id, 1, fault.unwrap_or(NO_VERDICT)),
         }
     }
@@ -300,10 +313,14 @@ impl Tasks {
         entry: &JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
-        if let Decision::Failed(reason) | Decision::Retry(reason) | Decision::Release(reason) = &mut decision
-        {
-            // It may name files of the agent's.
-            context.clean(reason);
+        // They may name files of the agent's.
+        match &mut decision {
+            Decision::Done => {}
+            Decision::Failed(reason) | Decision::Release(reason) => context.clean(reason),
+            Decision::Retry { reason, output } => {
+                context.clean(reason);
+                context.clean(output);
+            }
         }
         let claim = &current.claim;
         let mut graph = self.graph.borrow_mut();
@@ -314,8 +331,8 @@ impl Tasks {
                 (graph.complete(claim, done), String::new())
             }
             Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
-            Decision::Retry(reason) => {
-                (graph.retry(claim, &cut(&reason, REASON), self.target.retries), reason)
+            Decision::Retry { reason, output } => {
+                (graph.retry(claim, &cut(&output, REASON), self.target.retries), reason)
             }
             Decision::Release(reason) => (graph.release(claim, &reason).map(|()| Ended::Released), reason),
         };
