@@ -114,6 +114,8 @@ table! {
         GraphLost = row(5, "the graph of tasks was lost", "graph_lost", Failed, Ended::Error);
         /// One iteration failed more often than it may be retried.
         AgentFailed = row(4, "agent failure exceeded retries", "failed", Failed, Ended::Failed);
+        /// One iteration failed that was not retried: none is allowed, or it would fail again.
+        NotRetried = row(4, "agent failure, not retried", "failed", Failed, Ended::Failed);
         /// An iteration failed, and the user wants the loop to end then.
         StoppedOnError = row(4, "an iteration failed", "stop_on_error", Failed, Ended::Failed);
         /// Too many iterations in a row failed.

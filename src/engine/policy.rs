@@ -192,7 +192,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
         // The prompt would overflow the context again, and what is forbidden stays forbidden.
-        Last::Failed(Class::Context | Class::Permission | Class::Model) => Step::End(Outcome::AgentFailed),
+        Last::Failed(Class::Context | Class::Permission | Class::Model) => Step::End(agent_failed(tally)),
         Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
             let pause = if class.is_outage() {
                 outage_pause(limits, tally.blind_waits)
@@ -203,10 +203,16 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
             spent(limits, tally, now).map_or(retry, Step::End)
         }
         Last::Failed(_) => match limits.on_failure {
+            OnFailure::End if limits.failed_end == Outcome::AgentFailed => Step::End(agent_failed(tally)),
             OnFailure::End => Step::End(limits.failed_end),
             OnFailure::Count => begin(limits, tally, now),
         },
     }
+}
+
+/// The end of a loop whose iteration has failed for good.
+fn agent_failed(tally: &Tally) -> Outcome {
+    if tally.retries == 0 { Outcome::NotRetried } else { Outcome::AgentFailed }
 }
 
 /// The next iteration, or the reason why there is none.

@@ -274,12 +274,15 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, NoConnection,
-            NotLoggedIn, OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
+            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, MaxIterations,
+            NoConnection, NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError, Unproven,
+            WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
-            AgentFailed | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
+            AgentFailed | NotRetried | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
             | OutOfCredit => self.job.tally.last_error.clone(),
+            // That of a worker is no failure of the loop.
+            MaxIterations => self.last_failed(),
             Overloaded | NoConnection => Some(self.out_of_reach()),
             Unproven => Some(self.unproven()),
             BudgetUnproven => Some(format!("the budget is used up, and {}", self.unproven())),
@@ -288,6 +291,13 @@ impl Loop<'_> {
             _ => None,
         });
         End { outcome, detail }
+    }
+
+    /// The failure of the last iteration, if it has failed.
+    fn last_failed(&self) -> Option<String> {
+        let Tally { last, last_error, .. } = &self.job.tally;
+        let why = last_error.as_deref().filter(|_| matches!(last, Last::Failed(_)))?;
+        Some(format!("the last iteration failed: {why}"))
     }
 
     /// Until when the usage limit lasts, and what the user can do about it.

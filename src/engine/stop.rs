@@ -10,6 +10,9 @@ use super::outcome::Outcome;
 /// Why a loop ends whose terminal is gone.
 const HUNG_UP: &str = "the terminal was closed; a loop started with --detach goes on without one";
 
+/// Why a loop ends that got SIGTERM.
+const TERMINATED: &str = "SIGTERM came: the system shuts down, or another program ended the loop";
+
 /// A request to a running loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -131,6 +134,9 @@ impl Stop {
             Ask::Interrupt => self.signal(Outcome::Interrupted),
             Ask::Terminate => {
                 self.is_final = true;
+                if self.outcome.is_none() {
+                    self.reason = Some(TERMINATED);
+                }
                 self.signal(Outcome::Terminated);
             }
             Ask::HangUp => {

@@ -215,8 +215,9 @@ pub(crate) fn loop_ended(ended: &LoopEnded<'_>, outcome: Option<Outcome>, detail
 
 /// The end of a loop in one word, its reason, and details.
 pub(crate) fn ended_by(word: &str, reason: Option<&str>, detail: Option<&str>) -> Entry {
-    let reason = reason.filter(|reason| *reason != word);
     let detail = detail.filter(|detail| !detail.is_empty());
+    let is_told = |reason: &str| reason == word || detail.is_some_and(|detail| detail.starts_with(reason));
+    let reason = reason.filter(|reason| !is_told(reason));
     let parts = [Some(word), reason, detail];
     let (kind, _) = kind_of(word);
     Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
@@ -426,6 +427,15 @@ pub(crate) fn tries_now(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_detail_that_says_the_reason_is_told_alone() {
+        let told = |detail| ended_by("idle", Some("nothing changes any more"), detail).text;
+        let open = "nothing changes any more, and 2 tasks are open";
+        assert_eq!(told(Some(open)), format!("idle: {open}"));
+        assert_eq!(told(Some("more")), "idle: nothing changes any more: more");
+        assert_eq!(told(None), "idle: nothing changes any more");
+    }
 
     #[test]
     fn a_broken_line_goes_on_below_its_words() {

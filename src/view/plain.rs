@@ -233,7 +233,9 @@ impl Plain {
     fn of_worker(&mut self, fact: &Fact<'_>, text: String) {
         match fact {
             Fact::AttemptEnded(ended) => self.failed(ended.why()),
-            Fact::LoopEnded(LoopEnded { detail: Some(detail), .. }) if **detail != self.told => {
+            Fact::LoopEnded(LoopEnded { detail: Some(detail), .. })
+                if self.told.is_empty() || !detail.ends_with(&self.told) =>
+            {
                 self.line(&Entry::new(Kind::Error, "✗", &**detail));
             }
             _ => {}

@@ -84,7 +84,10 @@ impl WorkerLines {
                 let over = self.over(outcome, tally.iteration, tally.consecutive_errors);
                 match self.failed.take() {
                     Some((iteration, exit)) if !over.is_empty() => {
-                        format!("iteration {iteration} failed (exit: {exit})\n[ralph] {}: {over}", self.name)
+                        let last =
+                            if outcome == Outcome::MaxIterations { ", the last one failed" } else { "" };
+                        let name = &self.name;
+                        format!("iteration {iteration} failed (exit: {exit})\n[ralph] {name}: {over}{last}")
                     }
                     _ => over,
                 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::snapshot::{LoopSnapshot, WorkerSight};
 use crate::engine::outcome::Status;
 use crate::record::state::State;
+use crate::tell::words;
 use crate::text::{duration, timestamp};
 
 /// Writes the text after the name of a worker in `ralph status`.
@@ -32,7 +33,11 @@ pub(super) fn write_block(
         let ended = state.ended_at.or(state.last_iteration_ended_at).unwrap_or(state.started_at);
         let total = (ended - state.started_at).to_std().unwrap_or_default();
         line("Total duration", &duration::rough(total))?;
-        return line("Worker status", &worker.word());
+        line("Worker status", &worker.word())?;
+        if let Some(detail) = &state.exit_detail {
+            line("Exit detail", detail)?;
+        }
+        return snapshot.proof().map_or(Ok(()), |proof| line("Proof", &words::proof(proof).text));
     }
     line("Started", &timestamp::local(&state.started_at))?;
     match (state.tally.in_attempt, state.last_iteration_at, state.last_iteration_ended_at) {

@@ -34,7 +34,7 @@ fn fail(agent: &str, flags: &str, status: &str) -> (Scratch, Run) {
     let run = scratch.run(&format!("prompt p.md 3 --max-retries 0 {flags}"));
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains(&format!("Status: {status}\n")), "{run:?}");
-    assert!(run.stdout.contains("Exit Reason: agent failure exceeded retries"), "{run:?}");
+    assert!(run.stdout.contains("Exit Reason: agent failure, not retried"), "{run:?}");
     scratch.assert_true_files(&run, "failed");
     scratch.assert_nothing_left();
     stranger.assert_alive();

@@ -185,7 +185,9 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     scratch.ask_to_stop(ralph.id(), Signal::TERM);
     assert_eq!(scratch.events().matches(r#""event":"asked""#).count(), 1);
     go(&scratch);
-    assert_ended(&scratch, &finish(ralph), "terminated", "paused");
+    let run = finish(ralph);
+    assert!(run.stderr.contains("■ SIGTERM came: "), "{run:?}");
+    assert_ended(&scratch, &run, "terminated", "paused");
 }
 
 #[test]

@@ -70,10 +70,10 @@ fn what_cannot_get_better_is_not_tried_again() {
     for (class, outcome) in [
         (Class::Auth, Outcome::NotLoggedIn),
         (Class::Billing, Outcome::OutOfCredit),
-        (Class::Context, Outcome::AgentFailed),
-        (Class::Permission, Outcome::AgentFailed),
-        (Class::Model, Outcome::AgentFailed),
-        (Class::Refused, Outcome::AgentFailed),
+        (Class::Context, Outcome::NotRetried),
+        (Class::Permission, Outcome::NotRetried),
+        (Class::Model, Outcome::NotRetried),
+        (Class::Refused, Outcome::NotRetried),
     ] {
         let mut tally = Tally::default();
         tally.begin(Given::default(), None);
@@ -328,7 +328,8 @@ fn check_reason(
             prop_assert_ne!(report.status, Success);
             prop_assert_eq!(Some(begun), limits.max_iterations);
         }
-        Outcome::AgentFailed => {
+        Outcome::AgentFailed | Outcome::NotRetried => {
+            prop_assert_eq!(tally.retries == 0, outcome == Outcome::NotRetried);
             let class = report.failure.as_ref().unwrap().class;
             let hopeless = matches!(class, Class::Context | Class::Permission | Class::Model);
             prop_assert!(hopeless || limits.on_failure == OnFailure::End);
