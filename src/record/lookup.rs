@@ -223,8 +223,11 @@ fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
     loops
 }
 
-/// Whether the loop at these paths belongs to a project, which includes the work trees of its branches.
+/// Whether the loop at these paths belongs to a project, which includes the work trees of its branches, and workers
+/// whose work trees are elsewhere.
 #[must_use]
 pub fn belongs_to(places: &Project, here: &Project) -> bool {
-    places.root() == here.root() || places.root().starts_with(here.worktrees())
+    places.root() == here.root()
+        || places.root().starts_with(here.worktrees())
+        || places.is_of_worker() && places.runs() == here.runs()
 }

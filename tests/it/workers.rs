@@ -153,6 +153,30 @@ fn five_failures_in_a_row_end_the_loop() {
     tmux.assert_nothing_left();
 }
 
+/// Scripts know the exit code.
+#[test]
+fn a_worker_whose_last_iteration_failed_ends_with_0_and_says_so_in_its_project() {
+    let tmux = Tmux::new();
+    tmux.scratch.git(&["add", "prompt.md"]);
+    tmux.scratch.git(&["commit", "--quiet", "--message", "Begin"]);
+    let run = tmux.spawn("exit 0,exit 3", "-n 2 --worktree --worktree-dir ../trees");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().rev().take(2).collect();
+    let [last, failed] = lines[..] else { panic!("{run:?}") };
+    assert_eq!(failed, "[ralph] w: iteration 2 failed (exit: 3)");
+    assert_eq!(last, "[ralph] w: loop complete after 2 iterations, the last one failed");
+    let why = "the last iteration failed: ";
+    let detail = tmux.run("status w").stdout;
+    assert!(detail.contains(&format!("\nExit detail: {why}")), "{detail}");
+    // Its work tree is elsewhere; it belongs to the project all the same.
+    for view in ["", "status", "report"] {
+        let told = tmux.run(view).stdout;
+        assert!(told.contains("w  ") && told.contains(why), "{view}: {told}");
+    }
+    assert_eq!(tmux.log().last().unwrap(), "[DONE] loop complete after 2 iterations reason=max_iterations");
+    tmux.assert_nothing_left();
+}
+
 #[test]
 fn a_still_screen_ends_an_iteration_and_is_no_failure() {
     let tmux = Tmux::new();
