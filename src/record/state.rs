@@ -20,6 +20,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::engine::validation::Evidence;
 use crate::process::identity::ProcessIdentity;
 use crate::reply::usage::ContextUse;
+use crate::tell::words::KILLED;
 use crate::text::digest::sha256_of_words;
 use crate::text::line::one_line;
 
@@ -344,6 +345,10 @@ impl State {
     /// Why it ended, where it is not done; `None` while it runs.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
+        // The agent of a worker may go on.
+        if self.active && !self.is_held && self.setup.worker.is_none() {
+            return Some(KILLED.to_owned());
+        }
         let outcome = self.outcome().filter(|outcome| !self.active && outcome.ended() != Ended::Done)?;
         let detail = self.exit_detail.as_deref().map(one_line).filter(|detail| !detail.is_empty());
         Some(detail.unwrap_or_else(|| outcome.reason().to_owned()))

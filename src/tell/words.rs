@@ -379,6 +379,8 @@ pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<E
     Some(Entry::new(Kind::Note, "■", text))
 }
 
+/// Why a loop ended whose process is gone without a word.
+pub(crate) const KILLED: &str = "ralph was killed, or the machine went down";
 /// A branch waits for its turn, because there is a limit of parallel branches.
 pub(crate) const QUEUED: &str = "waiting for a free place";
 /// The loop is paused.

@@ -66,7 +66,8 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
     fs::remove_dir_all(scratch.path(".ralph/runs")).unwrap();
     let told = bare(&scratch).stdout;
     assert!(
-        told.starts_with("Can go on\n✗ two  killed\n") && told.contains("Next: ralph resume two\n"),
+        told.starts_with("Can go on\n✗ two  killed\n    ralph was killed, ")
+            && told.contains("Next: ralph resume two\n"),
         "{told}"
     );
 }

@@ -15,14 +15,17 @@ use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::engine::validation::{Evidence, Standing, VERIFYING_AGENT, failure};
 use crate::record::event_line::EventLine;
-use crate::record::event_lines::each_line;
+use crate::record::event_lines::{Follower, each_line};
 use crate::record::run_folder::event_logs;
+use crate::tell::words::KILLED;
 use crate::text::line::{last_lines, one_line};
 
 /// How much of the last text of an attempt is kept, in characters.
 const SAID: usize = 2_000;
 /// How many lines of a validation's output are kept.
 const VALIDATION: usize = 40;
+/// So much of the end of a log is read for the time of its last line, in bytes.
+const TAIL: u64 = 64 << 10;
 /// How much of a text in pieces is kept until it ends, in bytes.
 const PIECES: usize = 1 << 20;
 
@@ -33,7 +36,23 @@ pub(super) fn of_folder(folder: &Path, is_running: bool) -> io::Result<LoopRepor
     for log in &logs {
         each_line(log, |event, line| fold.take(event, line))?;
     }
+    if !fold.ended && !is_running {
+        // It ran at least until its agent's last output, which the fold does not read.
+        fold.last_at = fold.last_at.max(logs.last().and_then(|log| last_time(log)));
+    }
     Ok(fold.finish(folder, is_running))
+}
+
+/// The time of the last line of an events log.
+fn last_time(log: &Path) -> Option<DateTime<FixedOffset>> {
+    let mut last = None;
+    let mut lines = Follower::near_end(log, TAIL).ok()?;
+    let read = lines.rest(|_, line| {
+        let line = std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok());
+        last = line.map(|line| line.at).or(last);
+        true
+    });
+    read.ok().and(last)
 }
 
 /// The report so far.
@@ -252,9 +271,13 @@ impl Fold {
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {
-            let end = if is_running { report.standing() } else { Ended::Killed.word() };
+            let (end, reason) = if is_running {
+                (report.standing(), report.failure())
+            } else {
+                (Ended::Killed.word(), Some(KILLED.to_owned()))
+            };
             end.clone_into(&mut report.end);
-            report.reason = report.failure();
+            report.reason = reason;
         }
         let is_at_work = is_running && !self.ended;
         report.lasted_until(if is_at_work { Some(Local::now().fixed_offset()) } else { report.ended_at });

@@ -413,6 +413,8 @@ fn in_order_of(branches: &[LineBranch<'_>], mut loops: Vec<LoopReport>) -> Vec<L
                 Word::Known(end) => end.word().to_owned(),
                 Word::Other(word) => word.clone(),
             };
+            report.reason = branch.detail.as_ref().map(ToString::to_string);
+            report.proof.clone_from(&branch.proof);
         }
         report.pull_request = branch.pull_request.as_ref().map(ToString::to_string);
         report.notes = branch.notes.to_vec();

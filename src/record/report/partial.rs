@@ -9,6 +9,7 @@ use crate::engine::outcome::Ended;
 use crate::project::file_name;
 use crate::record::event_line::EventLine;
 use crate::record::run_folder::{self, RunStart};
+use crate::tell::words::KILLED;
 
 /// The name of the one loop of a run, as far as it is known without events.
 pub(super) fn loop_of_run(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<String> {
@@ -43,7 +44,8 @@ impl LoopReport {
             return Some(report);
         }
         let name = loop_of_run(start.filter(|_| end.is_none()), None)?;
-        Some(Self { end: Ended::Killed.word().to_owned(), ..Self::named(&name) })
+        let (end, reason) = (Ended::Killed.word().to_owned(), Some(KILLED.to_owned()));
+        Some(Self { end, reason, ..Self::named(&name) })
     }
 
     /// Applies an end that was written after the build of a branch had been killed.

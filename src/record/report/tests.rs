@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fact::TaskCounts;
+use crate::tell::words::KILLED;
 
 /// A run with one loop, by its events log.
 struct Run {
@@ -174,7 +175,7 @@ fn a_loop_without_its_end_was_killed() {
     let report = killed.report();
     assert_eq!((&*report.end, report.exit_code, report.exit_reason), ("killed", None, None));
     assert!((report.duration_s - 30.0).abs() < 1e-9, "{}", report.duration_s);
-    assert_eq!(report.reason.as_deref(), Some("why"));
+    assert_eq!(report.reason.as_deref(), Some(KILLED));
     assert_eq!(report.work.map(|work| work.to).as_deref(), Some("b"));
     assert_eq!(report.iteration_list[1].attempts[0].status, None);
 }
@@ -292,8 +293,8 @@ fn branches_are_in_the_order_of_the_plan() {
     assert_eq!(
         told,
         [
-            ("b", "killed", None),
-            ("a", "killed", None),
+            ("b", "killed", Some(KILLED)),
+            ("a", "killed", Some(KILLED)),
             ("broken", "error", Some("no work tree")),
             ("later", "queued", Some("waits for a")),
         ]

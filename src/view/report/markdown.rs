@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{changes, done_of, lines, span, total};
+use super::{changes, done_of, lines, span, to, total};
 use crate::record::report::RunReport;
 use crate::text::count::money;
 use crate::text::timestamp;
@@ -19,7 +19,7 @@ pub(crate) fn markdown(report: &RunReport) -> String {
         let _ = writeln!(
             text,
             "{}\n",
-            ended.map(|at| format!(" to {}", timestamp::local(&at))).unwrap_or_default()
+            ended.map(|at| format!("{}{}", to(report), timestamp::local(&at))).unwrap_or_default()
         );
     }
     text += "| | | tasks | changes | commits | time | cost |\n|---|---|---|---|---|---|---|\n";
@@ -44,20 +44,16 @@ pub(crate) fn markdown(report: &RunReport) -> String {
     let mut told = lines
         .iter()
         .filter(|line| {
-            line.proof.is_some()
-                || line.reason.is_some()
-                || line.next.is_some()
-                || line.pull_request.is_some()
+            line.proof.is_some() || line.why().is_some() || line.next.is_some() || line.pull_request.is_some()
         })
         .peekable();
     if told.peek().is_some() {
         text += "\n";
     }
     for line in told {
-        let reason = line.reason.filter(|why| line.proof.is_none_or(|proof| proof.by != *why));
         let parts = [
             line.proof.map(|proof| format!("{}: {}", proof.standing.word(), code(&proof.by))),
-            reason.map(code),
+            line.why().map(code),
             line.waits.clone(),
             line.pull_request.map(code_or_address),
             line.next.map(|next| format!("next: {}", code(next))),

@@ -160,6 +160,12 @@ pub(in crate::view) fn ends<'a>(all: impl Iterator<Item = &'a str>) -> Vec<Strin
     ends.iter().map(|(end, count)| format!("{count} {end}")).collect()
 }
 
+/// The words between the start and the end of a run. When a run ended that was killed is not known.
+fn to(report: &RunReport) -> &'static str {
+    let is_killed = report.loops.iter().any(|one| one.end == Ended::Killed.word());
+    if is_killed { ", last heard of at " } else { " to " }
+}
+
 /// From the start of the run to its end, or until now.
 fn took(report: &RunReport) -> Option<Duration> {
     let until = if report.is_running { Some(Local::now().fixed_offset()) } else { report.ended_at };

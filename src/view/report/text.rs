@@ -6,7 +6,7 @@ use anstream::adapter::strip_str;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, lines, of_loop, span, total};
+use super::{Line, changes, done_of, lines, of_loop, span, to, total};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport};
 use crate::tell::group::Group;
@@ -41,7 +41,7 @@ pub(crate) fn head(report: &RunReport) -> String {
     let verb = report.verb.as_deref().unwrap_or("a run of another version");
     let began = report.started_at.map(|at| format!(", {}", timestamp::local(&at)));
     let ended = report.ended_at.filter(|_| !report.is_running);
-    let ended = ended.map(|at| format!(" to {}", timestamp::nearby(&at, report_day(report))));
+    let ended = ended.map(|at| format!("{}{}", to(report), timestamp::nearby(&at, report_day(report))));
     let running = if report.is_running { ", running" } else { "" };
     format!(
         "{STRONG}ralph {verb}{STRONG:#}{}{}{running}\n",

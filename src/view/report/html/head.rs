@@ -9,7 +9,7 @@ use crate::text::count::money;
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
-use crate::view::report::{Line, ends, span, took};
+use crate::view::report::{Line, ends, span, to, took};
 
 /// So much of a reason is shown, in characters.
 const REASON: usize = 2_000;
@@ -40,7 +40,7 @@ fn when(html: &mut Html, report: &RunReport) {
         if report.is_running {
             html.text(", running");
         } else if let Some(ended) = report.ended_at {
-            html.text(" to ");
+            html.text(to(report));
             let began = began.with_timezone(&chrono::Local);
             time(html, &ended, &timestamp::nearby(&ended, began));
         }
