@@ -73,11 +73,11 @@ fn told(text: &str) -> anyhow::Result<u8> {
 fn morning(here: &Project, loops: &[Loop], ended: &[LoopReport]) -> String {
     let alive = loops.iter().filter(|found| found.alive().is_some());
     let mut rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
-    rows.sort_by_key(|(one, _)| one.rank());
+    rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
     let mut parts = Vec::new();
     let mut verbs = vec!["  ralph report  Why, what was proven, and what each came to"];
     if !rows.is_empty() {
-        parts.push(status_table::table(&rows, width()));
+        parts.push(status_table::table(&rows, loops, width()));
         verbs.insert(0, "  ralph watch   What runs, live");
     }
     if !ended.is_empty() {

@@ -55,9 +55,9 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         (false, []) => Ok(()),
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
-            let mut loops: Vec<_> = snapshots.into_iter().zip(sights).collect();
-            loops.sort_by_key(|(one, _)| one.rank());
-            write!(out, "{}", status_table::table(&loops, width()))
+            let mut rows: Vec<_> = snapshots.into_iter().zip(sights).collect();
+            rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
+            write!(out, "{}", status_table::table(&rows, &loops, width()))
         }
     })
 }
@@ -151,7 +151,7 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
     snapshots.retain(|snapshot| args.tag.iter().all(|tag| snapshot.has_tag(tag)));
     snapshots.retain(|snapshot| args.status.as_ref().is_none_or(|word| word == snapshot.word()));
     if format == ListFormat::Table {
-        snapshots.sort_by_key(LoopSnapshot::rank);
+        snapshots.sort_by(|one, other| one.place().cmp(&other.place()));
     }
     print(|out| match format {
         ListFormat::Json => {

@@ -325,7 +325,7 @@ pub enum Fact<'a> {
     LoopEnded(LoopEnded<'a>),
     /// All branches of a build are over; the last line of `ralph loop build --json`, and in no events log.
     BuildEnded {
-        /// In the order of the plan.
+        /// Those that it was to build, in the order of the plan.
         #[serde(borrow)]
         branches: Vec<LineBranch<'a>>,
         /// The build's.

@@ -59,9 +59,14 @@ pub(super) fn with_runs(project: &Project, state: &State) -> Project {
     project.with_runs_in(&runs, &worker.cwd)
 }
 
-fn folder(project: &Project, state: &State) -> PathBuf {
-    // The loop of a branch has its own run, with its logs in the run of all branches.
+/// The id of the run with the logs of this state: the loop of a branch has its own run, with its logs in the run of all
+/// branches.
+pub(super) fn run<'a>(project: &Project, state: &'a State) -> &'a str {
     let depth = if project.is_of_branch() { 2 } else { 1 };
     let run = state.session_log.as_deref().and_then(|log| log.ancestors().nth(depth)?.file_name()?.to_str());
-    project.in_run(run.unwrap_or(&state.run)).logs()
+    run.unwrap_or(&state.run)
+}
+
+fn folder(project: &Project, state: &State) -> PathBuf {
+    project.in_run(run(project, state)).logs()
 }

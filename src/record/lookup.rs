@@ -108,6 +108,13 @@ impl Loop {
         self.state.as_ref().map_or(Ok(None), |state| log_of_state::session_log(&self.project, state))
     }
 
+    /// The id of the run with the logs of its newest run, by which all loops of one command are known; empty if its state
+    /// cannot be read.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        self.state.as_ref().map_or("", |state| log_of_state::run(&self.project, state))
+    }
+
     /// The folder with the logs of its newest run, which may have been removed.
     #[must_use]
     pub fn logs(&self) -> Option<PathBuf> {

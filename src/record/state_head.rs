@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::state::{AtTask, Pending, State};
+use super::state::{AtTask, Pending, Setup, State};
 use crate::engine::budget::Budget;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
@@ -33,6 +33,9 @@ pub(super) struct Head {
     ended_at: Option<DateTime<Utc>>,
     waiting_until: Option<DateTime<Utc>>,
     waiting_for: Option<String>,
+    session_log: Option<PathBuf>,
+    #[serde(default)]
+    verb: String,
     max_iterations: Option<u64>,
     max_cost_usd: Option<f64>,
     task: Option<String>,
@@ -85,6 +88,8 @@ impl From<Head> for State {
             budget: Budget { max_cost_usd: head.max_cost_usd, ..Budget::default() },
             pending: head.pending,
             at_task,
+            session_log: head.session_log,
+            setup: Setup { verb: head.verb, ..Setup::default() },
             tally: Tally { iteration, allowance_from, failed, cost_usd, ..Tally::default() },
             ..Self::new(&identity, head.process, head.started_at, PathBuf::new())
         }
@@ -118,6 +123,8 @@ waiting_for = "a free place"
 max_iterations = 20
 max_cost_usd = 5.0
 pending = "pause"
+session_log = "/work/.ralph/runs/r/session.log"
+verb = "loop build"
 argv = ["ralph", "build"]
 cwd = "/work"
 task = "t-3f9a01"
@@ -163,7 +170,7 @@ settled = "continue"
                 waits,
                 state.started_at,
                 state.progress(),
-                state.ended_at,
+                (state.ended_at, state.session_log.clone(), state.setup.verb.clone()),
                 state.tally.failed,
                 (state.tally.cost_usd, state.budget.max_cost_usd, state.at_task.as_ref().map(AtTask::counts)),
                 state.process.clone(),

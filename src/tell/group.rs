@@ -1,4 +1,6 @@
-//! The groups in which loops that have ended are told: what waits to be merged, what needs a person, what can go on.
+//! The groups in which loops that have ended are told, and the order of loops in every view.
+
+use std::cmp::Reverse;
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -29,4 +31,25 @@ impl Group {
             Self::Over => "Over",
         }
     }
+}
+
+/// The rank of a loop in every view, by its state or end in one word, and by its group once it has ended: what wants a
+/// person first, then what is at work, then what has ended.
+pub(crate) fn rank(word: &str, group: Option<Group>) -> u8 {
+    match (word, group) {
+        (_, Some(group)) => 4 + group as u8,
+        ("needs_attention" | "unknown", None) => 0,
+        ("paused", None) => 1,
+        ("waiting" | "queued", None) => 3,
+        (_, None) => 2,
+    }
+}
+
+/// The place of a loop in a list; the lowest comes first.
+pub(crate) type Place<'a> = (u8, Reverse<&'a str>, &'a str);
+
+/// The place of a loop in every view: of those of one rank, the ones of the newest run come first, by their names. `run` is the
+/// id of the run that has the logs of all loops of one command.
+pub(crate) fn place<'a>(word: &str, group: Option<Group>, run: &'a str, name: &'a str) -> Place<'a> {
+    (rank(word, group), Reverse(run), name)
 }

@@ -6,7 +6,7 @@ use crate::engine::outcome::Status;
 use crate::engine::validation::Evidence;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
-use crate::tell::group::Group;
+use crate::tell::group::{Group, Place, place};
 use crate::text::duration;
 
 /// A loop at this moment.
@@ -41,10 +41,10 @@ impl<'a> LoopSnapshot<'a> {
         &self.found.name
     }
 
-    /// Its group in a table.
+    /// Its place in a list, see [`place`].
     #[must_use]
-    pub(crate) fn rank(&self) -> u8 {
-        rank(self.word(), self.alive, self.group())
+    pub(crate) fn place(&self) -> Place<'_> {
+        place(self.word(), self.group(), self.found.run(), self.name())
     }
 
     /// What is to be done about it, once it has ended.
@@ -137,18 +137,6 @@ impl<'a> LoopSnapshot<'a> {
         let notes: Vec<String> = average.into_iter().chain(rest).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         state.progress() + &notes
-    }
-}
-
-/// The order of loops in every table: what wants a person first, then what is at work, what has ended last, by its group.
-pub(super) fn rank(word: &str, is_alive: bool, group: Option<Group>) -> u8 {
-    match (word, group) {
-        ("needs_attention" | "unknown", _) => 0,
-        (_, Some(group)) if !is_alive => 4 + group as u8,
-        _ if !is_alive => 4 + Group::Over as u8,
-        ("paused", _) => 1,
-        ("waiting" | "queued", _) => 3,
-        _ => 2,
     }
 }
 

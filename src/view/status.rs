@@ -150,7 +150,7 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         let total = (ended - state.started_at).to_std().unwrap_or_default();
         line("Total duration", &duration::rough(total))?;
     }
-    write_counts(state, &mut line)?;
+    write_counts(state, snapshot.found.project.is_of_branch(), &mut line)?;
     if snapshot.alive {
         line("Process", &state.process.pid)?;
     }
@@ -193,7 +193,11 @@ fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Resul
     Ok(())
 }
 
-fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
+fn write_counts(
+    state: &State,
+    is_of_branch: bool,
+    line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>,
+) -> io::Result<()> {
     let tally = &state.tally;
     line("Consecutive failures", &tally.consecutive_errors)?;
     line("Total failures", &tally.failed)?;
@@ -229,17 +233,19 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if tally.input_tokens.saturating_add(tally.output_tokens) > 0 {
         line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;
     }
-    if let Some(budget) = budget(&state.budget) {
+    if let Some(budget) = budget(&state.budget, is_of_branch) {
         line("Budget", &budget)?;
     }
     Ok(())
 }
 
-/// Its budget: `at most $5.00 · 2.0M tokens · 2h`; `None` without one.
-pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
+/// Its budget: `at most $5.00 · 2.0M tokens · 2h`; `None` without one. That of a branch is one for all branches that are built
+/// together.
+pub(in crate::view) fn budget(budget: &Budget, is_of_branch: bool) -> Option<String> {
     let amount = |limit: Limit| in_unit(limit.row().unit, budget.get(limit)?);
     let parts: Vec<String> = Limit::ALL.into_iter().filter_map(amount).collect();
-    (!parts.is_empty()).then(|| format!("at most {}", parts.join(" · ")))
+    let shared = if is_of_branch { ", for all branches together" } else { "" };
+    (!parts.is_empty()).then(|| format!("at most {}{shared}", parts.join(" · ")))
 }
 
 /// `$5.00`, `2.0M tokens`, `2h`; `None` for a time that cannot be represented.
@@ -265,10 +271,12 @@ mod tests {
     fn a_budget_is_told_where_there_is_one() {
         let of = |amounts: &[(Limit, f64)]| {
             let amount = |limit| amounts.iter().find(|(known, _)| *known == limit).map(|(_, amount)| *amount);
-            budget(&Budget::of(amount))
+            budget(&Budget::of(amount), false)
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[(Limit::Cost, 5.0)]).unwrap(), "at most $5.00");
+        let shared = Budget { max_tokens: Some(2_000_000), ..Budget::default() };
+        assert_eq!(budget(&shared, true).unwrap(), "at most 2.0M tokens, for all branches together");
         let all = [(Limit::Cost, 5.0), (Limit::Tokens, 2e6), (Limit::Duration, 5400.0)];
         assert_eq!(of(&all).unwrap(), "at most $5.00 · 2.0M tokens · 1h30m");
     }

@@ -10,6 +10,7 @@ use super::report;
 use super::snapshot::LoopSnapshot;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
+use crate::record::lookup::Loop;
 use crate::record::state::State;
 use crate::tell::words::{self, sign, tries_now};
 use crate::text::count::money;
@@ -43,9 +44,10 @@ pub(crate) struct Sight {
     pub(crate) silent: Option<Duration>,
 }
 
-/// A table of loops, and below it how to end a wait. `width` is that of the terminal; without one nothing is cut.
+/// A table of loops, and below it what branches share, and how to end a wait. `all`: the loops of the project, including those that
+/// are not in the table. `width` is that of the terminal; without one nothing is cut.
 #[must_use]
-pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -> String {
+pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], all: &[Loop], width: Option<usize>) -> String {
     let table = Table {
         heads: ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"],
         coloured: WORD,
@@ -56,7 +58,7 @@ pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -
         .iter()
         .map(|(snapshot, sight)| (cells(snapshot, sight, width), sign(snapshot.word(), snapshot.proof()).0));
     let (mut text, _) = table.text(rows, width, ACTIVITY);
-    for line in shared_budget(loops).into_iter().chain(hints(loops)) {
+    for line in shared_budget(all).into_iter().chain(hints(loops)) {
         text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
         text += "\n";
     }
@@ -122,15 +124,15 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
 
 /// What the branches that one process builds, or has built last, may use up together, and what they have: `all 3 branches:
 /// $3.10/$5.00`.
-fn shared_budget(loops: &[(LoopSnapshot<'_>, Sight)]) -> Option<String> {
+fn shared_budget(loops: &[Loop]) -> Option<String> {
     let branches = || {
-        let of_branch = loops.iter().filter(|(one, _)| one.found.project.is_of_branch());
-        of_branch.filter_map(|(one, _)| one.found.state.as_deref().ok())
+        let of_branch = loops.iter().filter(|found| found.project.is_of_branch());
+        of_branch.filter_map(|found| found.state.as_deref().ok())
     };
     let newest = branches().max_by_key(|state| state.started_at)?;
     let budget = newest.budget.max_cost_usd?;
     let same: Vec<&State> = branches().filter(|state| state.process == newest.process).collect();
-    let spent: f64 = same.iter().filter_map(|state| state.tally.cost_usd).sum();
+    let spent = same.iter().filter_map(|state| state.tally.cost_usd).fold(0.0, |sum, cost| sum + cost);
     let what = if same.len() == 1 { "1 branch".to_owned() } else { format!("all {} branches", same.len()) };
     Some(format!("budget of {what}: ${spent:.2}/${budget:.2}"))
 }

@@ -99,7 +99,11 @@ fn only_the_named_branches_are_built_with_what_they_start_from() {
     let dry = project.scratch.run("loop build top --dry-run").stdout;
     assert!(dry.contains("2 of 3 branches would be built") && !dry.contains("Have other"), "{dry}");
     let run = project.scratch.run("loop build top");
-    assert!(run.code == Some(0) && run.stdout.contains("not started"), "{run:?}");
+    assert!(run.code == Some(0) && !run.stdout.contains("other"), "{run:?}");
+    for verb in ["report", "report --json", "history", "history --json"] {
+        let told = project.scratch.run(verb).stdout;
+        assert!(!told.contains("other") && !told.contains("queued"), "it was not asked for: {told}");
+    }
     assert_eq!((project.calls("low"), project.calls("top"), project.calls("other")), (1, 1, 0));
     let run = project.scratch.run("loop build low");
     assert!(run.code == Some(0) && run.stdout.contains("These branches are done"), "{run:?}");
@@ -125,6 +129,8 @@ fn resume_goes_on_with_the_branch_that_it_names_alone() {
     let run = project.scratch.run("resume two");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!((project.commits("one").len(), project.commits("two").len()), (0, 2));
+    let report = project.scratch.run("report").stdout;
+    assert!(!report.contains(" one ") && report.ends_with("\nNext: ralph diff two\n"), "{report}");
     let run = project.scratch.run("resume");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(project.commits("one").len(), 2);

@@ -281,7 +281,7 @@ fn a_limit_that_all_meet_is_told_once_and_those_that_end_leave_a_short_line() {
     let end = terminal.end();
     assert_eq!(end.code, Some(4), "{}", end.history);
     assert_tidy(&end);
-    let (block, _) = end.history.rsplit_once("\n✓ one ").unwrap();
+    let (block, _) = end.history.rsplit_once("\n✓ a-branch-with-a-rather-long-name ").unwrap();
     assert_eq!(end.history.matches("limit").count(), 1, "{}", end.history);
     assert!(end.history.contains("\n⏸ usage limit reached; waiting until "), "{}", end.history);
     assert!(!end.history.contains("going on"), "{}", end.history);

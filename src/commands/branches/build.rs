@@ -205,7 +205,9 @@ impl Building<'_> {
             let notes = vec![why.clone()];
             (BranchRow { built: Built::Unfinished, notes, ..BranchRow::new(name) }, 1)
         });
-        let planned = self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped));
+        // The others are not part of this build: their records have how they stand.
+        let meant = self.branches.iter().filter(|branch| branch.is_meant);
+        let planned = meant.map(|branch| Self::row(branch, &mut fates, was_stopped));
         let (mut rows, codes): (Vec<BranchRow>, Vec<u8>) = planned.chain(lost).unzip();
         self.take_claims_back(&rows);
         self.note_changed_since_done(&mut rows);
@@ -218,8 +220,11 @@ impl Building<'_> {
     /// Reopens sections that agents of other branches have marked as done, if their branch has not begun. For other branches, our
     /// records have the result.
     fn take_claims_back(&self, rows: &[BranchRow]) {
-        let has_not_begun = |row: &&BranchRow| row.built != Built::Done && row.end.is_none();
-        let names: HashSet<&str> = rows.iter().filter(has_not_begun).map(|row| row.name.as_str()).collect();
+        let open = self.branches.iter().filter(|branch| !branch.section.is_done);
+        let mut names: HashSet<&str> = open.map(|branch| branch.section.name.as_str()).collect();
+        for row in rows.iter().filter(|row| row.built == Built::Done || row.end.is_some()) {
+            names.remove(row.name.as_str());
+        }
         match self.plan.take_claims_back(&|name| names.contains(name)) {
             Ok(notice) => {
                 if let Some(notice) = notice {
@@ -262,9 +267,6 @@ impl Building<'_> {
         if branch.section.is_done {
             let pull_request = branch.section.pull_request.clone();
             return (BranchRow { built: Built::Done, pull_request, ..BranchRow::new(name) }, 0);
-        }
-        if !branch.is_meant {
-            return (BranchRow::new(name), 0);
         }
         match fates.next() {
             Some(Fate::Ran(result)) => result,

@@ -11,13 +11,13 @@ use crate::files::theirs;
 use crate::git;
 use crate::job::workspace::open_with_secrets;
 use crate::parallel;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Section};
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::text::redact::Redactor;
 use crate::view::next_step::{Ending, advice};
-use crate::view::report::next::{Known, advise};
+use crate::view::report::next::{Known, advise, place_of};
 
 /// So many runs, the newest, are looked through for what loops came to.
 const RUNS: usize = 50;
@@ -43,7 +43,8 @@ pub(in crate::commands) fn gathered(
     let has_remote = is_build && git::remote::remote(project.root()).is_some();
     let names: Vec<&str> = report.loops.iter().map(|one| &*one.name).collect();
     let unmerged = is_build.then(|| git::refs::unmerged(project.root(), &names)).flatten();
-    advise(&mut report, &Known { has_remote, unmerged, spent: &spent });
+    let has_whole_plan = is_build && has_whole_plan(project, &report.loops);
+    advise(&mut report, &Known { has_remote, unmerged, has_whole_plan, spent: &spent });
     Ok(report)
 }
 
@@ -74,8 +75,7 @@ pub(in crate::commands) fn measured(
     Ok(report)
 }
 
-/// The reports of these loops' latest runs, of those that have ended: what runs first, then by their groups, the newest first.
-/// A loop whose run was removed is shown from its state alone.
+/// The reports of these loops' latest runs, of those that have ended, in the order of every view. A loop whose run was removed is shown from its state alone.
 pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::Result<Vec<LoopReport>> {
     let is_over = |found: &&Loop| found.is_own() && found.alive().is_none() && found.state.is_ok();
     let mut left: Vec<&Loop> = loops.iter().filter(is_over).collect();
@@ -88,14 +88,14 @@ pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::R
         for one in report.loops {
             if let Some(place) = left.iter().position(|found| is_of(found, &one)) {
                 left.remove(place);
-                reports.push(one);
+                reports.push((report.run.clone(), one));
             }
         }
     }
     reports.extend(left.into_iter().filter_map(|found| {
         let state = found.state.as_deref().ok()?;
         let advice = advice(&Ending::of_state(&found.name, state));
-        Some(LoopReport {
+        let report = LoopReport {
             end: state.word().to_owned(),
             reason: state.reason(),
             proof: state.proof.clone(),
@@ -104,10 +104,11 @@ pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::R
             next: advice.command,
             then: advice.then,
             ..LoopReport::named(&found.name)
-        })
+        };
+        Some((found.run().to_owned(), report))
     }));
-    reports.sort_by_key(|one| one.group);
-    Ok(reports)
+    reports.sort_by(|(run, one), (other_run, other)| place_of(run, one).cmp(&place_of(other_run, other)));
+    Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
 /// The folders with the records of a run's loops.
@@ -188,24 +189,38 @@ fn count(project: &Project, report: &mut RunReport) {
     }
 }
 
+/// The text of the plan of branches at these paths.
+fn plan_of(places: &Project) -> Option<String> {
+    let text = theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok()?;
+    String::from_utf8(text).ok()
+}
+
+/// The sections of a plan of branches.
+fn sections(plan: &str) -> Option<Vec<Section>> {
+    Plan::parse(plan, &|_| true).ok().map(|plan| plan.sections)
+}
+
+/// Whether each branch of the plan that is not done is among these.
+fn has_whole_plan(project: &Project, loops: &[LoopReport]) -> bool {
+    let sections = plan_of(project).and_then(|text| sections(&text));
+    let is_there = |section: &Section| section.is_done || loops.iter().any(|one| one.name == section.name);
+    sections.is_some_and(|sections| sections.iter().all(is_there))
+}
+
 /// Adds the tasks of branches. A running or killed branch has ticked them only in its work tree's plan.
 fn count_tasks(project: &Project, loops: &mut [LoopReport]) {
-    let read = |places: &Project| {
-        let text = theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok()?;
-        String::from_utf8(text).ok()
-    };
-    let plan = read(project);
+    let plan = plan_of(project);
     for one in loops.iter_mut() {
         let own = one.exit_code.is_none().then(|| Kind::Branches.find(project, one)).flatten();
-        let own = own.and_then(|own| tasks(&read(&own.project)?, &one.name));
+        let own = own.and_then(|own| tasks(&plan_of(&own.project)?, &one.name));
         let planned = || tasks(plan.as_ref()?, &one.name);
         one.tasks = own.or_else(planned).or(one.tasks);
     }
     // The end of the build has their order.
     if loops.iter().any(|one| one.exit_code.is_none())
-        && let Some(Ok(plan)) = plan.map(|text| Plan::parse(&text, &|_| true))
+        && let Some(sections) = plan.and_then(|text| sections(&text))
     {
-        let place = |one: &LoopReport| plan.sections.iter().position(|section| section.name == one.name);
+        let place = |one: &LoopReport| sections.iter().position(|section| section.name == one.name);
         loops.sort_by_key(|one| place(one).unwrap_or(usize::MAX));
     }
 }

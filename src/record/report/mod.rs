@@ -57,8 +57,7 @@ pub struct RunReport {
     /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
-    /// Its loops: what runs first, then by their groups; within these, branches are in the order of the plan, if that is
-    /// known.
+    /// Its loops: what runs first, then by their groups; within these by name.
     pub loops: Vec<LoopReport>,
     /// The folder of the run, with the logs.
     #[serde(skip)]

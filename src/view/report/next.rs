@@ -7,7 +7,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
 use crate::engine::validation::Standing;
 use crate::record::report::{LoopReport, RunReport};
-use crate::tell::group::Group;
+use crate::tell::group::{Group, Place, place};
 use crate::text::line::shell_word;
 use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget};
 
@@ -17,6 +17,8 @@ pub(crate) struct Known<'a> {
     pub(crate) has_remote: bool,
     /// The branches with commits that are not merged; `None` if unknown.
     pub(crate) unmerged: Option<BTreeSet<String>>,
+    /// Whether the report has every branch of the plan that is not done.
+    pub(crate) has_whole_plan: bool,
     /// What a loop has used, and its limits, if it was not started again since.
     pub(crate) spent: &'a dyn Fn(&LoopReport) -> Option<(Tally, Budget)>,
 }
@@ -62,17 +64,22 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
             task.next = failed.then(|| format!("ralph task log {}", shell_word(&task.id)));
         }
     }
-    // What is at work comes first; among the others the order of the plan stays.
-    report.loops.sort_by_key(|one| one.group);
+    let RunReport { run, loops, .. } = &mut *report;
+    loops.sort_by(|one, other| place_of(run, one).cmp(&place_of(run, other)));
     report.next = match &*report.loops {
         _ if report.is_running && is_build => Some("ralph status".to_owned()),
-        loops if is_build => next_of_branches(loops, raised),
+        loops if is_build => next_of_branches(loops, known.has_whole_plan, raised),
         loops => loops.iter().find_map(|one| one.next.clone()),
     };
 }
 
+/// The place of a loop of this run in every view.
+pub(crate) fn place_of<'a>(run: &'a str, one: &'a LoopReport) -> Place<'a> {
+    place(&one.end, one.group, run, &one.name)
+}
+
 /// What to type next about many branches: what concerns the first one, or one command for all that can go on.
-fn next_of_branches(loops: &[LoopReport], raised: Option<String>) -> Option<String> {
+fn next_of_branches(loops: &[LoopReport], has_whole_plan: bool, raised: Option<String>) -> Option<String> {
     let first = loops.iter().find(|one| one.next.is_some())?;
     if first.group != Some(Group::CanGoOn) {
         return first.next.clone();
@@ -82,7 +89,8 @@ fn next_of_branches(loops: &[LoopReport], raised: Option<String>) -> Option<Stri
         .filter(|one| one.group == Some(Group::CanGoOn))
         .map(|one| shell_word(&one.name))
         .collect();
-    let all_go_on = loops.iter().all(|one| !matches!(one.group, Some(Group::NeedsYou)));
+    // Without names, all branches of the plan that are not done are built.
+    let all_go_on = has_whole_plan && loops.iter().all(|one| one.group != Some(Group::NeedsYou));
     let names = if all_go_on { None } else { Some(open.join(" ")) };
     let words: Vec<String> = names.into_iter().chain(raised).collect();
     Some(build((!words.is_empty()).then(|| words.join(" "))))

@@ -17,6 +17,9 @@ use crate::engine::budget::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::{AttemptReport, IterationReport, VERSION};
 
+/// A project without a remote, whose plan has no other branches than the report.
+const KNOWN: Known<'_> = Known { has_remote: false, unmerged: None, has_whole_plan: true, spent: &|_| None };
+
 /// So many seconds after midnight of a certain day.
 pub(super) fn at(seconds: i64) -> DateTime<FixedOffset> {
     DateTime::parse_from_rfc3339("2026-01-31T00:00:00+00:00").unwrap() + TimeDelta::seconds(seconds)
@@ -134,7 +137,7 @@ fn text_of(report: &RunReport, width: Option<usize>) -> String {
 #[test]
 fn a_line_for_each_loop_a_total_and_what_to_type() {
     let mut report = night();
-    advise(&mut report, &Known { has_remote: true, unmerged: None, spent: &|_| None });
+    advise(&mut report, &Known { has_remote: true, ..KNOWN });
     let text = text_of(&report, None);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(
@@ -153,11 +156,11 @@ fn a_line_for_each_loop_a_total_and_what_to_type() {
             "Next: gh pr create --head feature/export",
         ]
     );
-    advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &|_| None });
+    advise(&mut report, &KNOWN);
     assert_eq!(report.loops[0].next.as_deref(), Some("git merge feature/export"));
     for (unmerged, next) in [("feature/export", Some("git merge feature/export")), ("feature/login", None)] {
         let unmerged = Some([unmerged.to_owned()].into());
-        advise(&mut report, &Known { has_remote: false, unmerged, spent: &|_| None });
+        advise(&mut report, &Known { unmerged, ..KNOWN });
         let export = report.loops.iter().find(|one| one.name == "feature/export").unwrap();
         assert_eq!(export.next.as_deref(), next);
     }
@@ -171,7 +174,7 @@ fn what_is_not_the_newest_any_more_is_named_by_its_run_and_a_budget_is_raised() 
     report.loops[0].end = "done".to_owned();
     report.loops[0].work = Some(Work { to: "c".to_owned(), ..Work::default() });
     report.loops[1].end = "failed".to_owned();
-    advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &|_| None });
+    advise(&mut report, &KNOWN);
     assert_eq!(report.loops[0].next, Some(format!("ralph diff {run}")));
     assert_eq!(report.loops[1].next, Some(format!("ralph logs two --agent --run {run}")));
 
@@ -181,12 +184,18 @@ fn what_is_not_the_newest_any_more_is_named_by_its_run_and_a_budget_is_raised() 
     report.verb = Some("loop build".to_owned());
     report.loops[1].end = "budget".to_owned();
     report.loops[1].exit_reason = Some("budget".to_owned());
-    advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &spent });
+    advise(&mut report, &Known { spent: &spent, ..KNOWN });
     assert_eq!(report.loops[1].next.as_deref(), Some("ralph loop build two --max-cost 9"));
     assert_eq!(report.next.as_deref(), Some("git merge 'a b'"));
     report.loops.remove(0);
-    advise(&mut report, &Known { has_remote: false, unmerged: None, spent: &spent });
+    advise(&mut report, &Known { spent: &spent, ..KNOWN });
     assert_eq!(report.next.as_deref(), Some("ralph loop build --max-cost 9"));
+    advise(&mut report, &Known { has_whole_plan: false, spent: &spent, ..KNOWN });
+    assert_eq!(
+        report.next.as_deref(),
+        Some("ralph loop build two --max-cost 9"),
+        "no other branch of the plan"
+    );
 }
 
 #[test]
@@ -222,10 +231,7 @@ fn tasks_stand_for_their_loop() {
         task("t-3", None, None),
     ];
     let mut report = report_of(vec![one]);
-    advise(
-        &mut report,
-        &Known { has_remote: true, unmerged: None, spent: &|_| Some(<(Tally, Budget)>::default()) },
-    );
+    advise(&mut report, &Known { has_remote: true, spent: &|_| Some(<(Tally, Budget)>::default()), ..KNOWN });
     let text = text_of(&report, None);
     assert!(text.contains("✓ t-1  done    42s\n    Title of t-1\n✗ t-2"), "{text}");
     assert!(text.contains("    the tests fail\n    → ralph task log t-2\n"), "{text}");
@@ -242,7 +248,7 @@ fn words_of_others_are_code_in_markdown() {
     let mut report = night();
     report.loops[0].pull_request = Some("https://example.com/pull/1".to_owned());
     report.loops[1].pull_request = Some("https://example.com/<script>".to_owned());
-    advise(&mut report, &Known { has_remote: true, unmerged: None, spent: &|_| None });
+    advise(&mut report, &Known { has_remote: true, ..KNOWN });
     let text = markdown(&report);
     assert!(text.starts_with("## ralph loop build\n\n2026-01-3"), "{text}");
     assert!(text.contains("| `feature/export` | **done** | 3/3 | +412 −18 | 6 | 1h 2m | $4.50 |"), "{text}");

@@ -5,7 +5,6 @@ use super::*;
 use crate::engine::event::LoopIdentity;
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
-use crate::record::lookup::Loop;
 use crate::view::snapshot::WorkerSight;
 
 /// A loop of this process, which is at work.
@@ -46,7 +45,7 @@ fn loops() -> Vec<(Loop, Sight)> {
 fn shown(loops: &[(Loop, Sight)], width: Option<usize>) -> String {
     let rows: Vec<_> =
         loops.iter().map(|(found, sight)| (LoopSnapshot::of(found, None), sight.clone())).collect();
-    anstream::adapter::strip_str(&table(&rows, width)).to_string()
+    anstream::adapter::strip_str(&table(&rows, &[], width)).to_string()
 }
 
 #[test]
@@ -105,6 +104,6 @@ fn what_nobody_knows_takes_no_room_and_several_waits_have_one_hint() {
 fn a_worker_whose_agent_works_on_is_told_of() {
     let worker = || Some(WorkerSight { runs: true, window: None });
     let gone = a_loop("w", |state| state.is_held = false);
-    let text = table(&[(LoopSnapshot::of(&gone, worker()), Sight::default())], None);
+    let text = table(&[(LoopSnapshot::of(&gone, worker()), Sight::default())], &[], None);
     assert!(text.contains("its agent works on"), "{text}");
 }

@@ -5,7 +5,7 @@ use super::row::Row;
 /// The order of the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Loops that need a person first, ended ones last; among these the newest first.
+    /// Loops that need a person first, ended ones last.
     #[default]
     Standing,
     Name,
@@ -38,7 +38,7 @@ impl Sort {
 pub(super) fn listed<'a>(rows: &'a [Row], filter: &str, sort: Sort) -> Vec<&'a Row> {
     let mut listed: Vec<&Row> = rows.iter().filter(|row| row.is_meant(filter)).collect();
     match sort {
-        Sort::Standing => listed.sort_by_key(|row| row.rank()),
+        Sort::Standing => listed.sort_by_key(|row| row.place()),
         Sort::Name => listed.sort_by_cached_key(|row| row.name.to_lowercase()),
         Sort::Cost => listed.sort_by(|a, b| {
             let cost = |row: &Row| row.cost.unwrap_or_default();

@@ -10,13 +10,13 @@ use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::validation::Evidence;
 use crate::record::state::State;
-use crate::tell::group::Group;
+use crate::tell::group::{Group, Place, place, rank};
 use crate::tell::words::sign;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::done_of;
-use crate::view::snapshot::{LoopSnapshot, rank};
+use crate::view::snapshot::LoopSnapshot;
 use crate::view::status::budget;
 
 /// The identity of a loop: the folder of its records.
@@ -28,6 +28,8 @@ pub(crate) struct Row {
     pub(crate) key: Key,
     /// Its name.
     pub(crate) name: String,
+    /// The id of its newest run.
+    pub(super) run: String,
     /// The folder of its project.
     pub(crate) project: String,
     /// Its state or its end.
@@ -84,6 +86,7 @@ impl Row {
         let mut row = Self {
             key: project.records(),
             name: found.name.clone(),
+            run: found.run().to_owned(),
             project: root.unwrap_or_default(),
             word: seen.word(),
             is_alive: seen.alive,
@@ -118,9 +121,11 @@ impl Row {
         self.cost = state.tally.cost_usd;
         self.pending = seen.pending(state);
         self.iteration = state.progress();
-        self.facts = facts(state);
+        self.facts = facts(state, seen.found.project.is_of_branch());
         self.proof = state.proof.clone().filter(|_| !seen.alive);
-        self.trouble = trouble(state, seen.alive);
+        // What refutes its work says so already.
+        let is_told = |why: &String| self.proof.as_ref().is_some_and(|proof| proof.by == *why);
+        self.trouble = trouble(state, seen.alive).filter(|why| !is_told(why));
     }
 
     /// The sign before its name and its colour.
@@ -134,7 +139,12 @@ impl Row {
 
     /// Its group when the list is sorted by state: loops that need a person first, ended ones last.
     pub(super) fn rank(&self) -> u8 {
-        rank(self.word, self.is_alive, self.group)
+        rank(self.word, self.group)
+    }
+
+    /// Its place in the list, see [`place`].
+    pub(super) fn place(&self) -> Place<'_> {
+        place(self.word, self.group, &self.run, &self.name)
     }
 
     /// The time cell: how long it still waits, how long it has been silent, when it ended.
@@ -195,7 +205,7 @@ fn ago(span: Duration) -> String {
 }
 
 /// The facts that no clock changes.
-fn facts(state: &State) -> Vec<String> {
+fn facts(state: &State, is_of_branch: bool) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(at) = &state.at_task {
         let what = match &at.task_became {
@@ -216,15 +226,14 @@ fn facts(state: &State) -> Vec<String> {
         parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));
     }
     facts.push(parts.join(" · "));
-    facts.extend(budget(&state.budget));
+    facts.extend(budget(&state.budget, is_of_branch));
     facts
 }
 
+/// Why it has ended, or what went wrong last.
 fn trouble(state: &State, is_alive: bool) -> Option<String> {
-    let error = || state.tally.last_error.as_deref().map(plain);
-    match state.true_exit_reason().filter(|_| !is_alive) {
-        Some(_) if state.exit_code == Some(0) => None,
-        Some(reason) => Some(error().unwrap_or_else(|| reason.replace('_', " "))),
-        None => error().filter(|_| state.tally.consecutive_errors > 0 || state.tally.retries > 0),
-    }
+    let is_at_odds = state.tally.consecutive_errors > 0 || state.tally.retries > 0;
+    let error = || state.tally.last_error.clone().filter(|_| is_at_odds);
+    let why = if is_alive { error() } else { state.reason() };
+    why.as_deref().map(plain)
 }

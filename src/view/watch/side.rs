@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use super::model::{Model, Side};
 use super::paint::{Paint, shown};
 use super::scroll::Pages;
+use crate::tell::words;
 use crate::text::palette::{ERROR, FAINT, STRONG};
 use crate::text::wrap::wrapped;
 
@@ -16,13 +17,20 @@ pub(super) const LINES: u16 = 6;
 /// So many of them say why it ended or what went wrong.
 const TROUBLE: usize = 3;
 
-/// The lines about the selected loop in so many cells: where it stands, what went wrong, what to type next, facts.
+/// The lines about the selected loop in so many cells: where it stands, what shows that its work is good, why it ended or what went
+/// wrong, what to type next, facts.
 pub(super) fn about(model: &Model, now: DateTime<Local>, width: u16) -> Vec<(Style, String)> {
     let Some(row) = model.selected() else { return Vec::new() };
     let mut lines = vec![(row.sign().0, row.standing(now))];
     let room = usize::from(width).saturating_sub(1).max(1);
+    if let Some(proof) = row.proof.as_ref().map(words::proof) {
+        let text = format!("{} {}", proof.mark, proof.text);
+        lines
+            .extend(wrapped(&shown(&text), room, TROUBLE).into_iter().map(|line| (proof.kind.style(), line)));
+    }
+    let style = if row.is_alive { ERROR } else { row.sign().0 };
     let trouble = row.trouble.iter().flat_map(|trouble| wrapped(&shown(trouble), room, TROUBLE));
-    lines.extend(trouble.map(|line| (ERROR, line)));
+    lines.extend(trouble.map(|line| (style, line)));
     lines.extend(row.next.iter().map(|next| (STRONG, format!("Next: {next}"))));
     lines.extend(row.facts.iter().map(|fact| (Style::new(), fact.clone())));
     lines

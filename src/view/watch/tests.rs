@@ -15,6 +15,7 @@ use super::plan::{Plan, Standing, Task};
 use super::row::Row;
 use super::scroll::Paragraph;
 use crate::engine::fact::TaskCounts;
+use crate::tell::group::Group;
 use crate::text::palette::{FAINT, GOOD};
 
 fn now() -> DateTime<Local> {
@@ -27,6 +28,7 @@ fn row(name: &str, word: &'static str, progress: &str, minutes: i64) -> Row {
     Row {
         key: PathBuf::from("/p").join(name),
         name: name.to_owned(),
+        run: "r".to_owned(),
         project: "export".to_owned(),
         word,
         is_alive,
@@ -46,7 +48,7 @@ fn row(name: &str, word: &'static str, progress: &str, minutes: i64) -> Row {
         until: None,
         pending: "",
         facts: vec!["loop build with claude · opus-4 · 2.1M tokens read, 40k written".to_owned()],
-        group: None,
+        group: (!is_alive).then_some(Group::Over),
         proof: None,
         trouble: None,
     }
