@@ -69,7 +69,7 @@ impl SessionLog {
                     self.lines.write(&format!("[ralph] {detail}\n"))?;
                 }
                 if let Some(outcome) = stamped.outcome() {
-                    self.lines.write(&blocks::summary(stamped.tally, outcome, ended.duration()))?;
+                    self.lines.write(&blocks::summary(ended, outcome, stamped.tally))?;
                 }
             }
             _ => return Ok(()),

@@ -1,12 +1,12 @@
 //! The text blocks of a session: iteration header, iteration footer, session summary.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use chrono::{DateTime, Local, TimeZone};
 
-use crate::engine::fact::AttemptEnded;
-use crate::engine::outcome::{Ended, Outcome};
+use super::words;
+use crate::engine::fact::{AttemptEnded, LoopEnded};
+use crate::engine::outcome::Outcome;
 use crate::engine::tally::Tally;
 use crate::text::{duration, timestamp};
 
@@ -71,14 +71,14 @@ pub(crate) fn footer(ended: &AttemptEnded<'_>, at: DateTime<Local>) -> String {
 
 /// The block at the end of a session.
 #[must_use]
-pub(crate) fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
+pub(crate) fn summary(ended: &LoopEnded<'_>, outcome: Outcome, tally: &Tally) -> String {
     let mut text = format!(
         "{DOUBLE}\nSESSION SUMMARY\n{DOUBLE}\nTotal Iterations: {}\nSuccessful: {}\nFailed: {}\n\
          Total Duration: {}\nExit Reason: {}\nExit Code: {}\n",
         tally.ran(),
         tally.succeeded,
         tally.failed,
-        duration::in_seconds(duration),
+        duration::in_seconds(ended.duration()),
         outcome.reason(),
         outcome.code()
     );
@@ -86,8 +86,8 @@ pub(crate) fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> St
     if tally.durations.count > tally.ran() {
         let _ = writeln!(text, "Attempts: {} ({} failed)", tally.durations.count, tally.error_count);
     }
-    if let Some(why) = tally.refutation().filter(|_| outcome.ended() == Ended::Unproven) {
-        let _ = writeln!(text, "Validation: {why}");
+    if let Some(proof) = &ended.proof {
+        let _ = writeln!(text, "Proof: {}", words::proof(proof).text);
     }
     text + DOUBLE + "\n"
 }

@@ -10,7 +10,7 @@ use super::cells::plain;
 use super::columns::Table;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{BranchResult, Fact, LineBranch};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::validation::Evidence;
 use crate::record::event_line::to_line;
 use crate::tell::words;
@@ -169,6 +169,8 @@ impl BranchRow {
     fn result(&self) -> String {
         match (&self.built, &self.end) {
             (Built::Unfinished | Built::Failed, Some(end)) => end.outcome.ended().word().to_owned(),
+            // No loop of it could begin.
+            (Built::Failed, None) => Ended::Error.word().to_owned(),
             (built, _) => built.to_string(),
         }
     }

@@ -53,7 +53,7 @@ pub(super) struct Columns<const N: usize> {
 impl<const N: usize> Columns<N> {
     /// The columns that are not empty, as many as fit into `width` cells; `None`: all. First the column `gives.0` shrinks to
     /// `gives.1` cells, then those of `least_telling` are left out one after the other, and if that is not enough, `gives.0` is
-    /// cut further.
+    /// cut further, or the widest column if that one is left out.
     pub(super) fn fitting(
         rows: &[[String; N]],
         least_telling: &[usize],
@@ -75,8 +75,11 @@ impl<const N: usize> Columns<N> {
                 shown.retain(|kept| kept != column);
             }
         }
-        let others = needed(&shown, &widths) - if shown.contains(&gives) { widths[gives] } else { 0 };
-        widths[gives] = wanted.min(width.saturating_sub(others)).max(1);
+        if let Some(cut) = shown.iter().copied().max_by_key(|&column| (column == gives, widths[column])) {
+            let others = needed(&shown, &widths) - widths[cut];
+            let wanted = if cut == gives { wanted } else { widths[cut] };
+            widths[cut] = wanted.min(width.saturating_sub(others)).max(1);
+        }
         Self { shown, widths }
     }
 
@@ -121,5 +124,8 @@ mod tests {
         // The column that may shrink does so first.
         assert_eq!(table(Some(26), 4), ["name            3   long …", "日本語のなまえ  10"]);
         assert_eq!(table(Some(23), 4), ["name            long t…", "日本語のなまえ"]);
+        let row = ["long name", "proven: a"].map(str::to_owned);
+        let columns = Columns::fitting(std::slice::from_ref(&row), &[1], (1, 6), Some(5));
+        assert_eq!(columns.line(&row, |_| Style::new()), "long…", "the one that gives is left out");
     }
 }

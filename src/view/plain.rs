@@ -243,6 +243,16 @@ impl Plain {
         if !text.is_empty() {
             self.block(text);
         }
+        if let Fact::LoopEnded(ended) = fact {
+            self.proof(ended);
+        }
+    }
+
+    /// The line of what shows that the work is good, where nothing else says it.
+    fn proof(&mut self, ended: &LoopEnded<'_>) {
+        if let Some(proof) = further_proof(ended) {
+            self.line(&proof);
+        }
     }
 
     fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, text: String) {
@@ -273,7 +283,7 @@ impl Plain {
 
     fn loop_ended(&mut self, stamped: &Stamped<'_>, ended: &LoopEnded<'_>, seen: &Seen) {
         let Some(outcome) = stamped.outcome() else { return };
-        let (tally, detail, duration) = (stamped.tally, ended.detail.as_deref(), ended.duration());
+        let (tally, detail) = (stamped.tally, ended.detail.as_deref());
         if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
             let width = terminal::size().1;
             if lines.is_of_branch() {
@@ -292,14 +302,16 @@ impl Plain {
         let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
             // The blocks have the reason; the lines do not.
-            Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
+            Frame::Blocks => (detail, blocks::summary(ended, outcome, tally)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
             Frame::Branch { .. } => (None, self.text_of(&branch_ended(ended, outcome, detail, tally))),
             Frame::Person(_) | Frame::Worker(_) => return,
         };
         if let Some(detail) = detail {
-            let ended = words::loop_ended(ended, Some(outcome), None);
-            self.line(&Entry { text: detail.to_owned(), ..ended });
+            self.line(&Entry { text: detail.to_owned(), ..words::loop_ended(ended, Some(outcome), None) });
+        }
+        if let Frame::Lines(_) = &self.frame {
+            self.proof(ended);
         }
         self.block(text);
     }
@@ -383,11 +395,18 @@ impl Plain {
     }
 }
 
-/// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42`
+/// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42 · proven: npm test`
 fn branch_ended(ended: &LoopEnded<'_>, outcome: Outcome, detail: Option<&str>, tally: &Tally) -> Entry {
     let detail = detail.map(cells::plain);
     let end = words::loop_ended(ended, Some(outcome), detail.as_deref());
     let (iterations, took) = (count::of(tally.ran(), "iteration"), duration::elapsed(ended.duration()));
-    let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.cost_usd)];
+    let proof = further_proof(ended).map(|proof| proof.text);
+    let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.cost_usd), proof];
     Entry { text: words::figures(facts), ..end }
+}
+
+/// What shows that the work is good, or that it is not; `None` where the detail of the end says that.
+fn further_proof(ended: &LoopEnded<'_>) -> Option<Entry> {
+    let is_told = |by: &str| ended.detail.as_deref().is_some_and(|detail| detail.contains(by));
+    ended.proof.as_ref().filter(|proof| !is_told(&proof.by)).map(words::proof)
 }

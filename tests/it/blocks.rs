@@ -35,11 +35,14 @@ fn ended_footer(iteration: u32, lines: &str) -> String {
     footer(iteration, lines).replace("COMPLETE", "ENDED")
 }
 
+const DONE: &str = "completion signal detected";
+
 fn summary(counts: [u32; 3], reason: &str, code: i32, attempts: &str) -> String {
     let [total, good, bad] = counts;
+    let proof = if reason == DONE { "Proof: unchecked: the agent's word\n" } else { "" };
     blocks(&format!(
         "====\nSESSION SUMMARY\n====\nTotal Iterations: {total}\nSuccessful: {good}\nFailed: {bad}\n\
-         Total Duration: Ns\nExit Reason: {reason}\nExit Code: {code}\n{attempts}====\n"
+         Total Duration: Ns\nExit Reason: {reason}\nExit Code: {code}\n{attempts}{proof}====\n"
     ))
 }
 
@@ -60,7 +63,7 @@ fn each_text_goes_where_it_belongs() {
     let expected = [
         header(1, "prompt"),
         footer(1, &format!("{USAGE}Status: success\n")),
-        summary([1, 1, 0], "completion signal detected", 0, ""),
+        summary([1, 1, 0], DONE, 0, ""),
     ]
     .concat();
     assert_eq!(masked(&run.stdout), expected);
@@ -95,7 +98,7 @@ fn every_attempt_has_its_own_header_and_footer() {
         ended_footer(1, "Retries: 1\nSkipped Lines: 1\nStatus: agent-failure\n"),
         header(1, "prompt"),
         footer(1, &format!("Retries: 2\n{USAGE}Status: success\n")),
-        summary([1, 1, 0], "completion signal detected", 0, "Attempts: 3 (2 failed)\n"),
+        summary([1, 1, 0], DONE, 0, "Attempts: 3 (2 failed)\n"),
     ]
     .concat();
     assert_eq!(masked(&run.stdout), expected);
@@ -241,7 +244,7 @@ fn quiet_shows_the_summary_and_what_went_wrong() {
     scratch.agent("claude", &claude_says("Nothing to see. <promise>COMPLETE</promise>"));
     let run = scratch.run("prompt p.md 1 --quiet");
     ended(&run, 0);
-    assert_eq!(masked(&run.stdout), summary([1, 1, 0], "completion signal detected", 0, ""));
+    assert_eq!(masked(&run.stdout), summary([1, 1, 0], DONE, 0, ""));
     assert_eq!(run.stderr, "");
     assert!(scratch.session_log().contains("ITERATION 1 COMPLETE"), "the log has everything");
 

@@ -56,6 +56,7 @@ mod layers;
 mod login;
 mod many_loops;
 mod models;
+mod morning;
 mod new_limits;
 mod night_ends;
 mod night_report;

@@ -145,7 +145,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
         assert_end(&scratch, &ended, 4, reason, "paused");
         assert!(ended.stdout.contains("the last work is not proven\n"), "{ended:?}");
         assert!(
-            ended.stdout.contains("Validation: test -e ../good ")
+            ended.stdout.contains("Proof: refuted: test -e ../good ")
                 && ended.stdout.contains(": nothing is good\n"),
             "{ended:?}"
         );

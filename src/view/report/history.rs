@@ -6,19 +6,22 @@ use chrono::{DateTime, FixedOffset};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::engine::validation::{Evidence, Standing};
 use crate::record::report::{LoopReport, RunReport};
-use crate::tell::words::sign;
+use crate::tell::words::{self, sign};
 use crate::text::count::money;
 use crate::text::timestamp;
 use crate::view::cells::plain;
 use crate::view::columns::Table;
 
-/// Cells of a line: id, when, what, ends, iterations, commits, cost.
-const CELLS: usize = 7;
+/// Cells of a line: id, when, what, ends, iterations, commits, cost, proof.
+const CELLS: usize = 8;
 /// The column of the ends.
 const ENDS: usize = 3;
-/// The columns in the order in which they are left out: commits, iterations, cost, when.
-const LEAST_TELLING: [usize; 4] = [5, 4, 6, 1];
+/// The column that is cut, and its least width.
+const PROOF: (usize, usize) = (7, 12);
+/// The columns in the order in which they are left out: commits, iterations, cost, when, proof.
+const LEAST_TELLING: [usize; 5] = [5, 4, 6, 1, PROOF.0];
 /// Lengths of an id's beginnings: the second in which the run began (in UTC), the millisecond, and all but the process.
 const IDS: [usize; 3] = [15, 18, 24];
 
@@ -30,10 +33,10 @@ pub(crate) fn table(reports: &[RunReport], known: &[String], width: Option<usize
         return String::new();
     }
     let table = Table {
-        heads: ["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"],
+        heads: ["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST", "PROOF"],
         coloured: ENDS,
         least_telling: &LEAST_TELLING,
-        gives: (ENDS, usize::MAX),
+        gives: PROOF,
     };
     let rows = reports.iter().map(|report| (cells(report, id(known, &report.run)), style(report)));
     table.text(rows, width, ENDS).0
@@ -65,6 +68,7 @@ fn cells(report: &RunReport, id: &str) -> [String; CELLS] {
         sum(|one| Some(one.iterations)).to_string(),
         if commits > 0 { commits.to_string() } else { String::new() },
         money(cost(report)).unwrap_or_default(),
+        proof(report),
     ]
 }
 
@@ -80,6 +84,23 @@ fn ends(report: &RunReport) -> String {
         [] => "killed".to_owned(),
         [one] => plain(&one.end),
         _ => super::ends(report.loops.iter().map(|one| &*one.end)).join(", "),
+    }
+}
+
+/// `proven: npm test`; of several loops `2 proven, 1 unchecked`.
+fn proof(report: &RunReport) -> String {
+    match &*report.loops {
+        [one] => one.proof.as_ref().map(|proof| plain(&words::proof(proof).text)).unwrap_or_default(),
+        loops => {
+            let all = || loops.iter().filter_map(|one| Some(one.proof.as_ref()?.standing));
+            let count = |standing: Standing| (standing, all().filter(|one| *one == standing).count());
+            let counts = [Standing::Proven, Standing::Unchecked, Standing::Refuted].map(count);
+            let known = counts.iter().filter(|(_, count)| *count > 0);
+            known
+                .map(|(standing, count)| format!("{count} {}", standing.word()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
     }
 }
 
@@ -131,6 +152,8 @@ struct HistoryLoop {
     name: String,
     /// How it ended in one word, or `running`, `killed`, `queued` (its turn has not come).
     end: String,
+    /// What shows that its work is good; null if nothing is said of it.
+    proof: Option<Evidence>,
 }
 
 /// The output of `ralph history --json`: the runs, newest first.
@@ -145,7 +168,11 @@ impl From<&RunReport> for HistoryRun {
         let sum = |of: fn(&LoopReport) -> Option<u64>| {
             report.loops.iter().filter_map(of).fold(0, u64::saturating_add)
         };
-        let named = |one: &LoopReport| HistoryLoop { name: one.name.clone(), end: one.end.clone() };
+        let named = |one: &LoopReport| HistoryLoop {
+            name: one.name.clone(),
+            end: one.end.clone(),
+            proof: one.proof.clone(),
+        };
         Self {
             v: report.v,
             run: report.run.clone(),

@@ -295,7 +295,10 @@ fn a_history_tells_runs_apart_in_as_little_as_is_needed() {
 fn a_history_sums_up_each_run() {
     let run = serde_json::to_value(HistoryRun::from(&night())).unwrap();
     assert_eq!((&run["commits"], &run["iterations"], &run["cost_usd"]), (&6.into(), &3.into(), &4.5.into()));
-    assert_eq!(run["loops"][1], serde_json::json!({ "name": "feature/login", "end": "failed" }));
+    assert_eq!(
+        run["loops"][1],
+        serde_json::json!({ "name": "feature/login", "end": "failed", "proof": null })
+    );
     let empty = serde_json::to_value(HistoryRun::from(&report_of(Vec::new()))).unwrap();
     assert_eq!((&empty["cost_usd"], &empty["commits"]), (&Value::Null, &0.into()));
 }

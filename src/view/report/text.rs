@@ -78,7 +78,7 @@ pub(crate) fn groups(loops: &[LoopReport], most: usize, width: Option<usize>) ->
         let Some(kind) = group.first().and_then(|one| one.group) else { continue };
         let is_over = kind == Group::Over;
         let shown = if is_over { &group[..group.len().min(most)] } else { group };
-        let detail = if is_over { Detail::None } else { Detail::Reasons };
+        let detail = if is_over { Detail::Line } else { Detail::Reasons };
         let lines: Vec<Line<'_>> = shown.iter().map(of_loop).collect();
         let between = if text.is_empty() { "" } else { "\n" };
         // Writing to a String cannot fail.
@@ -138,16 +138,23 @@ pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let spare = for_facts.saturating_sub(cells_of(&facts(&row)));
     row[0] = pad(&row[0], name.min(row[0].width() + spare));
     let facts = facts(&row);
-    let left = room.saturating_sub(cells_of(&facts) + GAP.len());
-    let reason = reason.filter(|_| left > 0).map(|reason| format!("{GAP}{}", cut(&reason, left)));
-    format!("{style}{sign}{style:#} {facts}{}\n", reason.unwrap_or_default())
+    let reason = reason.map(|reason| beside(&facts, &reason, Some(room))).unwrap_or_default();
+    format!("{style}{sign}{style:#} {facts}{reason}\n")
+}
+
+/// As much of a text as fits after the facts of a line, with the gap before it; empty if there is no room.
+fn beside(facts: &str, text: &str, room: Option<usize>) -> String {
+    let taken = strip_str(facts).to_string().width() + GAP.len();
+    let left = room.map_or(usize::MAX, |room| room.saturating_sub(taken));
+    if left > 0 { format!("{GAP}{}", cut(text, left)) } else { String::new() }
 }
 
 /// The line of a loop, and below it the reason of its end, its cost, and where to find more.
-/// The next command of the whole is not repeated for it.
+/// The next command of the whole is not repeated for it, unless something follows that.
 fn single(one: &LoopReport, next: Option<&str>, log: Option<&str>, width: Option<usize>) -> String {
     let line = of_loop(one);
-    let line = Line { next: line.next.filter(|own| Some(*own) != next), ..line };
+    let is_told = |own: &&str| Some(*own) == next && line.then.is_none();
+    let line = Line { next: line.next.filter(|own| !is_told(own)), ..line };
     let log = log.map(|log| format!("log {}", plain(log)));
     rows(&[line], width, Detail::Reasons)
         + &below_it([Some(took(one)), log].into_iter().flatten().map(|fact| (Style::new(), fact)), width)
@@ -166,8 +173,8 @@ fn took(one: &LoopReport) -> String {
 /// The contents of each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// Only what fits on the line.
-    None,
+    /// Only what fits on the line, with what shows that its work is good.
+    Line,
     /// The reason of its end, and what to do about it.
     Reasons,
 }
@@ -180,8 +187,10 @@ fn rows(lines: &[Line<'_>], width: Option<usize>, detail: Detail) -> String {
     for (line, row) in lines.iter().zip(&rows) {
         let (style, sign) = sign(line.end, line.proof);
         let cells = columns.line(row, |column| if column == END { style } else { Style::new() });
+        let proof = line.proof.filter(|_| detail == Detail::Line).map(|proof| plain(&proof_of(proof).text));
+        let proof = proof.map(|proof| beside(&cells, &proof, room)).unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{style}{sign}{style:#} {cells}");
+        let _ = writeln!(text, "{style}{sign}{style:#} {cells}{proof}");
         if detail == Detail::Reasons {
             text += &below_it(below(line).into_iter(), width);
         }
