@@ -89,10 +89,11 @@ failed (the agent), error (something around it), killed.
 --json prints an object, and of several loops an array of them: name, mode, agent, status (that word, or
 unknown with an error), pending, current_iteration, max_iterations, consecutive_failures, total_failures
 (iterations), attempts, failed_attempts, timeouts, validation_error, exit_reason, exit_code, started, ended,
-last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
-average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
-last_commit, last_error, cost_usd, input_tokens, output_tokens, max_cost_usd, max_tokens,
-max_duration (seconds), agent_command, agent_model, agent_session, context_tokens, context_window, session_log, pid, run, argv, cwd, project, ralph_dir. What is not known is null.
+last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), waiting_for, iteration_durations,
+average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds), proof,
+last_commit, last_error, cost_usd, input_tokens, output_tokens, max_cost_usd, max_tokens, max_duration (seconds),
+task, tasks, agent_command, agent_model, agent_session, context_tokens, context_window, session_log, pid, run,
+argv, cwd, project, ralph_dir. What is not known is null.
 Of a worker also worker_status (running, stopped), cmd, tags, tmux (session, window, socket), worktree (path,
 branch) and metadata (ralph, ralph_iteration).";
 
@@ -119,7 +120,7 @@ pub(super) const RESUME_HELP: &str = "\
 Examples:
   ralph resume                            Every loop of this project that holds or waits
   ralph resume build --max-iterations 30  The loop 'build', which ends after its 30th iteration now
-  ralph resume build --max-cost 20        The same after $15 were used up: it may spend five more
+  ralph resume build --max-cost 20        It may spend five dollars more, after $15 were used up
 
 A loop whose process is gone is started again here, with the command line it had and --resume. Without NAME:
 every loop of this project that holds or waits; if none is running, the one that was cut off. With --max-iterations
@@ -207,12 +208,12 @@ pub(super) const RUN_EXAMPLES: &str = "\
 Examples:
   ralph run --all                       Every ready task of the graph, one after the other
   ralph run t-1a2b3c                    One task, with the tasks that are parts of it
-  ralph run export --limit 20           At most 20 iterations on the tasks of a feature
+  ralph run export -n 20                At most 20 iterations on the tasks of a feature
   ralph init fix/RALPH.md               Write a starter
   ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
   ralph run fix --dry-run               Only show the prompt of the first iteration
   ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
-  ralph run fix src 'the parser'        The same by position, in the order of its 'args'
+  ralph run fix src 'the parser'        With its arguments by position, in the order of its 'args'
 
 Without -n the loop goes on until the agent says COMPLETE or the tasks are through, or you stop it. With tasks, --max-retries
 is how often a task that is not done well is given out again, and three failures in a row end the loop.";

@@ -34,8 +34,9 @@ pub enum Block {
     Gap,
 }
 
-/// Takes a text of the source apart. Indented lines are terms, with two blanks or more before what they mean; lines that
-/// follow each other are one paragraph, of which one that ends with a colon is the last.
+/// Takes a text of the source apart. Indented lines are terms, with two blanks or more before what they mean; that may also
+/// stand on the next line, indented more. Lines that follow each other are one paragraph, of which one that ends with a
+/// colon is the last.
 #[must_use]
 pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
@@ -44,10 +45,14 @@ pub fn blocks(text: &str) -> Vec<Block> {
         if trimmed.is_empty() {
             blocks.push(Block::Gap);
         } else if line.starts_with(' ') {
+            let is_meaning = line.len() - line.trim_start().len() > BELOW;
             let (term, meaning) = trimmed.split_once("  ").unwrap_or((trimmed, ""));
             let term = (term.to_owned(), meaning.trim().to_owned());
             match blocks.last_mut() {
-                Some(Block::Terms(terms)) => terms.push(term),
+                Some(Block::Terms(terms)) => match terms.last_mut() {
+                    Some((_, missing)) if is_meaning && missing.is_empty() => trimmed.clone_into(missing),
+                    _ => terms.push(term),
+                },
                 _ => blocks.push(Block::Terms(vec![term])),
             }
         } else {
@@ -267,9 +272,9 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_source_are_no_lines_of_a_paragraph() {
-        let text = "One\ntwo.\n\nExample:\n  ralph\nThree";
+        let text = "One\ntwo.\n\nExample:\n  ralph\n  ralph a\n            Two\nThree";
         let prose = |text: &str| Block::Prose(text.to_owned());
-        let terms = Block::Terms(vec![("ralph".into(), String::new())]);
+        let terms = Block::Terms(vec![("ralph".into(), String::new()), ("ralph a".into(), "Two".into())]);
         assert_eq!(blocks(text), [prose("One two."), Block::Gap, prose("Example:"), terms, prose("Three")]);
     }
 }

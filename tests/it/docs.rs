@@ -13,7 +13,7 @@ use ralph::plan::Plan;
 use ralph::settings::{Settings, Sources};
 use regex::Regex;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, claude_says};
 use crate::terminal::Terminal;
 
 const README: &str = include_str!("../../README.md");
@@ -22,7 +22,6 @@ const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 const COMMANDS: &str = include_str!("../../docs/commands.md");
 const EXIT_CODES: &str = include_str!("../../docs/exit-codes.md");
-const COMMAND_LINE: &str = include_str!("../../specs/command-line.md");
 
 /// The rows of the table under a heading, each as its cells; without the heading of the table and the line below it.
 fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
@@ -61,19 +60,6 @@ fn verbs() -> BTreeMap<String, clap::Command> {
     verbs
 }
 
-/// Groups of verbs.
-const GROUPS: [&str; 5] = ["loop", "task", "feature", "knowledge", "author"];
-
-/// The verbs whose agents write features and tasks.
-const AUTHOR: [&str; 5] = ["feature spec", "feature plan", "feature build", "feature create", "task create"];
-
-fn is_below(verb: &str, group: &str) -> bool {
-    if group == "author" {
-        return AUTHOR.contains(&verb);
-    }
-    verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
-}
-
 #[test]
 fn the_verbs_are_those_of_the_program() {
     let known: BTreeSet<String> = verbs().into_keys().collect();
@@ -84,35 +70,6 @@ fn the_verbs_are_those_of_the_program() {
     let missing: Vec<&String> =
         known.iter().filter(|verb| !CHANGELOG.contains(&format!("`ralph {verb}`"))).collect();
     assert_eq!(missing, [""; 0], "CHANGELOG");
-
-    let list = COMMAND_LINE.lines().filter_map(|line| line.strip_prefix("- `ralph "));
-    let of_spec: BTreeSet<String> =
-        list.map(|line| verb(&format!("ralph {}", line.trim_end_matches('`')))).collect();
-    assert_eq!(of_spec, known, "specs/command-line.md");
-}
-
-#[test]
-fn the_flags_are_those_of_each_verb() {
-    let mut documented: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for row in table(COMMANDS, "## Flags") {
-        let flags = codes(&row[0]).into_iter().map(|flag| flag.split(' ').next().unwrap_or(flag).to_owned());
-        let flags: Vec<String> = flags.collect();
-        for of in row[1].split(", ") {
-            let is_group = GROUPS.contains(&of);
-            for verb in verbs().into_keys().filter(|verb| verb == of || (is_group && is_below(verb, of))) {
-                documented.entry(verb).or_default().extend(flags.iter().cloned());
-            }
-        }
-    }
-    let mut real: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, verb) in verbs() {
-        let shown = verb.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "help");
-        let flags: BTreeSet<String> = shown.flat_map(names).collect();
-        if !flags.is_empty() {
-            real.insert(name, flags);
-        }
-    }
-    assert_eq!(documented, real);
 }
 
 /// `--max-iterations`, `--max` and `-m`.
@@ -174,22 +131,7 @@ fn every_flag_in_the_text_exists() {
 }
 
 #[test]
-fn the_ends_are_those_of_the_program() {
-    let row = |outcome: Outcome| {
-        let word = format!("`{}`", outcome.word());
-        vec![
-            outcome.reason().to_owned(),
-            word,
-            outcome.code().to_string(),
-            format!("`{}`", outcome.ended().word()),
-        ]
-    };
-    let mut known: Vec<Vec<String>> = Outcome::ALL.into_iter().map(row).collect();
-    let mut told = table(EXIT_CODES, "## Ends");
-    known.sort();
-    told.sort();
-    assert_eq!(told, known);
-
+fn the_exit_codes_are_those_of_the_program() {
     let codes: BTreeSet<u8> = Outcome::ALL.into_iter().map(Outcome::code).collect();
     let told: Vec<u8> =
         table(EXIT_CODES, "## Exit codes").iter().map(|row| row[0].parse().unwrap()).collect();
@@ -211,6 +153,19 @@ fn the_states_of_an_attempt_are_those_of_the_program() {
 #[test]
 fn the_oldest_rust_is_named() {
     assert!(README.contains(&format!("Rust {}\n", env!("CARGO_PKG_RUST_VERSION"))));
+}
+
+#[test]
+fn the_help_of_status_names_all_that_its_json_has() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("more"));
+    scratch.run("prompt p.md 1");
+    let object: serde_json::Value = serde_json::from_str(&scratch.run("status --json").stdout).unwrap();
+    let help = scratch.run("help status").stdout;
+    let words: BTreeSet<&str> =
+        help.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).collect();
+    let unknown: Vec<_> = object.as_object().unwrap().keys().filter(|key| !words.contains(&***key)).collect();
+    assert_eq!(unknown, [""; 0]);
 }
 
 /// All specs in one.
