@@ -26,7 +26,7 @@ pub struct LoopIdentity {
     pub run: String,
     /// The loop's name.
     pub name: String,
-    /// `plan`, `build` or `prompt`.
+    /// What it runs: `plan`, `build`, `prompt`, `run`, `tasks`, `feature` or `spawn`.
     pub mode: String,
     /// The agent's name.
     pub agent: String,

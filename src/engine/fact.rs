@@ -45,7 +45,7 @@ pub enum Fact<'a> {
         /// The agents' working directory.
         #[serde(borrow)]
         project: Cow<'a, str>,
-        /// Time used before, if the loop goes on; left out if there is none.
+        /// Cost and tokens used before, if the loop goes on; left out if there are none.
         #[serde(skip_serializing_if = "Option::is_none")]
         spent: Option<LineSpent>,
         /// All that was counted before; left out if that is nothing.

@@ -34,7 +34,7 @@ pub struct EventLine<'a, F = Fact<'a>> {
     /// The loop's name.
     #[serde(borrow, rename = "loop")]
     pub name: Cow<'a, str>,
-    /// plan, build, prompt, run, tasks or feature.
+    /// What it runs: plan, build, prompt, run, tasks, feature or spawn.
     #[serde(borrow)]
     pub mode: Cow<'a, str>,
     /// Unique id of the run.

@@ -130,7 +130,7 @@ pub struct State {
     pub run: String,
     /// The loop's name.
     pub name: String,
-    /// `plan`, `build`, `prompt` or `run`.
+    /// What it runs, see [`LoopIdentity::mode`](crate::engine::event::LoopIdentity::mode).
     pub mode: String,
     /// The agent's name.
     pub agent: String,

@@ -220,7 +220,6 @@ impl From<&Limits> for LineLimits {
             budget: limits.budget.into(),
             max_limit_wait_s: limits.max_limit_wait.as_secs_f64(),
             outage_pause_s: Some(limits.outage_pause.as_secs_f64()),
-            retry_pause_s: None,
             retry_pauses_s: Some(limits.retry_pauses.named().iter().map(Duration::as_secs_f64).collect()),
             stop_on_error: limits.on_failure == OnFailure::End,
         }
@@ -252,11 +251,8 @@ impl From<&LineLimits> for Limits {
     fn from(line: &LineLimits) -> Self {
         let outcome = |word: &Word<Outcome>, unknown| word.known().copied().unwrap_or(unknown);
         Self {
-            retry_pauses: Pauses::of(match (&line.retry_pauses_s, line.retry_pause_s) {
-                (Some(pauses), _) => pauses.iter().copied().map(of_seconds).collect(),
-                (None, first) => first.map(of_seconds).into_iter().collect(),
-            }),
-            outage_pause: line.outage_pause_s.or(line.retry_pause_s).map_or(OUTAGE_PAUSE, of_seconds),
+            retry_pauses: Pauses::of(line.retry_pauses_s.iter().flatten().copied().map(of_seconds).collect()),
+            outage_pause: line.outage_pause_s.map_or(OUTAGE_PAUSE, of_seconds),
             failure_pause: line.failure_pause_s.map(of_seconds),
             on_failure: if line.stop_on_error { OnFailure::End } else { OnFailure::Count },
             failed_end: outcome(&line.failed_end, Self::UNKNOWN.failed_end),

@@ -46,9 +46,6 @@ pub struct LineLimits {
     /// The first pause for a provider that is overloaded or cannot be reached, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage_pause_s: Option<f64>,
-    /// In lines of earlier releases: the pause before a first retry, in seconds, doubled before each further one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_pause_s: Option<f64>,
     /// The pauses before retries, in seconds; the last one is doubled before each further one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_pauses_s: Option<Vec<f64>>,
