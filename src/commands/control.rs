@@ -113,7 +113,7 @@ pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<S
 /// Books the end of loops whose process was killed. One that has ended keeps its end: to cancel it changes nothing.
 fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
-        bail!("whether a loop is active cannot be told: {why}");
+        bail!("it is unknown whether a loop is active: {why}");
     }
     // Unless it is a copy of a loop that runs elsewhere.
     let is_over = |state: &State| state.active && !state.process.is_alive();
@@ -230,7 +230,7 @@ fn running_of(args: &TargetArgs, here: &Project, loops: Vec<Loop>) -> anyhow::Re
     let running: Vec<Loop> = loops.into_iter().filter(|found| found.alive().is_some()).collect();
     if running.is_empty() {
         if let Some(why) = unknown {
-            bail!("whether a loop is running cannot be told: {why}");
+            bail!("it is unknown whether a loop is running: {why}");
         }
         bail!("no loop is running in {}: 'ralph ls' lists those of this machine", here.root().display());
     }

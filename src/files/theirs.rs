@@ -50,6 +50,21 @@ pub fn require_file_if_there(path: &Path) -> io::Result<()> {
     path.metadata().map_or(Ok(()), |found| require_file(&found))
 }
 
+/// Refuses to write to a document whose path, or one of its two parents, is a symbolic link: the repository's authors would
+/// choose where that leads.
+///
+/// # Errors
+/// The words for the user.
+pub fn refuse_links(path: &Path) -> Result<(), String> {
+    let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    path.ancestors().take(3).find(is_link).map_or(Ok(()), |link| {
+        Err(format!(
+            "{} is a symbolic link: nothing is written where it leads; remove it first",
+            link.display()
+        ))
+    })
+}
+
 /// Fails if a path below `folder` leads out of it by a symbolic link, including a dangling one: the author of the
 /// link, not of the path, would choose which file is written. A path whose own `..` lead out of it is the user's choice.
 pub fn require_within(folder: &Path, path: &Path) -> io::Result<()> {

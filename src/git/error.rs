@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::files::{self, FileError};
+use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::Ended;
 use crate::text::duration;
 
@@ -123,9 +124,7 @@ impl fmt::Display for CutOff {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Killed(signal) => write!(to, "git was killed by signal {signal}"),
-            Self::OutOfSight => {
-                write!(to, "git was ended, because the process that supervises it was killed")
-            }
+            Self::OutOfSight => write!(to, "git was ended, because {OUT_OF_SIGHT}"),
             Self::TimedOut(limit) => {
                 write!(to, "git did not end within {} and was ended", duration::format(*limit))
             }

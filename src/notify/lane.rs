@@ -40,8 +40,7 @@ impl Lane {
         let tell = move |message: &Message| {
             let launch = Launch { mark: message.run.clone(), ..launch.clone() };
             let told = program::run(&launch.shell(&command), &message.line, limit, &flag.cancelled);
-            told.map(drop)
-                .map_err(|failed| format!("the command that is to tell you has failed: {}", failed.why))
+            told.map(drop).map_err(|failed| format!("the notice command has failed: {}", failed.why))
         };
         Self::start(Target::Command, shared, tell)
     }
@@ -116,7 +115,7 @@ impl Lane {
             self.load.remove();
             if !self.load.is_full.swap(true, Ordering::AcqRel) {
                 let target = self.target.word();
-                self.shared.word(format!("more happens than {target} can tell: some of it is not told"));
+                self.shared.word(format!("{target} cannot deliver notices fast enough: some are left out"));
             }
         }
     }
@@ -142,6 +141,6 @@ impl Lane {
             Target::Webhook => ": what is kept is sent when a loop starts here next",
             _ => "",
         };
-        self.shared.word(format!("{left} could not be told by {target} in time{then}"));
+        self.shared.word(format!("{left} could not be delivered by {target} in time{then}"));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Ended, capture};
 use crate::process::launch::Launch;
 use crate::text::duration;
@@ -38,7 +39,7 @@ pub(super) fn run(
         Ended::Exited(0) => return Ok(output),
         Ended::Exited(code) => format!("exit code {code}"),
         Ended::Signaled(signal) => format!("ended by signal {signal}"),
-        Ended::OutOfSight => "the process that supervises it was killed".to_owned(),
+        Ended::OutOfSight => OUT_OF_SIGHT.to_owned(),
         Ended::TimedOut => format!("it did not end within {} and was ended", duration::format(limit)),
         Ended::Cancelled => "it was ended with the run".to_owned(),
     };

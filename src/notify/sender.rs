@@ -64,7 +64,7 @@ impl Sender {
                 Ok(Order::Tell(message)) => {
                     let (entry, error) = self.outbox.keep(*message);
                     if let Some(error) = error {
-                        self.shared.word(format!("what the webhook is to be told cannot be kept: {error}"));
+                        self.shared.word(format!("notices for the webhook cannot be kept: {error}"));
                     }
                     match entry {
                         Some(entry) => self.push(entry),
@@ -139,8 +139,7 @@ impl Sender {
         };
         if self.failures == 0 {
             let kept = if first.is_kept() { "kept and tried again" } else { "tried again" };
-            self.shared
-                .word(format!("the webhook at {host} cannot be told: {why}; what it misses is {kept}"));
+            self.shared.word(format!("the webhook at {host} does not take notices: {why}; they are {kept}"));
         }
         self.failures += 1;
         let mut wait = jitter::around(pause_after(self.failures)).max(pause.unwrap_or_default());

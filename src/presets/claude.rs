@@ -8,18 +8,25 @@ use super::how::{CliOption, ReadOnly};
 use super::screens::Means::{Attention, Choose, Press, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, NOTES, PERMISSION, Program, QUESTION, SETTLED, known};
-use super::setup::{LoginCheck, RootRefusal, Setup};
+use super::setup::{LoginCheck, Setup};
 use super::{Facts, Preset, PromptLimit, Structured};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
-use crate::reply::verdict::Asides;
+use crate::reply::verdict::{Asides, RootRefusal};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'claude' and log in, or set ANTHROPIC_API_KEY";
 const LADDER: &[&str] = &["haiku", "sonnet", "opus"];
-const ASIDES: Asides = Asides { root_refusal: "cannot be used with root/sudo privileges", ..Asides::NONE };
+const ASIDES: Asides = Asides {
+    root: Some(RootRefusal {
+        says: "cannot be used with root/sudo privileges",
+        option: "--dangerously-skip-permissions",
+        unless: ("IS_SANDBOX", "1"),
+    }),
+    ..Asides::NONE
+};
 
 const LINES: Preset = Preset {
     name: "claude",
@@ -37,11 +44,7 @@ const LINES: Preset = Preset {
     has_final: true,
     reports_cost: true,
     asides: ASIDES,
-    setup: Setup {
-        login: LoginCheck::Json(&["auth", "status"]),
-        root: Some(RootRefusal { option: "--dangerously-skip-permissions", unless: ("IS_SANDBOX", "1") }),
-        ..Setup::NONE
-    },
+    setup: Setup { login: LoginCheck::Json(&["auth", "status"]), ..Setup::NONE },
     login: LOG_IN,
     install: "npm install -g @anthropic-ai/claude-code",
     structured: Structured {

@@ -7,8 +7,6 @@
 pub struct Setup {
     /// Whether its user is logged in.
     pub login: LoginCheck,
-    /// Where it refuses to work as root.
-    pub root: Option<RootRefusal>,
     /// Where it works only in folders that its user trusts.
     pub trust: Option<TrustCheck>,
     /// Options that its help does not list.
@@ -40,15 +38,6 @@ pub enum LoginCheck {
     },
 }
 
-/// How an agent refuses to work as root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RootRefusal {
-    /// With this option,
-    pub option: &'static str,
-    /// unless this variable has this value.
-    pub unless: (&'static str, &'static str),
-}
-
 /// How an agent learns that a folder can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustCheck {
@@ -64,6 +53,5 @@ pub struct TrustCheck {
 
 impl Setup {
     /// It needs nothing.
-    pub(super) const NONE: Self =
-        Self { login: LoginCheck::NotNeeded, root: None, trust: None, unlisted: &[] };
+    pub(super) const NONE: Self = Self { login: LoginCheck::NotNeeded, trust: None, unlisted: &[] };
 }

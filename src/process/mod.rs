@@ -31,6 +31,9 @@ pub mod supervisor;
 pub mod sweep;
 pub mod tree;
 
+/// Why the end of a program is unknown.
+pub const OUT_OF_SIGHT: &str = "the process that supervises it was killed";
+
 /// Our own program file, for starting ourselves. Unlike its path, this stays right when the file is replaced while a
 /// loop runs.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::process::Signal;
 
+use super::OUT_OF_SIGHT;
 use super::ladder::Ladder;
 use super::launch::{self, Launch};
 use super::note::SupervisorNote;
@@ -224,9 +225,9 @@ impl Supervised {
                 supervisor.leave_by(Instant::now());
                 // It may have started the program before it was killed.
                 sweep_program(&launch.mark, supervisor.handle.pid(), true);
-                let source = result.err().unwrap_or_else(|| {
-                    io::Error::other("the process that supervises it was killed before it had said a word")
-                });
+                let source = result
+                    .err()
+                    .unwrap_or_else(|| io::Error::other(format!("{OUT_OF_SIGHT} before it had said a word")));
                 Err(StartError::supervisor(launch, source))
             }
         }

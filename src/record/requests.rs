@@ -23,6 +23,7 @@ use crate::files::key::{self, LENGTH};
 use crate::files::{FileError, own, temporary};
 use crate::project::Project;
 use crate::text::digest::hmac_sha256;
+use crate::text::list::and_more;
 use crate::text::timestamp;
 
 /// Larger files are not requests, in bytes.
@@ -219,7 +220,7 @@ impl Requests {
         }
         let dropped = std::mem::take(&mut known.dropped);
         let (first, more) = dropped.split_first()?;
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let more = and_more(more.len());
         Some(format!(
             "dropped {}{more}: no ralph of this user has signed it; where it was your own ralph that sent it, of another version or \
              with another home, use this one",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::Counters;
 use super::usage::{Class, Fault, known_word};
+use crate::process::OUT_OF_SIGHT;
 use crate::text::line::one_line_within;
 
 /// The longest quotation of an agent in a failure's message, in characters.
@@ -53,13 +54,33 @@ pub struct Asides {
     pub exits: &'static [(i32, Class)],
     /// The prefixes of stderr lines that it always writes.
     pub chatter: &'static [&'static str],
-    /// Its stderr message when it refuses to work as root; empty if it does not refuse.
-    pub root_refusal: &'static str,
+    /// How it refuses to work as root, if it does.
+    pub root: Option<RootRefusal>,
+}
+
+/// How an agent refuses to work as root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootRefusal {
+    /// What it says then.
+    pub says: &'static str,
+    /// It refuses with this option,
+    pub option: &'static str,
+    /// unless this variable has this value.
+    pub unless: (&'static str, &'static str),
+}
+
+impl RootRefusal {
+    /// What the user can do.
+    #[must_use]
+    pub fn way_out(&self) -> String {
+        let (name, value) = self.unless;
+        format!("run as a normal user, or set {name}={value} yourself if this really is a sandbox")
+    }
 }
 
 impl Asides {
     /// For an unknown agent.
-    pub const NONE: Self = Self { exits: &[], chatter: &[], root_refusal: "" };
+    pub const NONE: Self = Self { exits: &[], chatter: &[], root: None };
 
     /// The meaning of an exit code alone.
     #[must_use]
@@ -147,13 +168,13 @@ pub struct Failure {
 /// Decides whether an attempt succeeded. The sigils of a failed one do not count.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let Some((kind, what)) = problem(evidence) else { return Ok(()) };
-    let (agent, Asides { chatter, root_refusal: refusal, .. }) = (evidence.agent, evidence.asides);
-    let refuses_root = match evidence.fault {
-        Some(fault) => fault.message.contains(refusal),
-        None => kind == Kind::Exit && evidence.stderr_tail.contains(refusal),
+    let (agent, Asides { chatter, root, .. }) = (evidence.agent, evidence.asides);
+    let is_said = |refusal: &RootRefusal| match evidence.fault {
+        Some(fault) => fault.message.contains(refusal.says),
+        None => kind == Kind::Exit && evidence.stderr_tail.contains(refusal.says),
     };
-    if !refusal.is_empty() && refuses_root {
-        return Err(root_refusal(agent, kind));
+    if let Some(refusal) = root.filter(is_said) {
+        return Err(refused_root(agent, kind, &refusal));
     }
     let quote = match evidence.fault {
         _ if kind == Kind::Filter => String::new(),
@@ -197,10 +218,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         AgentEnd::Exited(code) => return Some((Kind::Exit, format!("exited with code {code}"))),
         AgentEnd::Signaled(signal) => return Some((Kind::Signal, format!("was killed by signal {signal}"))),
         AgentEnd::OutOfSight => {
-            return Some((
-                Kind::Signal,
-                "was ended, because the process that supervises it was killed".into(),
-            ));
+            return Some((Kind::Signal, format!("was ended, because {OUT_OF_SIGHT}")));
         }
         AgentEnd::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),
         AgentEnd::Inactive => {
@@ -249,13 +267,10 @@ fn skipped(counters: Counters) -> String {
     }
 }
 
-fn root_refusal(agent: &str, kind: Kind) -> Failure {
+fn refused_root(agent: &str, kind: Kind, refusal: &RootRefusal) -> Failure {
     // In a session, the flag is set by ralph, not by the user.
-    let without = if kind == Kind::Exit { ", or set AGENT_ARGS without the flag" } else { "" };
-    let message = format!(
-        "{agent} refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
-         yourself if this really is a sandbox{without}"
-    );
+    let without = if kind == Kind::Exit { "; or set AGENT_ARGS without the flag" } else { "" };
+    let message = format!("{agent} refuses {} as root: {}{without}", refusal.option, refusal.way_out());
     Failure { kind, class: Class::Permission, message, reset_at: None }
 }
 
@@ -314,7 +329,11 @@ mod tests {
             asides: Asides {
                 exits: &[(41, Class::Auth)],
                 chatter: &["Ripgrep is not"],
-                root_refusal: "cannot be used with root",
+                root: Some(RootRefusal {
+                    says: "cannot be used with root",
+                    option: "--yes",
+                    unless: ("IS_SANDBOX", "1"),
+                }),
             },
             stderr_tail: "",
             class_of_words: |words| if words.contains("ENOTFOUND") { Class::Network } else { Class::Other },

@@ -10,6 +10,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{CANNOT_RUN, NO_OUTPUT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
+use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Captured, Ended, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -113,7 +114,7 @@ impl ValidationCommand {
             Ended::Exited(0) => String::new(),
             Ended::Exited(code) => format!("(exit code {code})"),
             Ended::Signaled(signal) => format!("(ended by signal {signal})"),
-            Ended::OutOfSight => "(ended, because the process that supervises it was killed)".to_owned(),
+            Ended::OutOfSight => format!("(ended, because {OUT_OF_SIGHT})"),
             Ended::TimedOut => format!("(did not end within {} and was ended)", duration::format(self.limit)),
         };
         let mut output = captured.stdout.text() + &captured.stderr.text();

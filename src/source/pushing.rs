@@ -10,6 +10,7 @@ use crate::engine::stop::Urgency;
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::remote::Remote;
+use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::StartError;
 use crate::side_command::{self, Bounds};
@@ -69,9 +70,7 @@ pub(super) fn outcome(
     match captured.end {
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
         Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
-        Ended::OutOfSight => Err(Unpublished::Wrong(
-            "it was ended, because the process that supervises it was killed".to_owned(),
-        )),
+        Ended::OutOfSight => Err(Unpublished::Wrong(format!("it was ended, because {OUT_OF_SIGHT}"))),
         Ended::TimedOut => {
             Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))
         }

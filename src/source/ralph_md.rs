@@ -13,6 +13,7 @@ use crate::engine::source::{Source, Work};
 use crate::engine::stop::{Change, Urgency};
 use crate::engine::tally::Given;
 use crate::files::theirs;
+use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -199,9 +200,7 @@ fn text(command: &NamedCommand, captured: Result<Captured, StartError>) -> Strin
     let ending = match captured.end {
         Ended::Exited(_) | Ended::Cancelled => None,
         Ended::Signaled(signal) => Some(format!("[ralph: ended by signal {signal}]")),
-        Ended::OutOfSight => {
-            Some("[ralph: ended, because the process that supervises it was killed]".to_owned())
-        }
+        Ended::OutOfSight => Some(format!("[ralph: ended, because {OUT_OF_SIGHT}]")),
         Ended::TimedOut => {
             Some(format!("[ralph: ended, because it took longer than {}]", duration::format(command.timeout)))
         }

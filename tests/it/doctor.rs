@@ -98,7 +98,7 @@ fn a_login_is_told_by_what_the_agent_says_of_it() {
         &["fail: ", "no user is logged in", "→ run 'claude' and log in"],
     );
     login(&scratch, "error: unknown command 'auth'", 1);
-    says(&mut doctor(&scratch, ""), "login", &["warn: cannot be told", "claude auth status"]);
+    says(&mut doctor(&scratch, ""), "login", &["warn: unknown", "claude auth status"]);
 
     let answers = |name: &str, call: &str, answer: &str| {
         scratch.agent(name, &format!("[ \"$*\" = '{call}' ] || exit 0\n{answer}"));
@@ -113,7 +113,7 @@ fn a_login_is_told_by_what_the_agent_says_of_it() {
     answers("opencode", "auth list", "printf '\\e[0m\\n└  0 credentials\\n'");
     says(&mut doctor(&scratch, "--agent opencode"), "login", &["warn: ", "knows no credentials"]);
     answers("opencode", "auth list", "echo nothing");
-    says(&mut doctor(&scratch, "--agent opencode"), "login", &["warn: cannot be told"]);
+    says(&mut doctor(&scratch, "--agent opencode"), "login", &["warn: unknown"]);
     says(&mut doctor(&scratch, "--agent opencode"), "agent", &["warn: "]);
 }
 
@@ -124,11 +124,7 @@ fn a_login_without_a_verb_is_judged_by_its_traces() {
     for agent in ["gemini", "cline", "amp"] {
         scratch.agent(agent, "exit 0");
     }
-    says(
-        &mut doctor(&scratch, "--agent gemini"),
-        "login",
-        &["warn: cannot be told", "~/.gemini/settings.json"],
-    );
+    says(&mut doctor(&scratch, "--agent gemini"), "login", &["warn: unknown", "~/.gemini/settings.json"]);
     // A key alone does not choose a login method.
     says(doctor(&scratch, "--agent gemini").env("GEMINI_API_KEY", "k"), "login", &["warn: "]);
     fs::create_dir_all(home.join(".gemini")).unwrap();
@@ -199,7 +195,7 @@ fn flags_have_to_be_in_the_agents_help() {
         &["warn: not in its help: --verbos →"],
     );
     scratch.agent("claude", "echo hello");
-    says(&mut doctor(&scratch, ""), "flags", &["warn: cannot be told"]);
+    says(&mut doctor(&scratch, ""), "flags", &["warn: unknown"]);
     scratch.agent(
         "codex",
         "[ \"$*\" = 'exec --help' ] && echo '--json --dangerously-bypass-approvals-and-sandbox'",
@@ -218,7 +214,7 @@ fn an_agent_over_acp_introduces_itself() {
     assert!(session.ends_with("; works in its mode 'yolo', only looks in 'plan'"), "{session}");
     assert_eq!(said("models"), "ok: it offers no choice: --model cannot be used");
     let login = said("login");
-    assert!(login.starts_with("warn: cannot be told: it opens a session without asking for one"), "{login}");
+    assert!(login.starts_with("warn: unknown: it opens a session without asking for one"), "{login}");
     let verifying = said("verifying");
     assert!(verifying.starts_with("ok: scripted-agent verifies tasks in its mode 'plan'"), "{verifying}");
     assert_eq!(said("flags"), "");
@@ -281,7 +277,7 @@ fn an_agent_that_does_not_answer_does_not_block() {
     scratch.agent("claude", "[ \"$*\" = 'auth status' ] && exec sleep 600\nexit 0");
     let run = Scratch::finish(doctor(&scratch, "").args(["--timeout", "3s"]));
     let said = finding(&run, "login");
-    assert!(said.starts_with("warn: cannot be told") && said.contains("no answer within 3s"), "{said}");
+    assert!(said.starts_with("warn: unknown") && said.contains("no answer within 3s"), "{said}");
     assert!(run.elapsed < Duration::from_secs(40), "{run:?}");
 }
 

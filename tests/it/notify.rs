@@ -103,7 +103,7 @@ fn what_fails_is_kept_told_once_and_sent_by_the_next_loop() {
     let (scratch, receiver) = (done(), Receiver::start(Answer::Status(500)));
     let run = Scratch::finish(&mut telling(&scratch, &receiver));
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(run.stderr.matches("the webhook at 127.0.0.1 cannot be told").count(), 1, "{run:?}");
+    assert_eq!(run.stderr.matches("the webhook at 127.0.0.1 does not take notices").count(), 1, "{run:?}");
     assert_eq!(outbox(&scratch).len(), 1);
     assert_hushed(&scratch, &run);
     let failed = receiver.requests().len();
@@ -145,7 +145,7 @@ fn a_webhook_that_never_answers_does_not_delay_a_loop() {
     let run = Scratch::finish(&mut telling(&scratch, &receiver));
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.elapsed < Duration::from_secs(5) + BESIDES, "{run:?}");
-    assert!(run.stderr.contains("1 notice could not be told by webhook in time"), "{run:?}");
+    assert!(run.stderr.contains("1 notice could not be delivered by webhook in time"), "{run:?}");
     assert_eq!(outbox(&scratch).len(), 1);
 
     // An impatient user does not wait either.
@@ -210,7 +210,7 @@ fn a_command_gets_each_event_on_stdin() {
 
     let mut failing = scratch.ralph("prompt p.md 1");
     let run = Scratch::finish(failing.env("RALPH_NOTIFY_COMMAND", "echo no such sound >&2; exit 3"));
-    let said = "the command that is to tell you has failed: exit code 3: no such sound";
+    let said = "the notice command has failed: exit code 3: no such sound";
     assert!(run.code == Some(0) && run.stderr.contains(said), "{run:?}");
 }
 
@@ -258,7 +258,7 @@ fn a_command_that_hangs_is_ended_with_all_that_it_started() {
     let run = finish(child);
     let limit = Duration::from_secs(10);
     assert!(run.code == Some(0) && run.elapsed < limit + BESIDES, "{run:?}");
-    assert!(run.stderr.contains("could not be told") || run.stderr.contains("has failed"), "{run:?}");
+    assert!(run.stderr.contains("could not be delivered") || run.stderr.contains("has failed"), "{run:?}");
     processes.iter().for_each(await_end);
 }
 

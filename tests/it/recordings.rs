@@ -220,8 +220,8 @@ fn claude() {
         claude("tool+root", "").fails(
             Kind::Exit,
             Permission,
-            "claude refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
-             yourself if this really is a sandbox, or set AGENT_ARGS without the flag",
+            "claude refuses --dangerously-skip-permissions as root: run as a normal user, or set IS_SANDBOX=1 \
+             yourself if this really is a sandbox; or set AGENT_ARGS without the flag",
         ),
         twice(claude("toolsigil", RUN_MORE))
             .by(OPUS, "e20a5589-3979-49ee-bd31-bf92f73ea4bc"),

@@ -8,6 +8,7 @@ use crate::agent::pane::halt::fault;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::presets::Preset;
 use crate::presets::fault::class_of_words;
+use crate::process::OUT_OF_SIGHT;
 use crate::process::launch::Launch;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind, reported};
@@ -168,7 +169,7 @@ impl Left {
                 (Kind::Signal, format!("{name} was killed by signal {signal}{ends_with}"))
             }
             (Some(How::Lost) | None, ..) => {
-                let lost = self.lost.as_deref().unwrap_or("the process that supervises it was killed");
+                let lost = self.lost.as_deref().unwrap_or(OUT_OF_SIGHT);
                 (Kind::Signal, format!("the pane of {name} is lost: {lost}"))
             }
         };

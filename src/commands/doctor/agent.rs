@@ -127,7 +127,7 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
     let by_hand = format!("run '{} {words}' by hand to see what it knows", preset.cli);
     let output = match ask(program, &args, project, options) {
         Ok(output) => output,
-        Err(reason) => return Some(Finding::warn("flags", format!("cannot be told: {reason}"), by_hand)),
+        Err(reason) => return Some(Finding::warn("flags", format!("unknown: {reason}"), by_hand)),
     };
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
@@ -152,7 +152,7 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
             ),
         }
     } else {
-        Finding::warn("flags", format!("cannot be told: its help names none of {}", used.join(" ")), by_hand)
+        Finding::warn("flags", format!("unknown: its help names none of {}", used.join(" ")), by_hand)
     })
 }
 
@@ -171,7 +171,7 @@ fn check_verifying(options: &DoctorOptions) -> Finding {
 }
 
 fn check_root(options: &DoctorOptions) -> Option<Finding> {
-    let refusal = options.preset.setup.root?;
+    let refusal = options.preset.asides.root?;
     let (name, value) = refusal.unless;
     let is_allowed = variable(name, options).is_some_and(|set| set == value);
     Some(if !options.as_root {
@@ -184,10 +184,7 @@ fn check_root(options: &DoctorOptions) -> Option<Finding> {
         Finding::fail(
             "root",
             format!("{} refuses {} as root", options.agent, refusal.option),
-            format!(
-                "run as a normal user; if this really is a sandbox, set {name}={value} yourself; or set AGENT_ARGS \
-                 without the flag"
-            ),
+            format!("{}; or set AGENT_ARGS without the flag", refusal.way_out()),
         )
     })
 }
@@ -215,7 +212,7 @@ fn check_login(found: Option<&Path>, project: &Project, options: &DoctorOptions)
 }
 
 fn untold(why: &str, options: &DoctorOptions) -> Finding {
-    Finding::warn("login", format!("cannot be told: {why}"), options.preset.login)
+    Finding::warn("login", format!("unknown: {why}"), options.preset.login)
 }
 
 /// Judged by an object with `loggedIn` and, perhaps, `authMethod`.

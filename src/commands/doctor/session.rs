@@ -8,6 +8,7 @@ use crate::agent::acp::{Introduction, Login, VisitError, introduce};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::reply::usage::Class;
+use crate::reply::verdict::RootRefusal;
 use crate::text::duration;
 use crate::text::line::one_line_within;
 use crate::text::list::some_of;
@@ -39,7 +40,7 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
     // It names its version before it asks for a login.
     let version = match (version.as_deref(), &met) {
         (Some(version), _) => format!(", {}", one_line_within(version, NAME)),
-        (None, Ok(_)) => ", no version told".to_owned(),
+        (None, Ok(_)) => ", version unknown".to_owned(),
         (None, Err(_)) => String::new(),
     };
     let mut findings = vec![Finding::ok("agent", format!("{}{version}, {}", options.agent, path.display()))];
@@ -61,8 +62,8 @@ fn verifying(introduction: &Introduction, options: &DoctorOptions) -> Finding {
         return Finding::ok("verifying", says);
     };
     let says = format!(
-        "{agent} verifies tasks in its mode '{mode}', and ralph writes nothing for it; whether it can run the tests there is its \
-         own affair (gemini cannot)"
+        "{agent} verifies tasks in its mode '{mode}', and ralph writes nothing for it; whether it can run the tests there \
+         depends on the agent"
     );
     Finding::ok("verifying", says)
 }
@@ -80,7 +81,7 @@ fn login(introduction: &Introduction, options: &DoctorOptions) -> Finding {
             Finding::ok("login", format!("the agent says: {}", one_line_within(label, MESSAGE)))
         }
         (None, Login::Unknown) => {
-            let says = "cannot be told: it opens a session without asking for one, and says nothing of it";
+            let says = "unknown: it opens a session without asking for one, and says nothing of it";
             Finding::warn("login", says, how_to_log_in(options))
         }
     }
@@ -116,12 +117,18 @@ fn introduced(introduction: &Introduction, took: Duration, options: &DoctorOptio
 
 fn not_introduced(why: &VisitError, options: &DoctorOptions) -> Finding {
     let said = one_line_within(&why.to_string(), MESSAGE);
-    let root_refusal = options.preset.asides.root_refusal;
+    let refuses_root = |refusal: &RootRefusal| match why {
+        VisitError::Refused { message, .. } => message.contains(refusal.says),
+        _ => false,
+    };
+    if let Some(refusal) = options.preset.asides.root.filter(refuses_root) {
+        return Finding::fail(
+            "root",
+            format!("{} opens no session as root", options.agent),
+            refusal.way_out(),
+        );
+    }
     match why {
-        VisitError::Refused { message, .. } if !root_refusal.is_empty() && message.contains(root_refusal) => {
-            let fix = "run as a normal user; if this really is a sandbox, set IS_SANDBOX=1 yourself";
-            Finding::fail("root", format!("{} opens no session as root", options.agent), fix)
-        }
         VisitError::Refused { class: Class::Auth, .. } => Finding::fail(
             "login",
             format!("the agent opens no session without one: {said}"),

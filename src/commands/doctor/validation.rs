@@ -77,7 +77,7 @@ fn run(command: &str, shown: &str, settings: &Settings, launch: &Launch) -> Find
             Finding::warn(
                 CHECK,
                 format!("'{shown}' runs and fails ({code}, in {took}){last}"),
-                "a loop begins with it failing: each agent is told",
+                "a loop begins with it failing, and each prompt says so",
             )
         }
     }

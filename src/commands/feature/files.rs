@@ -40,13 +40,7 @@ impl FeatureFile {
             return Ok(old.map(|old| Self { name, path, old: Some(old), new: None }));
         };
         // These folders come with a repository: a link in it must not choose where we write.
-        let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
-        if let Some(link) = path.ancestors().take(3).find(is_link) {
-            bail!(
-                "{} is a symbolic link: nothing is written where it leads; remove it first",
-                link.display()
-            );
-        }
+        theirs::refuse_links(&path).map_err(anyhow::Error::msg)?;
         let new = Some(text(given, kind)?).filter(|new| old.as_deref() != Some(new.as_bytes()));
         if new.is_some() && old.is_some() && !replace {
             let (given, path) = (given.display(), path.display());

@@ -198,14 +198,7 @@ impl Stage {
 /// Creates the folder of a document. Its parents may come with a repository: a link there must not choose where
 /// agents write.
 fn make_room(path: &Path) -> Result<(), End> {
-    let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    if let Some(link) = path.ancestors().take(3).find(is_link) {
-        let why = format!(
-            "{} is a symbolic link: nothing is written where it leads; remove it first",
-            link.display()
-        );
-        return Err(End::because(Outcome::PromptLost, why));
-    }
+    theirs::refuse_links(path).map_err(|why| End::because(Outcome::PromptLost, why))?;
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
         let why = format!("{} is no file: move it away first", path.display());
         return Err(End::because(Outcome::PromptLost, why));
