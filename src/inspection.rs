@@ -39,6 +39,8 @@ pub(crate) struct Question<'a> {
     pub(crate) prompt: &'a str,
     /// The one file that it judges, if any: it must not change, even if git does not track it.
     pub(crate) document: Option<&'a Path>,
+    /// The folder where it looks; `None`: the top of the work tree.
+    pub(crate) folder: Option<PathBuf>,
     /// Whether the restored work tree is validated again, so that a verdict counts although the agent left untracked
     /// files.
     pub(crate) is_proven_again: bool,
@@ -171,8 +173,14 @@ impl Inspection {
         proof: &mut Proof<'_>,
         context: &mut Context<'_>,
     ) -> Result<Inspected, End> {
-        let Question { what, no_verdict, prompt, document, is_proven_again, model, verdict } = question;
-        let how = How { model: model.clone(), read_only: ground.looks_only, ..proof.work.how.clone() };
+        let Question { what, no_verdict, prompt, document, folder, is_proven_again, model, verdict } =
+            question;
+        let how = How {
+            model: model.clone(),
+            read_only: ground.looks_only,
+            folder: folder.clone(),
+            ..proof.work.how.clone()
+        };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };
         loop {
             let before = ground.watched(*document);

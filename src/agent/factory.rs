@@ -67,6 +67,9 @@ impl Factory {
         // The wishes of the work come before those for every agent.
         agent.spec = granted(agent.spec, &Wishes { model: how.model.clone(), effort: None })?;
         agent.read_only = how.read_only;
+        if let Some(folder) = &how.folder {
+            agent.ground.launch.cwd.clone_from(folder);
+        }
         if how.read_only {
             let read_only = agent.spec.preset.read_only.as_ref();
             let read_only = read_only.ok_or_else(|| unable(&agent.spec.name, Unable::READ_ONLY))?;

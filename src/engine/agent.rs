@@ -1,6 +1,6 @@
 //! The seam to agents: how a prompt reaches a coding agent and what comes back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::context::Context;
@@ -45,6 +45,8 @@ pub struct How {
     pub model: Option<String>,
     /// Whether it may read everything and run commands, but edit no file.
     pub read_only: bool,
+    /// The folder where it works.
+    pub folder: Option<PathBuf>,
 }
 
 /// An agent as a command line that reads a prompt on stdin.

@@ -58,9 +58,32 @@ pub(super) fn run_heard(
     if CutOff::or_code(end, limit).map_err(cut_off)? == 0 {
         return Ok((stdout, stderr));
     }
-    let said = String::from_utf8_lossy(&stderr);
-    let message = line::first(&said).unwrap_or("failed without a word");
-    Err(GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned()))
+    Err(refused(command, root, &String::from_utf8_lossy(&stderr)))
+}
+
+/// The beginning and the end of what a git command prints that only reads, `most` bytes of it.
+pub(super) fn run_within(
+    root: &Path,
+    arguments: &[&str],
+    env: Vec<(OsString, OsString)>,
+    limit: Duration,
+    most: usize,
+) -> Result<String, GitError> {
+    let unreadable = |reason| GitError::Run { path: root.to_path_buf(), reason };
+    let launch = launch(root, arguments, env);
+    let captured = capture(&launch, Vec::new(), limit, most, &AtomicBool::new(false))
+        .map_err(|error| unreadable(error.into_source()))?;
+    let command = subcommand(arguments);
+    let cut_off = |end| GitError::CutOff { command: command.to_owned(), path: root.to_path_buf(), end };
+    match CutOff::or_code(captured.end, limit).map_err(cut_off)? {
+        0 => Ok(captured.stdout.text()),
+        _ => Err(refused(command, root, &captured.stderr.text())),
+    }
+}
+
+fn refused(command: &str, root: &Path, said: &str) -> GitError {
+    let message = line::first(said).unwrap_or("failed without a word");
+    GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned())
 }
 
 /// The command behind the options of git itself.

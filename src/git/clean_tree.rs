@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::call::{LIMIT, run, run_with};
+use super::call::{LIMIT, run, run_with, run_within};
 use super::change::alone;
 use super::changes::LOOK_LIMIT;
 use super::error::GitError;
@@ -29,6 +29,9 @@ pub use place::entry;
 
 /// The refs that keep the commits alive against which work is measured.
 const BASES: &str = "refs/ralph/base";
+/// How many bytes of a difference are shown, and how many paths it may be limited to.
+const SHOWN: usize = 64 * 1024;
+const MOST_PATHS: usize = 500;
 /// How long a folder is removed again in which a program still writes that is about to end, and the pause before each try.
 const STILL_WRITTEN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(20));
 
@@ -194,6 +197,17 @@ pub fn contents(root: &Path, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, G
         content.map(<[u8]>::to_vec)
     };
     Ok(names.iter().map(|_| next()).collect())
+}
+
+/// How these files differ between two commits, as git shows it, cut in the middle if it is long. Without `paths`: how all do.
+///
+/// # Errors
+/// If git fails.
+pub fn shown_difference(root: &Path, base: &str, commit: &str, paths: &[String]) -> Result<String, GitError> {
+    let how = ["diff", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", base, commit, "--"];
+    let paths = paths.iter().take(MOST_PATHS).map(String::as_str);
+    let words: Vec<&str> = settings(&[]).chain(how).chain(paths).collect();
+    run_within(root, &words, environment(), LOOK_LIMIT, SHOWN)
 }
 
 /// Lays the versions of `base` of these files over the commit in the tree, and removes those that are new.

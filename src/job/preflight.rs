@@ -19,6 +19,7 @@ use crate::engine::agent::CommandLine;
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
+use crate::inspection;
 use crate::project::Project;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
@@ -122,9 +123,14 @@ impl<'a> Preflight<'a> {
             None => Factory::new(agent),
         };
         let (name, launch) = (agent.name().to_owned(), agent.launch());
+        let judge = inspection::Ground {
+            root: project.root().to_owned(),
+            in_git: project.in_git(),
+            looks_only: self.can_look_only(),
+        };
         Ready {
             done_pattern: self.done_pattern.clone(),
-            ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent)
+            ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
         }
     }
 }

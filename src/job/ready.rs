@@ -31,6 +31,7 @@ use crate::engine::stop::Ask;
 use crate::engine::validator::Validator;
 use crate::files::FileError;
 use crate::git::{self, left_locks};
+use crate::inspection::Ground;
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
@@ -42,7 +43,7 @@ use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
-use crate::settings::proof_level::{OnProtected, ProofLevel};
+use crate::settings::proof_level::ProofLevel;
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::text::digest::sha256_of_words;
@@ -96,7 +97,8 @@ pub(crate) struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// A loop of its own with this agent, its name and its launch, validated as the settings say.
+    /// A loop of its own with this agent, its name and its launch, validated as the settings say. `judge` is where a fresh agent
+    /// stands that judges its work, if one can.
     #[must_use]
     pub(crate) fn new(
         call: Call<'a>,
@@ -104,6 +106,7 @@ impl<'a> Ready<'a> {
         limits: Limits,
         (agent_name, launch): (String, &Launch),
         agent: impl Agent + 'a,
+        judge: Option<Ground>,
     ) -> Self {
         let settings = &call.workspace.settings;
         let words = launch.command_line().map(|word| settings.secrets.word(&word.to_string_lossy()));
@@ -118,7 +121,7 @@ impl<'a> Ready<'a> {
             resume: Resume::No,
             agent_name,
             agent: Box::new(agent),
-            validator: validator(settings, project, launch),
+            validator: validator(settings, project, launch, judge),
             cannot_validate: cannot_validate(settings, launch),
             plan: project.implementation_plan(),
             board: Board::default(),
@@ -387,7 +390,12 @@ pub(crate) fn validation(settings: &Settings) -> Option<&str> {
 }
 
 /// The validator of the settings, for agents that are started with this launch.
-fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<Box<dyn Validator>> {
+fn validator(
+    settings: &Settings,
+    project: &Project,
+    launch: &Launch,
+    judge: Option<Ground>,
+) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
     let text = command.to_owned();
     let (shown, place) = (settings.secrets.word(command), place_of_validation(settings));
@@ -399,7 +407,8 @@ fn validator(settings: &Settings, project: &Project, launch: &Launch) -> Option<
                 with_base: level == ProofLevel::Base,
                 command: text,
                 protected: settings.proof_protected.clone(),
-                refuses: settings.proof_on_protected == OnProtected::Refuse,
+                on_protected: settings.proof_on_protected,
+                judge,
             };
             Box::new(Prover::new(project, command, measures))
         }

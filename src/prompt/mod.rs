@@ -3,6 +3,7 @@
 pub mod authoring;
 pub mod front_matter;
 pub mod placeholders;
+pub mod proof;
 pub mod quote;
 pub mod sections;
 mod substitute;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::counts::{Counts, counts};
 use super::protected::{AllProtected, Change, Role, named};
 use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
+use crate::reply::usage::Usage;
 use crate::text::count;
 use crate::text::duration;
 use crate::text::line::{last_lines, one_line_within, shell_word};
@@ -133,6 +134,8 @@ pub(super) struct Proven {
     pub(super) elapsed: Duration,
     /// What it printed.
     pub(super) output: String,
+    /// What a second agent has cost.
+    pub(super) usage: Usage,
 }
 
 /// What the base's own tests say of work that passes with the tests that it brings.
@@ -140,6 +143,8 @@ pub(super) struct Proven {
 pub(super) enum BaseSays {
     /// They pass, too.
     Passes,
+    /// They do not, and a second agent finds that right.
+    Overruled,
     /// They do not, and nothing follows from that.
     Told,
 }
@@ -148,7 +153,7 @@ impl Proven {
     /// The result of the validation.
     pub(super) fn validation(self) -> Validation {
         let by = Some(self.by());
-        Validation { ok: true, by, output: self.output, ..Validation::default() }
+        Validation { ok: true, by, output: self.output, usage: self.usage, ..Validation::default() }
     }
 
     /// In the words of reports: `clean tree 2f3a9c1, 41 tests (+3), base's tests pass, 12s`.
@@ -162,6 +167,7 @@ impl Proven {
         }));
         words.extend(self.base.map(|base| match base {
             BaseSays::Passes => "base's tests pass".to_owned(),
+            BaseSays::Overruled => "a second agent agrees".to_owned(),
             BaseSays::Told => "base's tests fail".to_owned(),
         }));
         words.push(duration::elapsed(self.elapsed));
@@ -182,7 +188,7 @@ pub(super) fn in_clean_tree(found: Validation, commit: &str) -> Validation {
 }
 
 /// Why work that passes in the clean tree may not be what it seems.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Doubt {
     /// Fewer tests ran than at the base.
     pub(super) fewer: Option<String>,
@@ -203,6 +209,18 @@ impl Doubt {
             format!("the work passes only with files that its agent has changed since {base:.7}: {named}: look at these")
         });
         self.fewer.iter().cloned().chain(changed).collect::<Vec<_>>().join("; ")
+    }
+
+    /// A second agent has refused the claim for this reason.
+    pub(super) fn objection(self, reason: &str, base: &str) -> Validation {
+        let refusal = self.refusal(base);
+        let by = Some("a second agent".to_owned());
+        Validation {
+            undecided: true,
+            output: format!("a second agent: {reason}\n{}", refusal.output),
+            by,
+            ..refusal
+        }
     }
 
     /// The claim is refused for it.

@@ -5,6 +5,8 @@ use std::path::Path;
 use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Role, differences};
 use super::{named, sections};
 use crate::git::{GitError, clean_tree};
+use crate::inspection::Ground;
+use crate::settings::proof_level::OnProtected;
 
 /// What a claim is measured by besides the command.
 #[derive(Debug, Clone)]
@@ -15,8 +17,10 @@ pub(crate) struct Measures {
     pub(crate) command: String,
     /// Patterns of more files that are protected.
     pub(crate) protected: Vec<String>,
-    /// A claim that passes only without these is refused, and not only reported.
-    pub(crate) refuses: bool,
+    /// What follows if it passes only without that.
+    pub(crate) on_protected: OnProtected,
+    /// Where the agent stands that judges such a claim; `None` if none can be asked.
+    pub(crate) judge: Option<Ground>,
 }
 
 /// What is protected and differs between the base and a commit.

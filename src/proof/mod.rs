@@ -5,7 +5,8 @@
 //! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
-//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run.
+//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run. A claim that is
+//! doubtful then is judged by a second agent ([`voice`]).
 
 mod baseline;
 mod carry;
@@ -18,7 +19,9 @@ mod named;
 mod protected;
 mod prover;
 mod sections;
+mod step;
 mod tree;
+mod voice;
 
 pub(crate) use measure::Measures;
 pub(crate) use prover::Prover;

@@ -10,7 +10,9 @@ use super::judgement::{
 };
 use super::measure::{Measures, changed};
 use super::protected::AllProtected;
+use super::step::{Step, ends, goes, unproven, with_tree};
 use super::tree::{Laid, ProofTree, TreeError};
+use super::voice::{Said, Voice};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
@@ -19,6 +21,7 @@ use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::files::clock;
 use crate::git::{self, clean_tree};
 use crate::project::Project;
+use crate::settings::proof_level::OnProtected;
 use crate::side_command::{ValidationCommand, beside};
 
 /// Proves claims in a clean tree.
@@ -35,26 +38,9 @@ pub(crate) struct Prover {
     fitness: Option<Fitness>,
     /// An agent may have had a part in that.
     is_doubtful: bool,
+    voice: Voice,
     /// What the user should know, once.
     notice: Option<String>,
-}
-
-/// What came of a step of a proof.
-enum Step<T> {
-    /// The next one follows.
-    Goes(T),
-    /// It was the last.
-    Ends(Box<Verdict>),
-}
-
-/// Takes the result of a step, or ends with its verdict.
-macro_rules! goes {
-    ($step:expr) => {
-        match $step {
-            Step::Goes(found) => found,
-            Step::Ends(verdict) => return Ok(Step::Ends(verdict)),
-        }
-    };
 }
 
 impl Prover {
@@ -69,6 +55,7 @@ impl Prover {
             baseline: None,
             fitness: None,
             is_doubtful: false,
+            voice: Voice::default(),
             notice: None,
         }
     }
@@ -87,9 +74,9 @@ impl Prover {
         (self.fitness, self.is_doubtful) = (Some(found.fitness), found.is_doubtful);
     }
 
-    /// Proves the claim that HEAD is good.
-    fn prove(&mut self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        match self.try_prove(deadline, context)? {
+    /// Proves the claim that HEAD is good; `asker` is the attempt that makes it, if one does.
+    fn prove(&mut self, asker: Option<&mut Proof<'_>>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        match self.try_prove(asker, context)? {
             Step::Goes(proven) => Ok(Verdict::Found(proven.validation())),
             Step::Ends(verdict) => Ok(*verdict),
         }
@@ -97,9 +84,10 @@ impl Prover {
 
     fn try_prove(
         &mut self,
-        deadline: Option<Instant>,
+        asker: Option<&mut Proof<'_>>,
         context: &mut Context<'_>,
     ) -> Result<Step<Proven>, End> {
+        let deadline = asker.as_ref().and_then(|proof| proof.deadline);
         goes!(self.know_base(context)?);
         let Some(look) = self.look.clone().filter(|_| !self.lacks_something()) else {
             return self.prove_in_place(deadline, context).map(ends);
@@ -118,7 +106,7 @@ impl Prover {
         let tests = tests_in(&found.output);
         let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
         if self.measures.with_base {
-            self.measure(&look, proven, deadline, context)
+            self.measure(&look, proven, asker, context)
         } else {
             Ok(Step::Goes(proven))
         }
@@ -129,9 +117,10 @@ impl Prover {
         &mut self,
         look: &Look,
         mut proven: Proven,
-        deadline: Option<Instant>,
+        asker: Option<&mut Proof<'_>>,
         context: &mut Context<'_>,
     ) -> Result<Step<Proven>, End> {
+        let deadline = asker.as_ref().and_then(|proof| proof.deadline);
         let mut doubt = Doubt::default();
         if let Some(now) = proven.tests {
             if now.ran == 0 {
@@ -156,12 +145,45 @@ impl Prover {
                 doubt.base = Some((protected, again));
             }
         }
-        if !doubt.is_none() {
-            if self.measures.refuses {
-                return Ok(ends(Verdict::Found(doubt.refusal(&look.base))));
+        if doubt.is_none() {
+            Ok(Step::Goes(proven))
+        } else {
+            self.decide(look, proven, doubt, asker, context)
+        }
+    }
+
+    /// What follows for a claim that is doubtful.
+    fn decide(
+        &mut self,
+        look: &Look,
+        mut proven: Proven,
+        doubt: Doubt,
+        asker: Option<&mut Proof<'_>>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<Proven>, End> {
+        let refused = |refusal| Ok(ends(Verdict::Found(refusal)));
+        match self.measures.on_protected {
+            OnProtected::Refuse => return refused(doubt.refusal(&look.base)),
+            OnProtected::Tell => {
+                context.notice(&doubt.told(&look.base))?;
+                proven.base = doubt.base.map_or(proven.base, |_| Some(BaseSays::Told));
             }
-            context.notice(&doubt.told(&look.base))?;
-            proven.base = doubt.base.map_or(proven.base, |_| Some(BaseSays::Told));
+            OnProtected::Voice => {
+                let about = (look, proven.commit.as_str(), &doubt);
+                let (said, usage) =
+                    goes!(self.voice.ask(self.measures.judge.as_ref(), about, asker, context)?);
+                let refusal = match said {
+                    Said::Agrees => {
+                        proven.base = Some(BaseSays::Overruled);
+                        proven.usage = usage;
+                        return Ok(Step::Goes(proven));
+                    }
+                    Said::Objects(reason) => doubt.objection(&reason, &look.base),
+                    Said::Nothing(why) => Unproven::NoTree(why).validation(),
+                    Said::Silent => doubt.refusal(&look.base),
+                };
+                return refused(Validation { usage, ..refusal });
+            }
         }
         Ok(Step::Goes(proven))
     }
@@ -256,9 +278,9 @@ impl Validator for Prover {
         self.look = Some(look);
     }
 
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
+    fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         if proof.claims() {
-            return self.prove(proof.deadline, context);
+            return self.prove(Some(&mut proof), context);
         }
         self.catch_up(context)?;
         self.in_place.run(proof.deadline, context)
@@ -273,27 +295,6 @@ impl FilesValidator for Prover {
     fn validate_files(&mut self, context: &mut Context<'_>) -> Result<Verdict, End> {
         self.prove(None, context)
     }
-}
-
-/// Does something with the tree while the loop listens. Where it cannot be made, nothing is proven.
-fn with_tree<T: Send + 'static>(
-    context: &mut Context<'_>,
-    work: impl FnOnce(&AtomicBool) -> Result<Step<T>, TreeError> + Send + 'static,
-) -> Result<Step<T>, End> {
-    let done = beside(Urgency::Now, context, work)?;
-    Ok(match done.map_err(|error| TreeError::Thread(error.to_string())).flatten() {
-        Ok(step) => step,
-        Err(TreeError::Cancelled) => ends(Verdict::CutOff(Box::default())),
-        Err(error) => unproven(&Unproven::NoTree(error.to_string())),
-    })
-}
-
-fn ends<T>(verdict: Verdict) -> Step<T> {
-    Step::Ends(Box::new(verdict))
-}
-
-fn unproven<T>(why: &Unproven) -> Step<T> {
-    ends(Verdict::Found(why.validation()))
 }
 
 /// Runs the command in what is laid out.

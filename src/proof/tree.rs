@@ -92,6 +92,11 @@ impl ProofTree {
         &self.root
     }
 
+    /// Where the commits are laid out.
+    pub(super) fn path(&self) -> &Path {
+        &self.tree
+    }
+
     /// Keeps the commit alive against which the work is measured.
     pub(super) fn keep_base(&self, commit: &str) -> Result<(), GitError> {
         clean_tree::keep_base(&self.root, &self.name, commit)

@@ -15,8 +15,10 @@ pub enum ProofLevel {
 /// What follows if the work passes only with tests or scripts that the agent has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnProtected {
-    /// The claim is refused.
+    /// A fresh agent judges whether that is honest.
     #[default]
+    Voice,
+    /// The claim is refused.
     Refuse,
     /// It counts, and that is reported.
     Tell,
@@ -24,12 +26,13 @@ pub enum OnProtected {
 
 impl OnProtected {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Refuse, Self::Tell];
+    pub const ALL: [Self; 3] = [Self::Voice, Self::Refuse, Self::Tell];
 
     /// Its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
+            Self::Voice => "voice",
             Self::Refuse => "refuse",
             Self::Tell => "tell",
         }

@@ -403,11 +403,11 @@ settings! {
             shell: "PROOF_PROTECTED",
             empty: "none",
         }
-        /// What follows if work passes only with tests or scripts that its agent has changed: refuse, or tell
+        /// What follows if work passes only with tests or scripts that its agent has changed: voice (a fresh agent judges whether that is honest), refuse, or tell
         proof_on_protected: OnProtected = Setting {
             key: "proof.on_protected",
             shell: "PROOF_ON_PROTECTED",
-            default: "refuse",
+            default: "voice",
         }
         /// Whether a fresh agent looks whether a task is done before it counts
         verify: bool = Setting {

@@ -138,7 +138,7 @@ impl SettingType for OnProtected {
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         let word = Self::ALL.into_iter().find(|on| on.word() == row.value.trim());
-        word.ok_or_else(|| row.invalid(format!("`{}` is neither refuse nor tell", row.value)))
+        word.ok_or_else(|| row.invalid(format!("`{}` is none of voice, refuse and tell", row.value)))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::scratch::{Run, Scratch, Started, claude_says, executable, wait_for};
 
 /// What the validation command finds good.
 const CHECK: &str = "#!/bin/sh\ngrep -q good code || { echo \"code is $(cat code)\"; exit 1; }\n";
+const COMPLETE: &str = "<promise>COMPLETE</promise>";
 /// What an agent does honestly.
 const FIX: &str = "echo good > code; git commit -qam fix";
 
@@ -27,12 +28,20 @@ fn project() -> Scratch {
 
 /// An agent that does these things, one in each attempt, and says each time that all is done.
 fn agent(scratch: &Scratch, deeds: &[&str]) {
-    let cases: Vec<String> = deeds.iter().zip(1..).map(|(deed, n)| format!("{n}) {deed} ;;\n")).collect();
-    let cases = cases.concat();
-    let says =
-        claude_says("<promise>COMPLETE</promise>").replace("cat > /dev/null", "cat > \"$HOME/prompt.$n\"");
+    let turns: Vec<_> = deeds.iter().map(|deed| (*deed, COMPLETE)).collect();
+    agent_that(scratch, &turns);
+}
+
+/// An agent that does and says these things, one after the other, and keeps its prompts.
+fn agent_that(scratch: &Scratch, turns: &[(&str, &str)]) {
+    let case = |((deed, says), n): (&(&str, &str), u8)| {
+        let says = claude_says(says).replace("cat > /dev/null", "cat > \"$HOME/prompt.$n\"");
+        format!("{n}) {deed}\n{says}\n;;\n")
+    };
+    let cases: String = turns.iter().zip(1..).map(case).collect();
+    let rest = claude_says(COMPLETE);
     let body = format!(
-        "n=$(($(cat \"$HOME/n\" 2>/dev/null || echo 0) + 1)); echo $n > \"$HOME/n\"\ncase $n in\n{cases}esac\n{says}"
+        "n=$(($(cat \"$HOME/n\" 2>/dev/null || echo 0) + 1)); echo $n > \"$HOME/n\"\ncase $n in\n{cases}*) {rest}\n;;\nesac\n"
     );
     scratch.agent("claude", &body);
 }
@@ -180,6 +189,7 @@ fn what_is_written_into_the_proof_tree_is_gone_at_the_next_proof() {
 fn at_base(scratch: &Scratch, deeds: &[&str], more: &[(&str, &str)], validate: &str) -> Run {
     agent(scratch, deeds);
     let mut ralph = scratch.ralph(&format!("prompt p.md {} --proof base --validate", deeds.len()));
+    ralph.env("RALPH_PROOF_ON_PROTECTED", "refuse");
     Scratch::finish(ralph.arg(validate).envs(more.iter().copied()))
 }
 
@@ -341,6 +351,53 @@ fn an_object_of_git_that_was_written_over_proves_nothing() {
     let run = at_base(&scratch, &[deed], &[], "scripts/check");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains("does not have the content that its name says"), "{run:?}");
+}
+
+/// Work that changes a test, and what a second agent says of it.
+fn judged(scratch: &Scratch, turns: &[(&str, &str)]) -> Run {
+    let deed = "echo better > code; echo 'grep -q better code' > tests/good; git commit -qam 'it is better'";
+    agent_that(scratch, &[&[(deed, COMPLETE)], turns].concat());
+    let mut ralph = scratch.ralph("prompt p.md 2 --proof base --validate");
+    Scratch::finish(ralph.arg("scripts/check"))
+}
+
+#[test]
+fn changed_tests_count_if_a_second_agent_finds_them_right() {
+    let scratch = measured();
+    scratch.write("p.md", "Make the code better, and its test. Then say <promise>COMPLETE</promise>.");
+    let run = judged(&scratch, &[("pwd > \"$HOME/pwd\"; cat code > \"$HOME/code\"", "<verify-pass/>")]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let home = |name: &str| fs::read_to_string(scratch.outside().join("home").join(name)).unwrap_or_default();
+    // It is asked once, also for the end of the loop.
+    assert_eq!((home("n").trim(), home("code").trim()), ("2", "better"));
+    assert_eq!(home("pwd").trim(), tree(&scratch).canonicalize().unwrap().display().to_string());
+    let prompt = home("prompt.2");
+    for words in ["tests/good (changed)", "> +grep -q better code", "> Make the code better", "> code is bad"]
+    {
+        assert!(prompt.contains(words), "{words}: {prompt}");
+    }
+    let report = scratch.run("report").stdout;
+    assert!(report.contains("proven: clean tree ") && report.contains("a second agent agrees"), "{report}");
+}
+
+#[test]
+fn changed_tests_are_refused_for_the_reason_that_a_second_agent_gives() {
+    let scratch = measured();
+    let honest = "git checkout -q HEAD~1 -- tests; echo good > code; git commit -qam fix";
+    let run =
+        judged(&scratch, &[("true", "<verify-fail>nothing asked for it</verify-fail>"), (honest, COMPLETE)]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.3")).unwrap();
+    assert!(
+        prompt.contains("a second agent: nothing asked for it") && prompt.contains("git checkout "),
+        "{prompt}"
+    );
+
+    // Without a verdict nothing counts.
+    let scratch = measured();
+    let run = judged(&scratch, &[("true", "hm"), ("true", "hm"), ("exit 1", "")]);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("the judging agent did not emit"), "{run:?}");
 }
 
 #[test]

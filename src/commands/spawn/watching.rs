@@ -97,7 +97,7 @@ impl Watching<'_> {
             pane: Rc::clone(&pane),
             ..self.agent(launch.clone(), patterns, timeouts)
         };
-        let mut ready = Ready::new(call, project, limits, (agent_name(worker), &launch), agent);
+        let mut ready = Ready::new(call, project, limits, (agent_name(worker), &launch), agent, None);
         ready.name = (*name).into();
         ready.resume = if state.is_some() { Resume::Asked } else { Resume::No };
         ready.argv = Some(vec!["ralph".into(), "run".into(), (*name).into()]);

@@ -53,6 +53,7 @@ impl Reviewer {
             no_verdict: "the reviewing agent did not emit a review sigil",
             prompt: &review_prompt(&facts, &text),
             document: Some(&document.path),
+            folder: None,
             is_proven_again: false,
             model: None,
             verdict: Sigils::review,

@@ -81,6 +81,7 @@ impl<'a> Verifier<'a> {
             no_verdict: NO_VERDICT,
             prompt: &verification_prompt(&current.facts, passed.as_deref()),
             document: None,
+            folder: None,
             is_proven_again: self.command.is_some(),
             model: current.model.clone(),
             verdict: Sigils::verification,
