@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Timeouts;
 use super::codec::Decoded;
 use crate::engine::report::{AttemptStatus, Report};
+use crate::presets::Preset;
 use crate::presets::fault::class_of_words;
 use crate::reply::Reply;
 use crate::reply::decode::Item;
@@ -20,7 +21,6 @@ const STDERR_LINE: usize = 4096;
 /// What the user can do about an account without credit.
 const OUT_OF_CREDIT: &str = "add credit, or let another agent work (--agent)";
 /// What a person does about a model that is not there.
-const OTHER_MODEL: &str = "name a model that it has (--model)";
 /// How much of the assistant's text is kept, in bytes.
 const TEXT_TAIL: usize = 256 * 1024;
 
@@ -54,8 +54,8 @@ pub(super) struct Judging<'a> {
     pub(super) asides: Asides,
     /// Whether it exits by request after its last message, so that its exit code says nothing.
     pub(super) exits_when_told: bool,
-    /// How its user logs in, as the second half of a message; empty if that is not needed.
-    pub(super) login: &'a str,
+    /// The preset of the agent, for what to do about a failure.
+    pub(super) preset: &'a Preset,
 }
 
 /// The evidence that an attempt has left so far.
@@ -152,7 +152,7 @@ impl Traces {
 
     /// Judges the attempt.
     pub(super) fn report(mut self, judging: Judging<'_>, duration: Duration) -> Report {
-        let Judging { agent, readers, has_final, asides, exits_when_told, login } = judging;
+        let Judging { agent, readers, has_final, asides, exits_when_told, preset } = judging;
         let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
         let usage = &self.reply.usage;
         let evidence = Evidence {
@@ -169,7 +169,7 @@ impl Traces {
             stderr_tail: &stderr,
             class_of_words,
         };
-        let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));
+        let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, preset));
         let status = failure.as_ref().map_or(AttemptStatus::Success, AttemptStatus::of);
         let sigils = match status {
             AttemptStatus::Success => self.reply.speech.sigils(),
@@ -196,7 +196,7 @@ impl Traces {
     }
 
     /// A timeout's message names the limit, what was checked, and how to change it.
-    fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
+    fn with_advice(&self, mut failure: Failure, agent: &str, preset: &Preset) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
             let why = self.unfinished(&failure);
@@ -208,7 +208,7 @@ impl Traces {
                 "{agent} showed no sign of life for {limit}{why} and was ended: {evidence} (--inactivity-timeout)"
             );
         } else {
-            return with_remedy(failure, login);
+            return with_remedy(failure, preset);
         }
         failure
     }
@@ -238,14 +238,16 @@ impl Traces {
     }
 }
 
-/// The messages of a refused login, of an empty account and of an unknown model say what to do about it. `login`: how to log in, as the second half
-/// of a message; empty where that is not needed.
-pub(super) fn with_remedy(mut failure: Failure, login: &str) -> Failure {
+/// The messages of a refused login, of an empty account and of an unknown model say what to do about it. `preset`: that of
+/// its agent.
+pub(super) fn with_remedy(mut failure: Failure, preset: &Preset) -> Failure {
     let words = failure.message.trim_end_matches('.');
     match failure.class {
-        Class::Auth if !login.is_empty() => failure.message = format!("{words}; to log in, {login}"),
+        Class::Auth if !preset.login.is_empty() => {
+            failure.message = format!("{words}; to log in, {}", preset.login);
+        }
         Class::Billing => failure.message = format!("{words}; {OUT_OF_CREDIT}"),
-        Class::Model => failure.message = format!("{words}; {OTHER_MODEL}"),
+        Class::Model => failure.message = format!("{words}; name {} (--model)", preset.models_in_words()),
         _ => {}
     }
     failure

@@ -196,7 +196,7 @@ impl PipeAgent {
             has_final: self.reading.readers.has_final,
             asides: self.reading.readers.asides,
             exits_when_told: self.spec.preset.protocol == Protocol::Acp,
-            login: self.spec.preset.login,
+            preset: self.spec.preset,
         };
         Ok(traces.report(judging, started.elapsed()))
     }

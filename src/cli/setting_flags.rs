@@ -10,7 +10,7 @@ use crate::settings::table::TABLE;
 pub(super) const EVERYWHERE: u8 = 0;
 /// The flags of the verbs that run loops.
 pub(super) const LOOPS: u8 = 1;
-/// The flags by which `resume` raises what a loop may use up.
+/// The flags by which `resume` changes what a loop may use up, and its model.
 pub(super) const RAISED: u8 = 2;
 
 /// Flags of settings with what the user gave: [`EVERYWHERE`], [`LOOPS`] or [`RAISED`].

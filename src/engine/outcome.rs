@@ -128,6 +128,8 @@ table! {
         NotLoggedIn = row(4, "agent is not logged in", "not_logged_in", Failed, Ended::Error).goes_on();
         /// The agent's account is out of credit.
         OutOfCredit = row(4, "account is out of credit", "out_of_credit", Failed, Ended::Error).goes_on();
+        /// The agent, or its provider, does not have the model.
+        NoModel = row(4, "agent does not have the model", "no_model", Failed, Ended::Error).goes_on();
         /// The agent's usage limit lasts longer than the loop may wait.
         LimitTooFar = row(4, "usage limit is too far away", "usage_limit", Failed, Ended::Limit).goes_on();
         /// The agent's provider is overloaded or out of order for longer than the loop may wait.

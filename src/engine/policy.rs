@@ -191,8 +191,9 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         }
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
+        Last::Failed(Class::Model) => Step::End(Outcome::NoModel),
         // The prompt would overflow the context again, and what is forbidden stays forbidden.
-        Last::Failed(Class::Context | Class::Permission | Class::Model) => Step::End(agent_failed(tally)),
+        Last::Failed(Class::Context | Class::Permission) => Step::End(agent_failed(tally)),
         Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
             let pause = if class.is_outage() {
                 outage_pause(limits, tally.blind_waits)

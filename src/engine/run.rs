@@ -275,12 +275,12 @@ impl Loop<'_> {
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
             AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, MaxIterations,
-            NoConnection, NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError, Unproven,
-            WorkerFailed,
+            NoConnection, NoModel, NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError,
+            Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | NotRetried | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
-            | OutOfCredit => self.job.tally.last_error.clone(),
+            | NoModel | OutOfCredit => self.job.tally.last_error.clone(),
             // That of a worker is no failure of the loop.
             MaxIterations => self.last_failed(),
             Overloaded | NoConnection => Some(self.out_of_reach()),

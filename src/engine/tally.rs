@@ -452,9 +452,9 @@ impl Tally {
         } else {
             self.last = match self.last {
                 Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
-                Last::Overloaded | Last::Unconnected | Last::Failed(Class::Billing | Class::Auth) => {
-                    Last::Waited
-                }
+                Last::Overloaded
+                | Last::Unconnected
+                | Last::Failed(Class::Billing | Class::Auth | Class::Model) => Last::Waited,
                 last => last,
             };
         }

@@ -123,7 +123,7 @@ elif .type == "system" and .subtype == "informational" then select(.level != "in
 elif .type == "rate_limit_event" and .rate_limit_info.status == "rejected" then
   {notice: "usage limit reached: \(.rate_limit_info.rateLimitType // "unknown")"}
 elif .type == "result" then
-  (select(.is_error) | {error: words}),
+  (select(.is_error) | {error: (words | plain)}),
   (.permission_denials // [] | select(length > 0) | {notice: "\(length) tool calls were refused permission"})
 else empty end
 "#
@@ -145,7 +145,7 @@ def tokens:
 if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
      . as $event | ([.message.content[]?.text? // empty] | join(" "))
-     | {error: ., class: class_of($event.error; $event.api_error_status)}
+     | {error: plain, class: class_of($event.error; $event.api_error_status)}
    else empty end),
   (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
   (.parent_tool_use_id as $parent
@@ -168,7 +168,7 @@ elif .type == "rate_limit_event" then
 elif .type == "result" then
   {final: true, session_id, cost_usd: .total_cost_usd}
   + (if .is_error or (.subtype // "success") != "success" then
-      {error: words,
+      {error: (words | plain),
        class: (if .terminal_reason == "prompt_too_long" then "context"
                elif .stop_reason == "refusal" then "refused"
                else . as $event | words | class_of(null; $event.api_error_status) end)}

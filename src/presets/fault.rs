@@ -140,6 +140,8 @@ mod tests {
             "The model `gpt-x` does not exist or you do not have access to it.",
             "unexpected status 400 Bad Request: The 'gpt-x' model is not supported when using Codex",
             "[API Error: model: no-such-model]",
+            r#"API Error: 404 {"type":"error","error":{"type":"not_found_error","message":"model: x"},"request_id":"r"}"#,
+            r#"API Error: 404 {"error":{"message":"The model `gpt-x` does not exist","code":"model_not_found"}}"#,
             "models/gemini-x is not found for API version v1beta",
             "Model not found: fake/none",
         ] {

@@ -14,7 +14,7 @@ macro_rules! billing {
 /// A definition: the message in an error that is its provider's JSON.
 macro_rules! plain {
     () => {
-        r#"def plain: . as $text | (capture("^\\[API Error: (?<json>\\{.*\\})\\]$"; "s").json // $text)
+        r#"def plain: . as $text | (capture("^\\[?API Error: (\\(?[45][0-9]{2}\\)? )?(?<json>\\{.*\\})\\]?$"; "s").json // $text)
   | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
 "#
     };
@@ -58,12 +58,12 @@ macro_rules! classes {
             billing!(),
             plain!(),
             by_code!(),
-            r#"def class: (. // "" | tostring) as $m
+            r#"def class: (. // "" | tostring) as $m | ($m | plain | tostring) as $plain
   | def says($words): $m | test($words; "i");
   def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
   if $m | billing then "billing"
   elif says("context.(window|length)|context exceeds|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
-  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|^(\\[API Error: )?model: [^ ]+$|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|(is|was) not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model")
+  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|(is|was) not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model") or ($plain | test("^(\\[API Error: )?model: [^ ]+$"))
   then "model"
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")

@@ -111,6 +111,8 @@ pub struct Preset {
     pub effort: Option<CliOption>,
     /// Models to choose from for tasks, the smallest first; empty if that depends on the user.
     pub ladder: &'static [&'static str],
+    /// The command that lists its models. Empty: none is known.
+    pub list_models: &'static str,
     /// How it is kept from editing files while it runs commands; `None`: that is not possible.
     pub read_only: Option<ReadOnly>,
     /// Whether we do not offer to read files for it over the Agent Client Protocol: it takes every error about a missing file
@@ -309,6 +311,16 @@ impl Preset {
         !self.response.is_empty() || self.protocol == Protocol::Acp
     }
 
+    /// Which models it has, in words that follow a verb.
+    #[must_use]
+    pub fn models_in_words(&self) -> String {
+        match (self.ladder, self.list_models) {
+            ([], "") => "a model that it has".to_owned(),
+            ([], command) => format!("one of those that '{command}' lists"),
+            (ladder, _) => format!("a model that it has, such as {}", ladder.join(", ")),
+        }
+    }
+
     /// Whether tool calls can be shown.
     #[must_use]
     pub fn is_displayed(&self) -> bool {
@@ -386,6 +398,7 @@ impl Preset {
         model: None,
         effort: None,
         ladder: &[],
+        list_models: "",
         read_only: None,
         reads_itself: false,
         env: &[],

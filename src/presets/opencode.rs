@@ -10,6 +10,7 @@ use super::{Facts, Preset, Structured, ToolCalls};
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'opencode auth login'";
+const LIST_MODELS: &str = "opencode models";
 const INSTALL: &str = "npm install -g opencode-ai";
 
 const LINES: Preset = Preset {
@@ -30,6 +31,7 @@ const LINES: Preset = Preset {
     structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..Structured::NONE },
     model: Some(CliOption::with_value(&["-m", "--model"])),
     effort: Some(CliOption::with_value(&["--variant"])),
+    list_models: LIST_MODELS,
     read_only: Some(ReadOnly {
         without: &[],
         args: &[],
@@ -44,6 +46,7 @@ const OVER_ACP: Preset = Preset {
     args: &["acp"],
     needs: "as `opencode`",
     reports_cost: true,
+    list_models: LIST_MODELS,
     login: LOG_IN,
     install: INSTALL,
     ..Preset::ACP
@@ -62,6 +65,10 @@ else empty end
 // `tokens.input` is without the cache and `tokens.output` without the reasoning; other agents include them.
 const RESULT: &str = with_class!(
     r#"
+# All that it says of a model or a provider that it does not have, and of other faults of its own.
+def shown: if startswith("Unexpected server error") then
+    "\(rtrimstr(".")); if it does not have the model: 'opencode models' lists those that it has (--model)"
+  else . end;
 if .type == "text" then .part.messageID // empty | {message: .}
 elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
 elif .type == "step_start" then {session_id: .sessionID}
@@ -76,7 +83,7 @@ elif .type == "error" then
   .sessionID as $session | .error
   | (.data.message // .name // "unknown error") as $e
   | ($e | class) as $said | .data.statusCode as $status | (.name // "") as $name
-  | {session_id: $session, error: $e, class: (
+  | {session_id: $session, error: ($e | shown), class: (
       if $said == "billing" or $said == "context" or $said == "model" then $said
       elif $name == "ProviderAuthError" then "auth"
       elif $name | test("ContextOverflow") then "context"

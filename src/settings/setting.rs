@@ -142,7 +142,7 @@ pub struct Flag {
     pub heading: Option<&'static str>,
     /// Its text in `--help`, to which the default is added.
     pub help: &'static str,
-    /// Its text in `resume --help`, if `resume` can raise the setting for a loop that has ended; else empty.
+    /// Its text in `resume --help`, if `resume` can change the setting of a loop that has ended; else empty.
     pub raised: &'static str,
     /// Whether every verb that reads a project has it, not only those that run loops.
     pub everywhere: bool,
@@ -170,7 +170,7 @@ impl Setting {
         other.map_or(self.default, |(_, value)| value)
     }
 
-    /// Whether `resume` can raise it.
+    /// Whether `resume` can change it.
     #[must_use]
     pub fn can_be_raised(&self) -> bool {
         self.flag.as_ref().is_some_and(|flag| !flag.raised.is_empty())

@@ -86,6 +86,7 @@ settings! {
                 long: "--model",
                 value: "NAME",
                 help: "Model to use, by a name that the agent knows",
+                raised: "For a loop that has ended: go on with this model",
                 everywhere: true,
                 ..Flag::GENERAL
             }),

@@ -9,7 +9,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::named_reset;
 use crate::engine::tally::{Last, Tally};
 use crate::engine::validation::Standing;
-use crate::presets::login_command;
+use crate::presets::{login_command, preset};
 use crate::record::state::State;
 use crate::tell::group::Group;
 use crate::text::duration;
@@ -124,6 +124,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
             let command = login.map_or_else(|| "ralph doctor".to_owned(), str::to_owned);
             Advice::new(NeedsYou, command).then(again(ending, &name))
         }
+        (Some(Outcome::NoModel), ..) => other_model(ending, &name),
         (Some(Outcome::CannotValidate), ..) => {
             Advice::new(NeedsYou, "ralph doctor --validate".to_owned()).then(again(ending, &name))
         }
@@ -161,6 +162,30 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
         // The messages of other failures say what to do.
         (_, Ended::Error, BUILD) => Advice::new(NeedsYou, logs(&name, ending.run)).then(again(ending, &name)),
         (_, Ended::Replan | Ended::Empty | Ended::Blocked | Ended::Error, _) => Advice::new(NeedsYou, None),
+    }
+}
+
+/// What to do about a loop whose agent does not have the model: another one that it has.
+fn other_model(ending: &Ending<'_>, name: &str) -> Advice {
+    let again = |model: &str| {
+        let flag = format!("--model {model}");
+        match ending.verb {
+            BUILD => Some(build_one(name, Some(flag))),
+            _ if ending.run.is_some() => None,
+            _ => Some(format!("ralph resume {name} {flag}")),
+        }
+    };
+    let known = preset(ending.agent);
+    match known.map(|known| (known.ladder, known.list_models)) {
+        Some(([others @ .., largest], _)) => {
+            let others = format!("or with one of {}", others.join(", "));
+            let command = again(largest).unwrap_or_else(|| logs(name, ending.run));
+            Advice::new(Group::NeedsYou, command).then(others)
+        }
+        Some(([], list)) if !list.is_empty() => {
+            Advice::new(Group::NeedsYou, list.to_owned()).then(again("MODEL"))
+        }
+        _ => Advice::new(Group::NeedsYou, logs(name, ending.run)).then(again("MODEL")),
     }
 }
 
@@ -401,6 +426,22 @@ mod tests {
         let advice = advice(&logged_out);
         assert_eq!(advice.command.as_deref(), Some("codex login"));
         assert_eq!((advice.group, advice.then.as_deref()), (Group::NeedsYou, Some("ralph resume b")));
+    }
+
+    #[test]
+    fn another_model_is_named_as_far_as_they_are_known() {
+        let advice = |agent, verb| {
+            let outcome = Some(Outcome::NoModel);
+            let Advice { command, then, .. } =
+                advice(&Ending { verb, name: "b", outcome, agent, ..Ending::default() });
+            (command.unwrap_or_default(), then.unwrap_or_default())
+        };
+        let own = ("ralph resume b --model opus".to_owned(), "or with one of haiku, sonnet".to_owned());
+        assert_eq!(advice("claude", "build"), own);
+        let of_branch = ("opencode models".to_owned(), "ralph loop build b --model MODEL".to_owned());
+        assert_eq!(advice("opencode", BUILD), of_branch);
+        let unknown = ("ralph logs b --agent".to_owned(), "ralph resume b --model MODEL".to_owned());
+        assert_eq!(advice("codex", "build"), unknown);
     }
 
     #[test]

@@ -9,6 +9,7 @@ const DONE: (i32, &str) = (0, "completion signal detected");
 const MORE: (i32, &str) = (0, "max iterations reached");
 const REPLAN: (i32, &str) = (3, "replan signal detected");
 const FAILED: (i32, &str) = (4, "agent failure exceeded retries");
+const NO_MODEL: (i32, &str) = (4, "agent does not have the model");
 const AUTH: (i32, &str) = (4, "agent is not logged in");
 const OVERLOAD: (i32, &str) = (4, "provider is overloaded for too long");
 const LIMIT: (i32, &str) = (4, "usage limit is too far away");
@@ -138,7 +139,7 @@ fn recordings_of_the_others() {
             ("complete", DONE),
             ("e401", AUTH),
             ("e403", AUTH),
-            ("e404", FAILED),
+            ("e404", NO_MODEL),
             ("e503", OVERLOAD),
             ("empty", FAILED),
             ("multi", MORE),

@@ -263,16 +263,55 @@ fn an_agent_that_waits_for_its_network_until_a_timeout_uses_up_no_retry() {
 fn what_is_refused_or_unknown_is_tried_once() {
     let filtered = r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: Incomplete response returned, reason: content_filter"}}"#;
     let unknown = r#"{"type":"turn.failed","error":{"message":"unexpected status 404 Not Found: The model `gpt-x` does not exist or you do not have access to it."}}"#;
-    for (said, words) in
-        [(filtered, "reason: content_filter"), (unknown, "name a model that it has (--model)")]
-    {
+    for (said, words, reason) in [
+        (filtered, "reason: content_filter", "failed"),
+        (unknown, "name a model that it has (--model)", "no_model"),
+    ] {
         let scratch = Scratch::new();
         scratch.agent("codex", &format!("cat > /dev/null\necho >> ../attempts\necho '{said}'\nexit 1"));
         let run = scratch.run("prompt p.md 3 --agent codex --max-retries 3");
-        assert_end(&scratch, &run, 4, "failed", "failed");
+        assert_end(&scratch, &run, 4, reason, "failed");
         assert!(run.stderr.contains(words), "{run:?}");
         assert_eq!(scratch.read("../attempts").lines().count(), 1, "{run:?}");
     }
+}
+
+/// What claude says through a gateway that has other models.
+#[test]
+fn an_unknown_model_is_replaced_by_resume() {
+    let scratch = Scratch::new();
+    let words = r#"API Error: 404 {\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"model: nope\"}}"#;
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":404,"result":"{words}"}}"#
+    );
+    scratch.agent(
+        "claude",
+        &format!(
+            "cat > /dev/null; case \"$*\" in *'--model opus'*) say '<promise>COMPLETE</promise>'; result;;
+            *) cat <<'END'\n{result}\nEND\nexit 1;; esac"
+        ),
+    );
+    let run = scratch.run("prompt p.md 3 --model nope --max-retries 3");
+    assert_end(&scratch, &run, 4, "no_model", "failed");
+    let said = "model: nope; name a model that it has, such as haiku, sonnet, opus (--model)";
+    assert!(run.stderr.contains(said), "{run:?}");
+    for shown in ["", "status prompt", "report"] {
+        let run = scratch.run(shown);
+        assert!(run.stdout.contains("ralph resume prompt --model opus"), "{shown}: {run:?}");
+    }
+    let run = scratch.run("resume prompt --model opus");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!(number(&scratch, "iteration"), 1, "{run:?}");
+}
+
+#[test]
+fn an_opencode_that_may_lack_the_model_says_how_its_models_are_listed() {
+    let scratch = Scratch::new();
+    let error = r#"{"type":"error","sessionID":"s","error":{"name":"UnknownError","data":{"message":"Unexpected server error. Check server logs for details."}}}"#;
+    scratch.agent("opencode", &says(&[error]));
+    let run = scratch.run("prompt p.md 1 --agent opencode --max-retries 0");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stderr.contains("'opencode models' lists those that it has (--model)"), "{run:?}");
 }
 
 /// Retries come at once, then after pauses; a resumed loop has the next one now.

@@ -189,7 +189,7 @@ pub(super) fn report(
 ) -> Report {
     let failure = left.failure(name, timeouts, preset);
     let failure = failure.filter(|failure| !is_done || failure.kind == Kind::Interrupted);
-    let failure = failure.map(|failure| with_remedy(failure, preset.login));
+    let failure = failure.map(|failure| with_remedy(failure, preset));
     let status = match (&failure, &left.how) {
         (Some(failure), _) => AttemptStatus::of(failure),
         (None, Some(How::Still)) => AttemptStatus::Still,

@@ -72,7 +72,7 @@ fn what_cannot_get_better_is_not_tried_again() {
         (Class::Billing, Outcome::OutOfCredit),
         (Class::Context, Outcome::NotRetried),
         (Class::Permission, Outcome::NotRetried),
-        (Class::Model, Outcome::NotRetried),
+        (Class::Model, Outcome::NoModel),
         (Class::Refused, Outcome::NotRetried),
     ] {
         let mut tally = Tally::default();
@@ -331,7 +331,7 @@ fn check_reason(
         Outcome::AgentFailed | Outcome::NotRetried => {
             prop_assert_eq!(tally.retries == 0, outcome == Outcome::NotRetried);
             let class = report.failure.as_ref().unwrap().class;
-            let hopeless = matches!(class, Class::Context | Class::Permission | Class::Model);
+            let hopeless = matches!(class, Class::Context | Class::Permission);
             prop_assert!(hopeless || limits.on_failure == OnFailure::End);
             prop_assert!(hopeless || class == Class::Refused || tries == limits.max_retries + 1);
         }
@@ -340,6 +340,7 @@ fn check_reason(
         Outcome::BudgetReached => prop_assert!(spent && !tally.unproven),
         Outcome::BudgetUnproven => prop_assert!(spent && tally.unproven),
         Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
+        Outcome::NoModel => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Model),
         Outcome::OutOfCredit => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Billing),
         Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
         Outcome::Overloaded | Outcome::NoConnection => {
