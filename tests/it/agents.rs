@@ -8,7 +8,7 @@ use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says
 const DONE: (i32, &str) = (0, "completion signal detected");
 const MORE: (i32, &str) = (0, "max iterations reached");
 const REPLAN: (i32, &str) = (3, "replan signal detected");
-const FAILED: (i32, &str) = (4, "agent failure exceeded retries");
+const FAILED: (i32, &str) = (4, "agent failure, not retried");
 const NO_MODEL: (i32, &str) = (4, "agent does not have the model");
 const AUTH: (i32, &str) = (4, "agent is not logged in");
 const OVERLOAD: (i32, &str) = (4, "provider is overloaded for too long");
