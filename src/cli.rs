@@ -3,6 +3,7 @@
 mod control_args;
 mod feature_args;
 mod help;
+mod late;
 pub mod layout;
 mod loop_args;
 mod memory_args;
@@ -24,6 +25,7 @@ pub use control_args::{
     ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
+pub use late::Late;
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
 pub use misuse::one_line;
@@ -57,16 +59,16 @@ pub struct Cli {
 pub enum Command {
     /// Turn the specs into an implementation plan
     #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = help::PLAN_EXAMPLES)]
-    Plan(LoopArgs),
+    Plan(Late<LoopArgs>),
     /// Work on the implementation plan, one task per iteration
     #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = help::BUILD_EXAMPLES)]
-    Build(LoopArgs),
+    Build(Late<LoopArgs>),
     /// Run a prompt of your own in the loop
     #[command(after_help = help::PROMPT_EXAMPLES)]
-    Prompt(PromptArgs),
+    Prompt(Late<PromptArgs>),
     /// Run a RALPH.md in the loop: agent, commands and prompt in one file
     #[command(after_help = help::RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Late<RunArgs>),
     /// Plan branches, and build them side by side: a work tree and a pull request for each
     #[command(
         after_help = help::LOOP_HELP,
@@ -80,118 +82,118 @@ pub enum Command {
         bare: Box<LoopBuildArgs>,
         /// What to do.
         #[command(subcommand)]
-        verb: Option<LoopVerb>,
+        verb: Option<Late<LoopVerb>>,
     },
     /// Run an interactive agent in a loop, in a window of tmux that you can look at and type into
     #[command(after_help = help::SPAWN_EXAMPLES)]
     #[command(
         override_usage = "ralph spawn --name NAME --prompt-file FILE --max-iterations N [OPTIONS] -- CMD..."
     )]
-    Spawn(Box<SpawnArgs>),
+    Spawn(Box<Late<SpawnArgs>>),
     /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
     #[command(after_help = help::INIT_EXAMPLES)]
-    Init(InitArgs),
+    Init(Late<InitArgs>),
     /// Show every setting, its value and where it comes from; or set one
     #[command(after_help = help::CONFIG_EXAMPLES)]
-    Config(ConfigArgs),
+    Config(Late<ConfigArgs>),
     /// Check that everything a loop needs is there
-    Doctor(DoctorArgs),
+    Doctor(Late<DoctorArgs>),
     /// Watch plan and build run to the end in a scratch repository, with a built-in scripted agent
-    Demo(DemoArgs),
+    Demo(Late<DemoArgs>),
     /// Show where loops stand
     #[command(after_help = help::STATUS_EXAMPLES)]
-    Status(StatusArgs),
+    Status(Late<StatusArgs>),
     /// List every loop of this machine
     #[command(after_help = help::LS_HELP, alias = "list")]
-    Ls(ListArgs),
+    Ls(Late<ListArgs>),
     /// Show loops on the whole screen as they work, and steer them
     #[command(after_help = help::WATCH_HELP)]
-    Watch(WatchArgs),
+    Watch(Late<WatchArgs>),
     /// Print a loop's history: one line per step, or all that its agents wrote
     #[command(after_help = help::LOGS_EXAMPLES, alias = "log")]
-    Logs(LogsArgs),
+    Logs(Late<LogsArgs>),
     /// Report how a run ended: what was done and proven, what it cost, what failed and why, and what to type next
     #[command(after_help = help::REPORT_EXAMPLES)]
-    Report(ReportArgs),
+    Report(Late<ReportArgs>),
     /// List the runs of this project: when, what, how they ended, what they cost
     #[command(after_help = help::HISTORY_EXAMPLES)]
-    History(HistoryArgs),
+    History(Late<HistoryArgs>),
     /// Show what the work of a loop, a task or a run has changed, as 'git diff' does
     #[command(after_help = help::DIFF_EXAMPLES)]
-    Diff(DiffArgs),
+    Diff(Late<DiffArgs>),
     /// Show a run once more as it was shown when it ran, or where other settings would have led it
     #[command(after_help = help::REPLAY_HELP)]
-    Replay(ReplayArgs),
+    Replay(Late<ReplayArgs>),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
-    Pause(TargetArgs),
+    Pause(Late<TargetArgs>),
     /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
     #[command(after_help = help::RESUME_HELP)]
-    Resume(ResumeArgs),
+    Resume(Late<ResumeArgs>),
     /// End a running loop after its current attempt, or now
     #[command(after_help = "Without NAME: every running loop of this project.")]
-    Cancel(CancelArgs),
+    Cancel(Late<CancelArgs>),
     /// Put a note for the agent into a running loop's next prompt, once
     #[command(after_help = help::NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
-    Note(NoteArgs),
+    Note(Late<NoteArgs>),
     /// Forget loops that have ended
     #[command(after_help = help::CLEAN_HELP)]
-    Clean(CleanArgs),
+    Clean(Late<CleanArgs>),
     /// Undo the commits of a loop's last iterations by revert commits
     #[command(after_help = help::REVERT_HELP)]
-    Revert(RevertArgs),
+    Revert(Late<RevertArgs>),
     /// Keep the graph of tasks: what there is to do, and what waits for what
     #[command(after_help = help::TASK_EXAMPLES)]
     Task {
         /// What to do.
         #[command(subcommand)]
-        verb: TaskVerb,
+        verb: Late<TaskVerb>,
     },
     /// Keep features: tasks that belong together, with a spec and a plan
     #[command(after_help = help::FEATURE_EXAMPLES)]
     Feature {
         /// What to do.
         #[command(subcommand)]
-        verb: FeatureVerb,
+        verb: Late<FeatureVerb>,
     },
     /// Show the outcomes of attempts at tasks: the journal
     #[command(after_help = help::JOURNAL_EXAMPLES)]
-    Journal(JournalArgs),
+    Journal(Late<JournalArgs>),
     /// Show what agents have found out about the project
     #[command(after_help = help::KNOWLEDGE_EXAMPLES)]
     Knowledge {
         /// What to do.
         #[command(subcommand)]
-        verb: KnowledgeVerb,
+        verb: Late<KnowledgeVerb>,
     },
     /// Send notices of loops to people and programs: test whether they arrive
     #[command(after_help = help::NOTIFY_EXAMPLES)]
     Notify {
         /// What to do.
         #[command(subcommand)]
-        verb: NotifyVerb,
+        verb: Late<NotifyVerb>,
     },
     /// Let this project run its hooks and send its notices: shows what they are, and asks
     #[command(after_help = help::TRUST_EXAMPLES)]
-    Trust(TrustArgs),
+    Trust(Late<TrustArgs>),
     /// Type a text into the pane of a worker, and press Enter
     #[command(after_help = help::SEND_EXAMPLES, override_usage = "ralph send [OPTIONS] [NAME] <TEXT>")]
-    Send(SendArgs),
+    Send(Late<SendArgs>),
     /// Press Ctrl+C in the pane of a worker
     #[command(after_help = help::INTERRUPT_EXAMPLES)]
-    Interrupt(PaneArgs),
+    Interrupt(Late<PaneArgs>),
     /// Show the pane of a worker in this terminal, to look and to type
     #[command(after_help = help::ATTACH_EXAMPLES)]
-    Attach(PaneArgs),
+    Attach(Late<PaneArgs>),
     /// Print what the pane of a worker shows
     #[command(after_help = help::PEEK_EXAMPLES)]
-    Peek(PeekArgs),
+    Peek(Late<PeekArgs>),
     /// Wait until workers have ended
     #[command(after_help = help::WAIT_EXAMPLES)]
-    Wait(WaitArgs),
+    Wait(Late<WaitArgs>),
     /// End a worker: its loop, its agent and its pane
     #[command(after_help = help::KILL_EXAMPLES)]
-    Kill(KillArgs),
+    Kill(Late<KillArgs>),
     /// Print a prompt to begin with
     #[command(after_help = help::TEMPLATE_EXAMPLES)]
     Template,
@@ -249,15 +251,17 @@ impl Command {
             Self::Run(args) => &args.flags,
             Self::Spawn(args) => &args.flags,
             Self::Loop { verb: None, bare } => &bare.shared.flags,
-            Self::Loop { verb: Some(LoopVerb::Plan(args)), .. } => &args.flags,
-            Self::Loop { verb: Some(LoopVerb::Build { args, .. }), .. } => &args.shared.flags,
-            Self::Task { verb: TaskVerb::Create(args) } => &args.flags,
+            Self::Loop { verb: Some(Late(LoopVerb::Plan(args))), .. } => &args.flags,
+            Self::Loop { verb: Some(Late(LoopVerb::Build { args, .. })), .. } => &args.shared.flags,
+            Self::Task { verb: Late(TaskVerb::Create(args)) } => &args.flags,
             Self::Feature {
                 verb:
-                    FeatureVerb::Spec(args)
-                    | FeatureVerb::Plan(args)
-                    | FeatureVerb::Build(args)
-                    | FeatureVerb::Create(args),
+                    Late(
+                        FeatureVerb::Spec(args)
+                        | FeatureVerb::Plan(args)
+                        | FeatureVerb::Build(args)
+                        | FeatureVerb::Create(args),
+                    ),
             } => &args.flags,
             _ => return None,
         })

@@ -1,7 +1,7 @@
 //! What is wrong with a command line, in one line: what, and what to do.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 
 use super::Cli;
 use super::MAX_ITERATIONS;
@@ -73,7 +73,7 @@ fn unknown(error: &clap::Error, verbs: &[&str]) -> Option<String> {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
-    let root = Cli::command();
+    let root = Cli::whole();
     let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb))?;
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -105,7 +105,7 @@ fn flag_of_others(error: &clap::Error, verbs: &[&str]) -> Option<String> {
     else {
         return None;
     };
-    let root = Cli::command();
+    let root = Cli::whole();
     let owners = owners(&root, flag);
     let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb));
     let has_count = here.is_some_and(|here| here.get_arguments().any(|arg| arg.get_id() == MAX_ITERATIONS));

@@ -16,7 +16,11 @@ impl Cli {
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        let mut definition = Self::command();
+        // Where the verb does not come first, the options of all verbs are needed to find it.
+        let verb_is_first =
+            argv.get(1).and_then(|word| word.to_str()).is_none_or(|word| !word.starts_with('-'));
+        let asks_for_help = argv.iter().any(|word| word == "help");
+        let mut definition = if verb_is_first && !asks_for_help { Self::command() } else { Self::whole() };
         help_first(&definition, &mut argv);
         if let Some(at) = verb_at(&definition, &argv) {
             let verb = argv.remove(at);
@@ -49,11 +53,19 @@ impl Cli {
         })
     }
 
+    /// The definition with the arguments of all verbs; [`CommandFactory::command`] defines them when they are asked for.
+    #[must_use]
+    pub fn whole() -> clap::Command {
+        let mut definition = Self::command();
+        definition.build();
+        definition
+    }
+
     /// The definition with all that help says. What holds without a flag depends on the verb, and takes as long to
     /// find out as all the rest.
     #[must_use]
     pub fn documented() -> clap::Command {
-        with_defaults(Self::command(), "")
+        with_defaults(Self::whole(), "")
     }
 
     /// What `ralph -h` prints, in colour.
@@ -87,13 +99,12 @@ impl Cli {
     /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: their
     /// names are unknown before the file is read.
     fn parse_words(definition: &mut clap::Command, mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        let Some(verb) =
-            definition.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
-        else {
-            return Self::of_words(definition, &argv);
-        };
+        let verb =
+            definition.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"));
+        let Some(mut verb) = verb.cloned() else { return Self::of_words(definition, &argv) };
+        verb.build();
         let words = argv.split_off(2);
-        let split = user_args::split(verb, words.clone())
+        let split = user_args::split(&verb, words.clone())
             .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message));
         // What only tasks know is a RALPH.md's own business.
         let read = split.and_then(|(own, user_args)| {
@@ -269,12 +280,12 @@ mod tests {
     /// The word that is taken for the verb.
     fn verb(line: &str) -> Option<String> {
         let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        verb_at(&Cli::command(), &argv).map(|at| argv[at].clone().into_string().unwrap())
+        verb_at(&Cli::whole(), &argv).map(|at| argv[at].clone().into_string().unwrap())
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        Cli::whole().debug_assert();
     }
 
     #[test]
@@ -316,7 +327,7 @@ mod tests {
         ] {
             let mut argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let options_at = if line.starts_with("ralph loop ") && !line.ends_with("loop 5") { 3 } else { 2 };
-            number_by_flag(&Cli::command(), &mut argv, options_at);
+            number_by_flag(&Cli::whole(), &mut argv, options_at);
             assert_eq!(argv.join(" ".as_ref()), expected);
         }
         for line in

@@ -118,10 +118,9 @@ fn not_text(word: &OsString) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn run(line: &str) -> Result<(String, Vec<UserArg>), String> {
-        let cli = crate::cli::Cli::command();
+        let cli = crate::cli::Cli::whole();
         let verb = cli.find_subcommand("run").unwrap();
         let (own, user) = split(verb, line.split(' ').map(OsString::from).collect())?;
         Ok((own.join(" ".as_ref()).into_string().unwrap(), user))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 
 use super::graph_file::{is_draft, place};
-use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, NotifyVerb, TaskVerb};
+use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, Late, NotifyVerb, TaskVerb};
 use crate::job::workspace::locate;
 use crate::process::ancestry::{has_supervisor, is_beside_pane};
 use crate::process::sweep::{Carried, PANE_MARK};
@@ -101,8 +101,8 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Interrupt(_) => Steers("interrupt"),
         Command::Attach(_) => Steers("attach"),
         Command::Kill(_) => Steers("kill"),
-        Command::Notify { verb: NotifyVerb::Test(_) } => Steers("notify test"),
-        Command::Task { verb } => match verb {
+        Command::Notify { verb: Late(NotifyVerb::Test(_)) } => Steers("notify test"),
+        Command::Task { verb: Late(verb) } => match verb {
             TaskVerb::Create(_) => Steers("task create"),
             TaskVerb::Update(args) => Changes("task update", Some(&args.graph)),
             TaskVerb::Done(args) => Changes("task done", Some(&args.task.graph)),
@@ -121,7 +121,7 @@ fn rule(command: &Command) -> Rule<'_> {
             | TaskVerb::Graph(_)
             | TaskVerb::Export(_) => Allowed,
         },
-        Command::Feature { verb } => match verb {
+        Command::Feature { verb: Late(verb) } => match verb {
             // It gives an existing feature another spec or plan.
             FeatureVerb::Add(_) => Changes("feature add", None),
             FeatureVerb::Delete(_) => Changes("feature delete", None),
@@ -132,7 +132,7 @@ fn rule(command: &Command) -> Rule<'_> {
             FeatureVerb::List(_) | FeatureVerb::Show(_) => Allowed,
         },
         Command::Knowledge {
-            verb: KnowledgeVerb::List(_) | KnowledgeVerb::Show(_) | KnowledgeVerb::Search(_),
+            verb: Late(KnowledgeVerb::List(_) | KnowledgeVerb::Show(_) | KnowledgeVerb::Search(_)),
         }
         | Command::Init(_)
         | Command::Config(_)

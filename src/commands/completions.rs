@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
-use clap::{Arg, Command, CommandFactory as _, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
@@ -277,7 +277,7 @@ fn graph() -> anyhow::Result<task::Look> {
 
 /// Verbs and pages of the guide.
 fn words_of_help(word: &OsStr) -> Vec<CompletionCandidate> {
-    let root = Cli::command();
+    let root = Cli::whole();
     let verbs = root.get_subcommands().map(|verb| verb.get_name().to_owned());
     beginning(word, verbs.chain(guide::names().map(str::to_owned)))
 }

@@ -7,7 +7,6 @@ mod tables;
 use std::io::Write as _;
 
 use anyhow::bail;
-use clap::CommandFactory as _;
 
 use super::output::{print, print_for_people, width};
 use crate::cli::Cli;
@@ -69,7 +68,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// `ralph help`, about a verb, a page, or everything.
 pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
     let Some((first, rest)) = words.split_first() else { return overview() };
-    if Cli::command().find_subcommand(first).is_some() {
+    if Cli::whole().find_subcommand(first).is_some() {
         return of_verb(words);
     }
     let wanted = first.to_lowercase().replace(['.', '_', ' '], "-");
@@ -80,7 +79,7 @@ pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
         }),
         Some(topic) => bail!("'{}' is a page and has no parts: use 'ralph help {}'", topic.name, topic.name),
         None => {
-            let root = Cli::command();
+            let root = Cli::whole();
             let verbs = root.get_subcommands().map(clap::Command::get_name);
             let meant = nearest(&wanted, verbs.chain(TOPICS.iter().map(|topic| topic.name)));
             let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
@@ -114,7 +113,7 @@ fn pages() -> Vec<[String; 2]> {
 
 /// The text of `--help` after the verb, which may be several words.
 fn of_verb(words: &[String]) -> anyhow::Result<u8> {
-    let root = Cli::command();
+    let root = Cli::whole();
     let (mut verb, mut known) = (&root, vec!["ralph"]);
     for word in words {
         let Some(below) = verb.find_subcommand(word) else {

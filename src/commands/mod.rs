@@ -40,7 +40,7 @@ mod worker;
 
 use std::io::Write as _;
 
-use crate::cli::{Command, RunArgs, Where};
+use crate::cli::{Command, Late, RunArgs, Where};
 use crate::job::detached;
 
 use output::print;
@@ -62,10 +62,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
     match command {
         Command::Plan(args) => plain_loop::plan(&args),
         Command::Build(args) => plain_loop::build(&args),
-        Command::Prompt(args) => plain_loop::prompt(args),
+        Command::Prompt(Late(args)) => plain_loop::prompt(args),
         Command::Init(args) => match &args.file {
             Some(file) => starter::write(file, &args),
-            None => init::init(args),
+            None => init::init(args.0),
         },
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::doctor(&args),
@@ -81,7 +81,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Pause(args) => control::pause(&args),
         Command::Resume(args) => resume::run(&args),
         Command::Cancel(args) => control::cancel(&args),
-        Command::Note(args) => control::note(args),
+        Command::Note(Late(args)) => control::note(args),
         Command::Clean(args) => clean::run(&args),
         Command::Notify { verb } => notify::run(&verb),
         Command::Trust(args) => trust::run(&args),
@@ -98,7 +98,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Man => print(man::render),
         Command::Run(args) => run_target(&args),
         Command::Spawn(args) => spawn::spawn(&args),
-        Command::Loop { bare, verb } => branches::run(verb.as_ref(), &bare),
+        Command::Loop { bare, verb } => branches::run(verb.as_deref(), &bare),
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
         Command::Journal(args) => memory::journal(&args),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use ralph::cli::Cli;
 use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
@@ -56,7 +55,7 @@ fn verbs() -> BTreeMap<String, clap::Command> {
         }
     }
     let mut verbs = BTreeMap::new();
-    collect("", &Cli::command(), &mut verbs);
+    collect("", &Cli::whole(), &mut verbs);
     verbs
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use ralph::cli::{Cli, Command, FeatureVerb, LoopFlags, LoopVerb};
+use ralph::cli::{Cli, Command, FeatureVerb, Late, LoopFlags, LoopVerb};
 use ralph::settings::setting::{Setting, ValueKind};
 use ralph::settings::table::TABLE;
 use ralph::settings::{Origin, Settings, Sources, Verb};
@@ -153,13 +153,13 @@ fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
     };
     let cli = Cli::read(line.iter().map(Into::into).collect()).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
-        Command::Plan(args) | Command::Build(args) => args.flags,
-        Command::Prompt(args) => args.flags,
-        Command::Run(args) => args.flags,
-        Command::Spawn(args) => args.flags,
-        Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
-        Command::Loop { verb: Some(LoopVerb::Plan(args)), .. } => args.flags,
-        Command::Loop { verb: Some(LoopVerb::Build { args, .. }), .. } => args.shared.flags,
+        Command::Plan(Late(args)) | Command::Build(Late(args)) => args.flags,
+        Command::Prompt(Late(args)) => args.flags,
+        Command::Run(Late(args)) => args.flags,
+        Command::Spawn(args) => args.0.flags,
+        Command::Feature { verb: Late(FeatureVerb::Spec(args)) } => args.flags,
+        Command::Loop { verb: Some(Late(LoopVerb::Plan(args))), .. } => args.flags,
+        Command::Loop { verb: Some(Late(LoopVerb::Build { args, .. })), .. } => args.shared.flags,
         other => panic!("{other:?}"),
     }
 }
@@ -190,8 +190,8 @@ fn every_loop_has_the_flags_of_settings() {
 fn the_agent_can_be_chosen_wherever_it_matters() {
     let read = |line: &str| Cli::read(line.split(' ').map(Into::into).collect());
     let given = |verb: &str| match read(&format!("ralph {verb} --agent codex")).unwrap().command {
-        Command::Config(args) => args.place.agent.given,
-        Command::Doctor(args) => args.place.agent.given,
+        Command::Config(Late(args)) => args.place.agent.given,
+        Command::Doctor(Late(args)) => args.place.agent.given,
         other => panic!("{other:?}"),
     };
     let expected = [("agent.provider", "codex".to_owned())];
