@@ -133,11 +133,17 @@ limits! {
 }
 
 impl Limit {
-    /// The outcome of a loop that has reached it, with its last work proven or not.
+    /// The outcome of a loop that has reached it.
     #[must_use]
-    pub fn outcome(self, unproven: bool) -> Outcome {
-        let outcome = self.row().outcome;
-        outcome.if_unproven().filter(|_| unproven).unwrap_or(outcome)
+    pub fn outcome(self) -> Outcome {
+        self.row().outcome
+    }
+
+    /// Whether a loop with this outcome has ended because of it, however its last work was.
+    #[must_use]
+    pub fn ended(self, outcome: Outcome) -> bool {
+        let reached = self.row().outcome;
+        [Some(reached), reached.if_unproven(), reached.if_failed()].contains(&Some(outcome))
     }
 }
 

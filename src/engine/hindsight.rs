@@ -52,12 +52,14 @@ impl Next {
 /// Whether only the policy ends loops with this outcome.
 fn is_of_limits(outcome: Outcome) -> bool {
     use Outcome::{
-        BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, NoConnection,
-        Overloaded,
+        BudgetFailed, BudgetReached, DurationFailed, DurationReached, Idle, LastFailed, LimitTooFar,
+        MaxIterations, NoConnection, Overloaded,
     };
     matches!(
         outcome,
-        BudgetReached
+        BudgetFailed
+            | BudgetReached
+            | DurationFailed
             | DurationReached
             | Idle
             | LastFailed

@@ -78,20 +78,27 @@ table! {
         Cancelled = row(0, "cancelled", "cancelled", Stopped, Ended::Cancelled);
         /// As many iterations as allowed have run.
         MaxIterations = row(0, "max iterations reached", "max_iterations", Stopped, Ended::Limit)
-            .wants_more_iterations().if_unproven(Outcome::Unproven);
+            .wants_more_iterations().if_unproven(Outcome::Unproven).if_failed(Outcome::LastFailed);
         /// As many iterations as allowed have run, and the last one failed.
         LastFailed = row(4, "max iterations reached, the last one failed", "max_iterations", Failed, Ended::Failed)
             .wants_more_iterations();
         /// As much money or as many tokens as allowed are used up.
         BudgetReached = row(0, "budget reached", "budget", Paused, Ended::Budget)
-            .if_unproven(Outcome::BudgetUnproven);
+            .if_unproven(Outcome::BudgetUnproven).if_failed(Outcome::BudgetFailed);
         /// As much time as allowed has passed.
         DurationReached = row(0, "max duration reached", "max_duration", Paused, Ended::Budget)
-            .if_unproven(Outcome::DurationUnproven);
+            .if_unproven(Outcome::DurationUnproven).if_failed(Outcome::DurationFailed);
         /// As much money or as many tokens as allowed are used up, and the last work is not proven.
         BudgetUnproven = row(4, "budget reached, the last work is not proven", "budget", Paused, Ended::Unproven);
         /// As much time as allowed has passed, and the last work is not proven.
         DurationUnproven = row(4, "max duration reached, the last work is not proven", "max_duration", Paused, Ended::Unproven);
+        /// As much money or as many tokens as allowed are used up, and the last iteration failed.
+        BudgetFailed = row(4, "budget reached, the last iteration failed", "budget_failed", Paused, Ended::Failed)
+            .if_unproven(Outcome::BudgetUnproven);
+        /// As much time as allowed has passed, and the last iteration failed.
+        DurationFailed =
+            row(4, "max duration reached, the last iteration failed", "max_duration_failed", Paused, Ended::Failed)
+            .if_unproven(Outcome::DurationUnproven);
         /// The agent asked for a new plan.
         Replan = row(3, "replan signal detected", "replan", Stopped, Ended::Replan);
         /// Build mode without an implementation plan.
@@ -216,18 +223,33 @@ struct Row {
     status: Status,
     ended: Ended,
     if_unproven: Option<Outcome>,
+    if_failed: Option<Outcome>,
     goes_on: bool,
     wants_more_iterations: bool,
 }
 
 /// The exit code, the words after `Exit Reason:`, the word in files, the status, and the end in one word.
 const fn row(code: u8, reason: &'static str, word: &'static str, status: Status, ended: Ended) -> Row {
-    Row { code, reason, word, status, ended, if_unproven: None, goes_on: false, wants_more_iterations: false }
+    Row {
+        code,
+        reason,
+        word,
+        status,
+        ended,
+        if_unproven: None,
+        if_failed: None,
+        goes_on: false,
+        wants_more_iterations: false,
+    }
 }
 
 impl Row {
     const fn if_unproven(self, outcome: Outcome) -> Self {
         Self { if_unproven: Some(outcome), ..self }
+    }
+
+    const fn if_failed(self, outcome: Outcome) -> Self {
+        Self { if_failed: Some(outcome), ..self }
     }
 
     const fn goes_on(self) -> Self {
@@ -245,6 +267,12 @@ impl Outcome {
     #[must_use]
     pub const fn if_unproven(self) -> Option<Self> {
         self.row().if_unproven
+    }
+
+    /// This outcome when the last iteration failed; `None` if it is no limit.
+    #[must_use]
+    pub const fn if_failed(self) -> Option<Self> {
+        self.row().if_failed
     }
 
     /// Whether the loop was cut off, so that a resume goes on in the middle of it.

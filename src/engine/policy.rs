@@ -44,7 +44,7 @@ pub struct Limits {
     pub on_failure: OnFailure,
     /// The loop's outcome when such an iteration ends it.
     pub failed_end: Outcome,
-    /// Whether a loop whose last iteration failed has failed when it reaches its limit of iterations.
+    /// Whether a loop whose last iteration failed has failed when it reaches a limit.
     pub last_counts: bool,
     /// The loop ends when this many iterations in a row have failed for good.
     pub breaker: Option<u64>,
@@ -225,11 +225,7 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     } else if !failed && reached(tally.idle_iterations, limits.idle) {
         Step::End(if tally.unproven { Outcome::Unproven } else { Outcome::Idle })
     } else if reached(tally.ran(), limits.max_iterations) {
-        Step::End(match (failed && limits.last_counts, tally.unproven) {
-            (true, _) => Outcome::LastFailed,
-            (false, true) => Outcome::Unproven,
-            (false, false) => Outcome::MaxIterations,
-        })
+        Step::End(at_limit(Outcome::MaxIterations, limits, tally))
     } else {
         spent(limits, tally, now).map_or_else(|| begin_after_pause(limits, tally), Step::End)
     }
@@ -253,7 +249,18 @@ fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
 /// The end of a loop whose budget is used up.
 fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
     let used = Used { spent: tally.spent().and(now.spent_by_others), seconds: now.running.as_secs_f64() };
-    limits.budget.reached(&used).map(|limit| limit.outcome(tally.unproven))
+    limits.budget.reached(&used).map(|limit| at_limit(limit.outcome(), limits, tally))
+}
+
+/// The end of a loop at a limit with this outcome, after its last iteration.
+fn at_limit(outcome: Outcome, limits: &Limits, tally: &Tally) -> Outcome {
+    let has_failed = limits.last_counts && matches!(tally.last, Last::Failed(_));
+    let instead = match (has_failed, tally.unproven) {
+        (true, _) => outcome.if_failed(),
+        (false, true) => outcome.if_unproven(),
+        (false, false) => None,
+    };
+    instead.unwrap_or(outcome)
 }
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.

@@ -274,15 +274,17 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, MaxIterations,
-            NoConnection, NoModel, NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError,
-            Unproven, WorkerFailed,
+            AgentFailed, Breaker, BudgetFailed, BudgetReached, BudgetUnproven, DurationFailed,
+            DurationReached, DurationUnproven, LastFailed, LimitTooFar, MaxIterations, NoConnection, NoModel,
+            NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | NotRetried | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
             | NoModel | OutOfCredit => self.job.tally.last_error.clone(),
             // That of a worker is no failure of the loop.
-            MaxIterations => self.last_failed(),
+            MaxIterations | BudgetReached | DurationReached => self.last_failed(),
+            BudgetFailed => Some(format!("the budget is used up, and {}", self.last_failed()?)),
+            DurationFailed => Some(format!("its time is over, and {}", self.last_failed()?)),
             Overloaded | NoConnection => Some(self.out_of_reach()),
             Unproven => Some(self.unproven()),
             BudgetUnproven => Some(format!("the budget is used up, and {}", self.unproven())),

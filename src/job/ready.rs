@@ -218,9 +218,9 @@ impl<'a> Ready<'a> {
             Found::State(state) => state.last_at_work(),
             _ => None,
         });
-        let resumed = resume(self.resume, before, project, &identity, &setup, flags.accept_config)?;
-        let watch = watch_requests(inbox)?;
-        let secrets = &settings.secrets;
+        let (how, budget) = (self.resume, self.limits.budget);
+        let resumed = resume(how, before, project, &identity, (&setup, budget), flags.accept_config)?;
+        let (watch, secrets) = (watch_requests(inbox)?, &settings.secrets);
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
         let mut recorder = Recorder::open(project, &identity, setup, self.limits.max_iterations, &argv)?;
         // It runs until the loop has ended.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use crate::engine::budget::Budget;
 use crate::engine::event::LoopIdentity;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::Outcome;
@@ -17,6 +18,7 @@ use crate::record::recovery::ReadOn;
 use crate::record::state::{Setup, State};
 use crate::record::state_read::Found;
 use crate::record::state_seal::is_sealed;
+use crate::view::next_step::{Ending, next_step};
 
 /// The flag by which a loop goes on although its settings were changed.
 pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
@@ -57,7 +59,7 @@ pub(super) fn resume(
     before: io::Result<Before>,
     project: &Project,
     identity: &LoopIdentity,
-    setup: &Setup,
+    (setup, budget): (&Setup, Budget),
     accepts_config: bool,
 ) -> anyhow::Result<Option<Resumed>> {
     if how == Resume::No {
@@ -106,6 +108,7 @@ pub(super) fn resume(
         // Its iteration has failed, and runs now that the agent may be installed.
         tally.last = Last::Waited;
     }
+    require_budget(&tally, budget, &setup.verb, &identity.name)?;
     let from = match (interrupted, tally.last) {
         (false, _) => "the last loop had ended; a new one goes on after",
         (true, Last::Nothing | Last::Settled(_)) => "resuming after",
@@ -114,6 +117,18 @@ pub(super) fn resume(
     let from = format!("{from} iteration {}", tally.iteration);
     let recovered = read_on.and_then(ReadOn::into_fact);
     Ok(Some(Resumed { tally, recovered, from, warnings }))
+}
+
+/// Checks that something is left of a loop's budget: it would begin nothing.
+///
+/// # Errors
+/// Otherwise, with the command that raises it.
+fn require_budget(tally: &Tally, budget: Budget, verb: &str, name: &str) -> anyhow::Result<()> {
+    let Some(limit) = budget.reached(&tally.used()) else { return Ok(()) };
+    let (outcome, spent) = (Some(limit.outcome()), Some((tally, budget)));
+    let how = next_step(&Ending { verb, name, outcome, spent, ..Ending::default() });
+    let how = how.map(|command| format!(", as in '{command}'")).unwrap_or_default();
+    bail!("loop '{name}' has used up what it may: raise {}{how}", limit.row().flag)
 }
 
 /// How far the state of a loop can be trusted about what its attempts have changed.

@@ -236,7 +236,7 @@ fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
         (Some(Outcome::LimitTooFar), _) => {
             Some(resume(&raised().map(|flags| format!(" {flags}")).unwrap_or_default()))
         }
-        (_, Ended::Budget) | (Some(Outcome::BudgetUnproven | Outcome::DurationUnproven), Ended::Unproven) => {
+        (Some(outcome), _) if Limit::ALL.into_iter().any(|limit| limit.ended(outcome)) => {
             Some(resume(&format!(" {}", raised()?)))
         }
         (Some(outcome), _) if outcome.goes_on() || outcome == Outcome::Terminated => Some(resume("")),
@@ -275,8 +275,10 @@ pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> 
         return patient(tally, Utc::now());
     }
     let used = tally.used();
-    let is_meant = |limit: &Limit| [false, true].map(|unproven| limit.outcome(unproven)).contains(&outcome);
-    let meant = Limit::ALL.into_iter().filter(is_meant).filter_map(|limit| Some((limit, budget.get(limit)?)));
+    let meant = Limit::ALL
+        .into_iter()
+        .filter(|limit| limit.ended(outcome))
+        .filter_map(|limit| Some((limit, budget.get(limit)?)));
     let (reached, others): (Vec<_>, Vec<_>) =
         meant.partition(|(limit, amount)| (limit.row().used)(&used) >= *amount);
     let raised = if reached.is_empty() { others } else { reached };

@@ -208,9 +208,18 @@ fn budgets_stop_the_next_iteration() {
         let run = scratch.run(&format!("prompt p.md 9 {budget}"));
         assert_end(&scratch, &run, 0, "budget", "paused");
         assert_eq!(attempts(&scratch), 3, "{budget}");
-        // The next run has its own limit.
-        assert_eq!(scratch.run(&format!("prompt p.md 9 --resume {budget}")).code, Some(0));
-        assert_eq!(attempts(&scratch), 3, "{budget}");
+        // No run begins in which nothing could be begun; the next one has its own limit.
+        for again in [&*format!("prompt p.md 9 --resume {budget}"), "resume prompt", "resume"] {
+            let run = scratch.run(again);
+            let (flag, _) = budget.split_once(' ').unwrap();
+            let why = format!(
+                "loop 'prompt' has used up what it may: raise {flag}, as in 'ralph resume prompt {flag} "
+            );
+            assert!(run.code == Some(1) && run.stderr.contains(&why), "{again}: {run:?}");
+        }
+        assert_eq!((attempts(&scratch), scratch.session_logs().len()), (3, 1), "{budget}");
+        let status = scratch.run("status prompt").stdout;
+        assert!(status.contains(" (exit code 0; 'ralph resume prompt --max-"), "{status}");
         assert_eq!(scratch.run("prompt p.md 4 --resume --max-cost 0.07 --max-tokens 50").code, Some(0));
         assert_eq!(attempts(&scratch), 4, "{budget}");
     }
@@ -219,14 +228,20 @@ fn budgets_stop_the_next_iteration() {
 #[test]
 fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
     // The second attempt breaks the first one's work, and fails; the budget allows no third.
-    for (second, reason, code) in [("rm proof", "budget", 4), ("touch other", "budget", 0)] {
+    for (second, reason) in [("rm proof", "budget"), ("touch other", "budget_failed")] {
         let scratch = project(&format!(
             "if [ $n = 1 ]; then touch proof; say hello; ok; else {second}; ok; exit 1; fi"
         ));
         let run =
             crate::policies::run(&scratch, "prompt p.md 9 --max-tokens 25", &["--validate", "test -e proof"]);
-        assert_end(&scratch, &run, code, reason, "paused");
+        assert_end(&scratch, &run, 4, reason, "paused");
         assert_eq!(attempts(&scratch), 2, "{run:?}");
+        let bare = scratch.run("").stdout;
+        if reason == "budget_failed" {
+            let why = "the budget is used up, and the last iteration failed: ";
+            assert!(run.stderr.contains(why) && bare.contains(why), "{bare} {run:?}");
+        }
+        assert!(bare.contains(", then ralph resume prompt --max-tokens 60"), "{bare}");
         let log = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
         let results = ["[ralph] proven: test -e proof", "[ralph] test -e proof failed"];
         let count = |line: &&str| results.iter().any(|result| line.starts_with(result));
@@ -395,7 +410,7 @@ fn time_counts_over_all_processes_of_a_loop() {
     let first = scratch.run("prompt p.md --max-duration 1");
     assert_eq!(first.code, Some(0), "{first:?}");
     let second = scratch.run("prompt p.md --max-duration 1 --resume");
-    assert!(second.stdout.contains("Exit Reason: max duration reached"), "{second:?}");
+    assert!(second.code == Some(1) && second.stderr.contains("raise --max-duration, as in "), "{second:?}");
     assert_eq!(attempts(&scratch), 1, "a loop whose time was over began another attempt");
 }
 

@@ -190,7 +190,7 @@ fn a_step_that_the_limits_of_the_run_do_not_explain_is_no_difference_of_the_sett
     let other = scratch.run("replay --config none.toml");
     assert_eq!(
         (other.code, &*other.stdout),
-        (Some(3), "iteration 1: retry → stop, agent failure exceeded retries\n")
+        (Some(3), "iteration 1: retry → stop, agent failure, not retried\n")
     );
 }
 

@@ -314,6 +314,7 @@ fn check_reason(
     (limits, tally): (&Limits, &Tally),
     (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
 ) -> Result<(), TestCaseError> {
+    let is_last_failed = limits.last_counts && matches!(tally.last, Last::Failed(_));
     let spent = limits.budget.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
     match outcome {
         Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
@@ -337,8 +338,9 @@ fn check_reason(
         }
         Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
         Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
-        Outcome::BudgetReached => prop_assert!(spent && !tally.unproven),
-        Outcome::BudgetUnproven => prop_assert!(spent && tally.unproven),
+        Outcome::BudgetReached => prop_assert!(spent && !tally.unproven && !is_last_failed),
+        Outcome::BudgetUnproven => prop_assert!(spent && tally.unproven && !is_last_failed),
+        Outcome::BudgetFailed => prop_assert!(spent && is_last_failed),
         Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
         Outcome::NoModel => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Model),
         Outcome::OutOfCredit => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Billing),

@@ -1,6 +1,7 @@
 //! How a loop ends: if no task is left to claim, and at any other end.
 
 use super::{SOME, Tasks};
+use crate::engine::budget::Limit;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Ended, Outcome};
 use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
@@ -53,10 +54,7 @@ impl Tasks {
 
     /// The loop's end, after what the graph says of the target.
     pub(super) fn closed(&mut self, end: End, context: &mut Context<'_>) -> Result<End, End> {
-        use Outcome::{
-            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, LastFailed,
-            MaxIterations, NoTasks, TasksFailed, Unproven,
-        };
+        use Outcome::{AllDone, LastFailed, MaxIterations, NoTasks, TasksFailed, Unproven};
         self.give_back("the loop ended", context)?;
         // Where all is done, this was the last thing that was checked.
         if end.outcome != AllDone {
@@ -64,8 +62,8 @@ impl Tasks {
         }
         let by_graph = self.sound_end(context)?;
         // At a limit, the graph decides whether anything is left.
-        let is_at_limit = end.outcome.wants_more_iterations()
-            || matches!(end.outcome, BudgetReached | BudgetUnproven | DurationReached | DurationUnproven);
+        let is_at_limit =
+            end.outcome.wants_more_iterations() || Limit::ALL.iter().any(|limit| limit.ended(end.outcome));
         let is_at_number = matches!(end.outcome, MaxIterations | LastFailed);
         let end = match by_graph.outcome {
             AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
