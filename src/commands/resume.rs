@@ -23,9 +23,9 @@ use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};
 use crate::record::run_folder::RunStart;
 use crate::record::state::{Pending, State};
-use crate::text::line::shell_word;
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
+use crate::view::next_step::{Ending, goes_on};
 
 /// The beginning of words after [`RESUME`], which replace limits of the rest of the command line.
 const RESUME_MORE: &str = "--resume-";
@@ -177,18 +177,12 @@ fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
 
 /// The command with which a loop that has ended runs as often again.
 fn new_allowance(name: &str, state: &State) -> String {
-    if has_reached_its_limit(state) {
-        let (begun, ran) = (state.tally.iteration, state.tally.ran().max(1));
-        return format!("ralph resume {} --max-iterations {}", shell_word(name), begun.saturating_add(ran));
-    }
-    // Its command line builds other branches as well.
-    if state.setup.verb == "loop build" {
-        return format!("ralph loop build {}", shell_word(name));
-    }
-    // Without the words that we have added.
-    let is_ours = |word: &String| word.starts_with(RESUME_MORE);
-    let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();
-    shown(&with_resume(&own, More::default()))
+    goes_on(&Ending::of_state(name, state)).unwrap_or_else(|| {
+        // Without the words that we have added.
+        let is_ours = |word: &String| word.starts_with(RESUME_MORE);
+        let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();
+        shown(&with_resume(&own, More::default()))
+    })
 }
 
 /// A command line lacks secrets that were taken out.

@@ -219,6 +219,11 @@ fn done(ending: &Ending<'_>, name: &str) -> Advice {
     }
 }
 
+/// The command with which a loop goes on; `None` if it has come to its end by itself.
+pub(crate) fn goes_on(ending: &Ending<'_>) -> Option<String> {
+    again(ending, &shell_word(ending.name))
+}
+
 /// The command with which a loop goes on that has not come to its end by itself, or has used up what it might.
 fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
     let Ending { verb, spent, .. } = *ending;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::Utc;
 use serde_json::{Value, json};
 
+use super::next_step::{Ending, goes_on};
 use super::snapshot::LoopSnapshot;
 use super::worker_status;
 use crate::engine::budget::{Budget, Limit, Unit};
@@ -162,19 +163,18 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     match (snapshot.exit_reason(state), state.exit_code) {
         (None, _) => line("Exit reason", &"(none - still running)"),
         (Some(word), Some(code)) => {
-            let next = if state.was_interrupted() { goes_on(state) } else { String::new() };
+            let next = if state.was_interrupted() { how(state) } else { String::new() };
             line("Exit reason", &format_args!("{word} (exit code {code}{next})"))?;
             state.exit_detail.as_ref().map_or(Ok(()), |detail| line("Exit detail", detail))
         }
-        (Some(word), None) => {
-            line("Exit reason", &format_args!("{word} (ralph was killed{})", goes_on(state)))
-        }
+        (Some(word), None) => line("Exit reason", &format_args!("{word} (ralph was killed{})", how(state))),
     }
 }
 
 /// The command for a loop that was cut off.
-fn goes_on(state: &State) -> String {
-    format!("; 'ralph resume {}' goes on", shell_word(&state.name))
+fn how(state: &State) -> String {
+    let command = goes_on(&Ending::of_state(&state.name, state));
+    command.map(|command| format!("; '{command}' goes on")).unwrap_or_default()
 }
 
 fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
