@@ -66,7 +66,7 @@ pub enum Command {
     /// Run a prompt of your own in the loop
     #[command(after_help = help::PROMPT_EXAMPLES)]
     Prompt(Late<PromptArgs>),
-    /// Run a RALPH.md in the loop: agent, commands and prompt in one file
+    /// Run a RALPH.md, tasks of the graph, or a worker that was stopped
     #[command(after_help = help::RUN_EXAMPLES)]
     Run(Late<RunArgs>),
     /// Plan branches, and build them side by side: a work tree and a pull request for each
@@ -127,7 +127,7 @@ pub enum Command {
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Pause(Late<TargetArgs>),
-    /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
+    /// Continue a loop: after a pause, at once while it waits, or after its process is gone
     #[command(after_help = help::RESUME_HELP)]
     Resume(Late<ResumeArgs>),
     /// End a running loop after its current attempt, or now

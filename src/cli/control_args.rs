@@ -35,7 +35,7 @@ pub struct ResumeArgs {
     /// Go on with the settings as they are, although an agent has changed their files
     #[arg(long)]
     pub accept_config: bool,
-    /// Have it go on in the background, without this terminal
+    /// Run in the background, without this terminal
     #[arg(long)]
     pub detach: bool,
     /// Set in the process that --detach has started

@@ -434,7 +434,7 @@ pub(super) const TRUST_EXAMPLES: &str = "\
 Examples:
   ralph trust            Look at what this project wants to run, and trust it
   ralph trust --list     The projects that are trusted
-  ralph trust --remove   Trust this one no more
+  ralph trust --remove   Do not trust this one any more
 
 A project's own settings about hooks, and about the command and the webhook of notices, are ignored until its user trusts
 them, and again when they change. Your own ~/.config/ralph/ralph.toml needs no trust.";

@@ -39,7 +39,7 @@ pub struct LoopFlags {
     /// Go on although an agent has changed files of settings: `ralph resume` puts it here
     #[arg(long, hide = true)]
     pub accept_config: bool,
-    /// Go on in the background, without this terminal
+    /// Run in the background, without this terminal
     #[arg(long)]
     pub detach: bool,
     /// Set in the process that --detach has started
@@ -90,7 +90,7 @@ pub struct PromptArgs {
 #[command(mut_arg("agent.provider", |agent| agent.hide(true)))]
 #[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
 pub struct RunArgs {
-    /// A RALPH.md or its folder, a task's id, or a feature
+    /// A RALPH.md or its folder, a task's id, a feature, or a worker's name
     #[arg(value_name = "TARGET")]
     pub target: Option<PathBuf>,
     /// At most this many iterations; 0: no limit

@@ -74,10 +74,10 @@ pub struct SpawnArgs {
     /// The tmux server, by the name or the path of its socket
     #[arg(long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
-    /// Nudge the agent so often
+    /// Type a message into the pane of an idle agent at this interval
     #[arg(long, value_name = "D")]
     pub heartbeat: Option<String>,
-    /// With these words
+    /// The text of that message
     #[arg(long, value_name = "TEXT", default_value = "continue", requires = "heartbeat")]
     pub heartbeat_message: String,
     /// The agent's command line

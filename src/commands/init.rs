@@ -221,7 +221,7 @@ fn tell_tools(
         writeln!(out, "Tests: none found: {}.", tools::without_tests(project.root()))?;
         return writeln!(
             out,
-            "  Without them nothing proves the work of a night: COMPLETE is the agent's word, and nothing tells the next agent \
+            "  Without them nothing proves the work: COMPLETE is the agent's word, and nothing tells the next agent \
              what it broke. Set VALIDATION_COMMAND in {path}."
         );
     };

@@ -75,7 +75,7 @@ fn morning(here: &Project, loops: &[Loop], ended: &[LoopReport]) -> String {
     let mut rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
     rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
     let mut parts = Vec::new();
-    let mut verbs = vec!["  ralph report  Why, what was proven, and what each came to"];
+    let mut verbs = vec!["  ralph report  Why, what was proven, and how each ended"];
     if !rows.is_empty() {
         parts.push(status_table::table(&rows, loops, width()));
         verbs.insert(0, "  ralph watch   What runs, live");

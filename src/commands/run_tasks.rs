@@ -151,7 +151,7 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
         }
         Err(error @ GraphError::UnknownFeature { nearest: Some(_), .. }) => Err(error.into()),
         Err(GraphError::UnknownFeature { .. }) => bail!(
-            "TARGET '{target}' is no folder with a RALPH.md here, no task and no feature: 'ralph task list' and 'ralph feature \
+            "TARGET '{target}' is no folder with a RALPH.md here, no task, no feature and no worker: 'ralph task list' and 'ralph feature \
              list' show what there is, 'ralph init {}' writes a RALPH.md",
             starter::as_target(&Path::new(target).join("RALPH.md"))
         ),

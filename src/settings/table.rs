@@ -410,7 +410,7 @@ settings! {
             shell: "PROOF_ON_PROTECTED",
             default: "voice",
         }
-        /// Whether a fresh agent looks whether a task is done before it counts
+        /// Whether a fresh agent checks that a task is done before it counts
         verify: bool = Setting {
             key: "execution.verify",
             shell: "TASK_VERIFY",

@@ -387,7 +387,7 @@ fn what_cannot_be_worked_on_is_named() {
     let said = format!("{waits} waits for {broken}, which failed: 'ralph task reset {broken}'");
     assert!(run.stderr.contains(&said), "{run:?}");
     for (args, words) in [
-        ("nothing", "is no folder with a RALPH.md here, no task and no feature"),
+        ("nothing", "is no folder with a RALPH.md here, no task, no feature and no worker"),
         ("t-ffffff", "no task 't-ffffff'"),
         ("--all --once -n 3", "cannot be used with"),
         ("--all --model-strategy cheap", "there is no model strategy 'cheap'"),
@@ -892,7 +892,7 @@ fn verifications_without_a_verdict_are_no_fault_of_the_task() {
             assert!(
                 ended
                     .stderr
-                    .contains(&format!("{id}: said to be done, and no verification came to a verdict")),
+                    .contains(&format!("{id}: said to be done, and no verification reached a verdict")),
                 "{ended:?}"
             );
         }

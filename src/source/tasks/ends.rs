@@ -98,7 +98,7 @@ impl Tasks {
         let (_, why) = found.last()?;
         let ids = some_of(found.iter().map(|(id, _)| (*id).clone()), SOME);
         Some(format!(
-            "{ids}: said to be done, and no verification came to a verdict ({why}): run again to verify it first"
+            "{ids}: said to be done, and no verification reached a verdict ({why}): run again to verify it first"
         ))
     }
 }
