@@ -217,29 +217,13 @@ pub enum Command {
     Man,
 }
 
-/// Where a loop runs that a command starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Where {
-    /// In this process, at its terminal.
-    Here,
-    /// In another one, which is to be started without a terminal.
-    Background,
-    /// In this process, which was started for that.
-    Detached,
-}
-
 impl Command {
-    /// Where its loop runs, if it runs one.
+    /// Whether its loop is to run in the background, in another process.
     #[must_use]
-    pub fn runs_where(&self) -> Where {
-        let (detach, detached) = match self {
-            Self::Resume(args) => (args.detach, args.detached),
-            _ => self.loop_flags().map_or((false, false), |flags| (flags.detach, flags.detached)),
-        };
-        match (detach, detached) {
-            (_, true) => Where::Detached,
-            (true, false) => Where::Background,
-            (false, false) => Where::Here,
+    pub fn is_for_background(&self) -> bool {
+        match self {
+            Self::Resume(args) => args.detach && !args.detached,
+            _ => self.loop_flags().is_some_and(|flags| flags.detach && !flags.detached),
         }
     }
 

@@ -40,7 +40,7 @@ mod worker;
 
 use std::io::Write as _;
 
-use crate::cli::{Command, Late, RunArgs, Where};
+use crate::cli::{Command, Late, RunArgs};
 use crate::job::detached;
 
 use output::print;
@@ -54,10 +54,8 @@ pub use overview::overview;
 /// When it is refused before anything started, or cannot print its output.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     attempt::check(&command)?;
-    match command.runs_where() {
-        Where::Here => {}
-        Where::Background => return detached::start(std::env::args_os()),
-        Where::Detached => detached::leave_session(),
+    if command.is_for_background() {
+        return detached::start(std::env::args_os());
     }
     match command {
         Command::Plan(args) => plain_loop::plan(&args),

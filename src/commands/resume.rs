@@ -261,7 +261,8 @@ fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8
     if !state.cwd.is_dir() {
         bail!("{} is gone, where loop '{}' was started: start it by hand", state.cwd.display(), found.name);
     }
-    let line = shown(&argv);
+    let typed: Vec<String> = argv.iter().filter(|word| *word != DETACHED).cloned().collect();
+    let line = shown(&typed);
     remark(&format!("starting loop '{}' again in {}: {line}", found.name, state.cwd.display()));
     let exe = std::env::current_exe().context("cannot find our own executable")?;
     let ralph_dir = state.setup.started_from.as_deref().unwrap_or(found.project.ralph_dir());

@@ -1,12 +1,13 @@
 //! `--detach`: the loop goes on in a process of its own that has no terminal.
 //!
-//! That process writes into pipes of the one that has started it, until its loop has begun: what refuses it is shown there, and is
-//! that process's end. From then on its lines go into the folder of its run.
+//! That process writes into pipes of the one that has started it, until its loop has begun, which its first records say: what
+//! refuses it is shown there, and is that process's end. Ctrl+C reaches both until then. From then on its lines go into the folder
+//! of its run, and it has a session of its own.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -14,9 +15,13 @@ use anyhow::Context as _;
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
+use crate::engine::context::Sink;
+use crate::engine::event::Stamped;
+use crate::engine::fact::Fact;
+use crate::engine::outcome::{End, Outcome};
 use crate::files::{FileError, own};
 use crate::process::OWN_EXECUTABLE;
-use crate::text::line::shell_word;
+use crate::tell::words::in_background;
 
 /// The flag of the user.
 pub(crate) const DETACH: &str = "--detach";
@@ -71,30 +76,33 @@ fn pass_on(from: Option<impl Read>, mut to: impl Write) -> bool {
     goes_on
 }
 
-/// Leaves the session of the terminal: what happens to that does not reach this process any more.
-pub(crate) fn leave_session() {
-    // It fails where this process leads one already, as after a resume.
-    let _ = setsid();
+/// A listener that [leaves the terminal](leave_terminal) when the records say that the loop has begun.
+pub(crate) fn when_begun<'a>(folder: PathBuf, name: String, json: bool) -> Sink<'a> {
+    Box::new(move |stamped: &Stamped<'_>| match stamped.fact {
+        Fact::LoopStarted { .. } => leave_terminal(&folder, Some(&name), json),
+        _ => Ok(()),
+    })
 }
 
-/// Says how this loop is found, by its name unless there are many, and writes into `folder`, that of its run, from here on.
+/// Says how this loop is found, by its name unless there are many, and writes into `folder`, that of its run, from here on. What
+/// happens to the terminal does not reach this process any more.
 ///
 /// # Errors
-/// If the file of its lines cannot be written.
-pub(crate) fn leave_terminal(folder: &Path, name: Option<&str>, json: bool) -> Result<(), FileError> {
+/// If the file of its lines cannot be written, or if the process that has started it was stopped: its user does not want the loop.
+pub(crate) fn leave_terminal(folder: &Path, name: Option<&str>, json: bool) -> Result<(), End> {
     let path = folder.join(LINES);
     let file =
         own::open(&path, OpenOptions::new().create(true).append(true)).map_err(FileError::at(&path))?;
-    let called = name.unwrap_or("the build");
-    let status = name.map_or_else(String::new, |name| format!(" {}", shell_word(name)));
-    let told = format!(
-        "{called} runs in the background; its lines are in {}\n  ralph watch\n  ralph status{status}\n",
-        path.display()
-    );
+    let told = in_background(name, &path);
     let mut pipe: Box<dyn Write> = if json { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
-    // The other process may have been killed: the loop goes on all the same.
-    let _ = pipe.write_all(&[told.as_bytes(), &[GOES_ON]].concat()).and_then(|()| pipe.flush());
+    let is_told = pipe.write_all(&[told.as_bytes(), &[GOES_ON]].concat()).and_then(|()| pipe.flush());
+    // It fails where this process leads a session already.
+    let _ = setsid();
     let at_path = |error: rustix::io::Errno| FileError::at(&path)(error.into());
     dup2_stdout(&file).map_err(at_path)?;
-    dup2_stderr(&file).map_err(at_path)
+    dup2_stderr(&file).map_err(at_path)?;
+    is_told.map_err(|_| {
+        let why = "the process that started it in the background was stopped before it had begun";
+        End::because(Outcome::Interrupted, why)
+    })
 }

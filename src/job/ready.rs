@@ -20,6 +20,7 @@ use crate::engine::agent::Agent;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, News, Sink};
 use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::Fact;
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::person::Person;
@@ -28,6 +29,7 @@ use crate::engine::policy::Limits;
 use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
 use crate::engine::stop::Ask;
+use crate::engine::tally::Tally;
 use crate::engine::validator::Validator;
 use crate::files::FileError;
 use crate::git::{self, left_locks};
@@ -229,10 +231,6 @@ impl<'a> Ready<'a> {
         if let Some(started) = self.started {
             recorder.began(started);
         }
-        // Branches are many loops, of one process.
-        if flags.detached && !project.is_of_branch() {
-            detached::leave_terminal(&project.run(&identity.run), Some(&identity.name), flags.json)?;
-        }
         if let Some(step) = step {
             recorder.add_step(&step)?;
         }
@@ -248,14 +246,7 @@ impl<'a> Ready<'a> {
             recorder.warn(of_left_lock(&project.relative(&lock)));
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
-        let resumed = resumed.map(|Resumed { tally, recovered, from, warnings }| {
-            view.goes_on(&from);
-            for warning in &warnings {
-                view.warn(warning);
-            }
-            (tally, recovered)
-        });
-        let (tally, recovered) = resumed.unwrap_or_default();
+        let (tally, recovered) = resumed.map(|resumed| shown(resumed, view)).unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
         // The thread waits for them.
         let requests = recorder.requests();
@@ -267,6 +258,11 @@ impl<'a> Ready<'a> {
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
         sinks.insert(0, Box::new(&recorder));
+        // Branches are many loops, of one process.
+        if flags.detached && !project.is_of_branch() {
+            let folder = project.run(&identity.run);
+            sinks.insert(1, detached::when_begun(folder, identity.name.clone(), flags.json));
+        }
         sinks.push(Box::new(|stamped: &Stamped<'_>| {
             hooks.take(stamped);
             view.take(stamped);
@@ -316,6 +312,15 @@ impl<'a> Ready<'a> {
         let config = config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect();
         Setup { prompt_file, config, ..std::mem::take(&mut self.setup) }
     }
+}
+
+/// Shows where a loop goes on, and returns what it goes on from.
+fn shown(resumed: Resumed, view: &mut View) -> (Tally, Option<Fact<'static>>) {
+    view.goes_on(&resumed.from);
+    for warning in &resumed.warnings {
+        view.warn(warning);
+    }
+    (resumed.tally, resumed.recovered)
 }
 
 /// What is said of a lock of git's that was removed.

@@ -2,6 +2,7 @@
 //! know from earlier programs differ (`blocks.rs`, and the lines of runs and of workers).
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::Style;
 use chrono::{DateTime, Local, TimeZone};
@@ -14,7 +15,7 @@ use crate::engine::stop::Urgency;
 use crate::engine::validation::{Evidence, Standing, reason};
 use crate::reply::show::Leave;
 use crate::text::duration::of_seconds;
-use crate::text::line::one_line_within;
+use crate::text::line::{one_line_within, shell_word};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
 use crate::text::terminal::message;
 use crate::text::wrap::wrapped;
@@ -381,6 +382,16 @@ pub(crate) fn asked(what: Asked, urgency: Urgency, is_at_work: bool) -> Option<E
 
 /// Why a loop ended whose process is gone without a word.
 pub(crate) const KILLED: &str = "ralph was killed, or the machine went down";
+/// How a loop that runs in the background is found, by its name unless there are many, and where its lines are.
+pub(crate) fn in_background(name: Option<&str>, lines: &Path) -> String {
+    let called = name.unwrap_or("the build");
+    let status = name.map_or_else(String::new, |name| format!(" {}", shell_word(name)));
+    format!(
+        "{called} runs in the background; its lines are in {}\n  ralph watch\n  ralph status{status}\n",
+        lines.display()
+    )
+}
+
 /// A branch waits for its turn, because there is a limit of parallel branches.
 pub(crate) const QUEUED: &str = "waiting for a free place";
 /// The loop is paused.

@@ -203,6 +203,31 @@ fn a_detached_loop_outlives_its_terminal_and_says_how_it_is_found() {
 }
 
 #[test]
+fn a_loop_that_is_stopped_while_it_starts_in_the_background_has_no_attempt() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "touch $HOME/began; cat > /dev/null; say hello; result");
+    // The start waits for git.
+    scratch.agent(
+        "git",
+        "touch $HOME/starts; until [ -e $HOME/go ]; do sleep 0.02; done; exec /usr/bin/git \"$@\"",
+    );
+    let ralph = scratch.start("prompt p.md 1 --detach --name mine");
+    wait_for("the start", || scratch.home().join("starts").exists().then_some(()));
+    send(ralph.id(), Signal::INT);
+    let run = finish(ralph);
+    assert_eq!(run.code, None, "ended by the signal: {run:?}");
+    assert!(!run.stdout.contains("runs in the background"), "{run:?}");
+    fs::write(scratch.home().join("go"), "").unwrap();
+    wait_for("its end", || scratch.run("status mine").stdout.contains("interrupted").then_some(()));
+    assert!(!scratch.home().join("began").exists(), "an attempt began");
+    // What goes on is shown as one would type it.
+    let run = scratch.run("resume mine --detach");
+    assert!(run.code == Some(0) && run.stderr.contains("starting loop 'mine' again"), "{run:?}");
+    assert!(!run.stderr.contains("--detached"), "{run:?}");
+    wait_for("its end", || scratch.run("status mine").stdout.contains("limit").then_some(()));
+}
+
+#[test]
 fn a_closed_terminal_is_named_as_the_reason() {
     let scratch = Scratch::new();
     scratch.agent("claude", PATIENT);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
 use super::kept_plan::{self, KeptPlan, take_claims_of_killed_back};
 use super::planned::{self, Planned};
@@ -105,9 +105,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         kept_plan = Some(KeptPlan::of(project, &run, &plan)?);
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
-    if flags.detached && branches.iter().any(Planned::is_open) {
-        detached::leave_terminal(&project.run(&run), None, flags.json)?;
-    }
+    let leaves = (flags.detached && branches.iter().any(Planned::is_open)).then(|| project.run(&run));
     let signals = Signals::listen()?;
     signals.allow(Some(settings.term_grace));
     let open_branches = branches.iter().filter(|branch| branch.is_open()).count();
@@ -133,6 +131,10 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         lost: if names.is_empty() { planned::lost(project, &branches) } else { Vec::new() },
         kept_plan: Mutex::new(kept_plan),
     };
+    if let Some(folder) = leaves {
+        detached::leave_terminal(&folder, None, flags.json)
+            .map_err(|end| anyhow!("{}", end.detail.as_deref().unwrap_or(end.outcome.reason())))?;
+    }
     let code = building.run();
     drop(housekeeping);
     Ok(code)
