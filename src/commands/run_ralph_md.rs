@@ -33,7 +33,7 @@ use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
 /// The file of a folder that is a target.
-const FILE: &str = "RALPH.md";
+pub(super) const FILE: &str = "RALPH.md";
 const MODE: &str = "run";
 
 /// Whether the target is a RALPH.md or its folder: the parser knows, because the words after it are for the file.
@@ -150,8 +150,12 @@ fn values(
                 [] => "none".to_owned(),
                 args => args.join(", "),
             };
+            let number = value.parse::<u64>().map_or_else(
+                |_| String::new(),
+                |number| format!("; as a limit of iterations it is '-n {number}'"),
+            );
             bail!(
-                "there is no place for the argument '{value}': the RALPH.md declares {declared} under 'args:'"
+                "there is no place for the argument '{value}': the RALPH.md declares {declared} under 'args:'{number}"
             );
         };
         values.insert(name.clone(), value.clone());

@@ -33,7 +33,7 @@ pub(super) fn place(ralph_dir: Option<&std::path::PathBuf>) -> anyhow::Result<Pr
 /// Finds the loops for a verb that needs records; without any of that name, the error has the words for workers.
 pub(super) fn recorded(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     loops(args).map_err(|error| match error.downcast_ref() {
-        Some(LookupError::Unknown { name }) => {
+        Some(LookupError::Unknown { name, .. }) => {
             let said = format!("no ralph state found for worker '{name}'");
             error.context(said)
         }

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::locked::require_unlocked;
 use super::{AT_ONCE, content, require_file};
+use crate::text::nearest;
 
 /// Larger files are not text written by a user or an agent.
 pub const MAX_TEXT: u64 = 16 << 20;
@@ -93,6 +94,16 @@ fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// For a message about a file that does not exist: the one beside it that was probably meant, as the beginning of a sentence.
+pub fn meant(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.path().is_file());
+    let names: Vec<String> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    nearest::meant(&wanted, names.iter().map(String::as_str))
 }
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].

@@ -100,18 +100,7 @@ pub(crate) fn secrets_in(place: &PlaceArgs) -> anyhow::Result<Redactor> {
         return Ok(workspace.settings.secrets);
     }
     let project = locate(place.ralph_dir.as_ref())?;
-    let nothing = Sources {
-        verb: None,
-        flags: Vec::new(),
-        env: &|_| None,
-        shell_config: None,
-        shell_config_explicit: false,
-        project_toml: None,
-        older_toml: None,
-        user_toml: None,
-        trusts: &|_| false,
-    };
-    Ok(secrets::redactor(&Settings::load(&nothing)?, &BTreeMap::new(), &project).0)
+    Ok(secrets::redactor(&Settings::load(&Sources::none())?, &BTreeMap::new(), &project).0)
 }
 
 fn open_for(

@@ -30,7 +30,7 @@ use regex::bytes::Regex;
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;
-use crate::text::nearest::nearest;
+use crate::text::nearest;
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 pub(crate) use listing::Listing;
@@ -240,8 +240,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// For a message about an unknown agent: the one that was probably meant, as the beginning of a sentence; else nothing.
 pub(crate) fn meant(name: &str) -> String {
-    let meant = nearest(name, all().map(|preset| preset.name));
-    meant.map_or_else(String::new, |name| format!("did you mean '{name}'? "))
+    nearest::meant(name, all().map(|preset| preset.name))
 }
 
 /// The names of these presets, in alphabetical order.

@@ -14,6 +14,7 @@ use super::state_read::{Extent, Found};
 use crate::files::{FileId, way_to_read};
 use crate::parallel;
 use crate::project::Project;
+use crate::text::nearest::meant;
 
 /// One loop, running or ended.
 #[derive(Debug)]
@@ -32,10 +33,14 @@ pub struct Loop {
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
     /// No loop has this name.
-    #[error("no loop is called '{name}', here or elsewhere on this machine: 'ralph ls' lists them all")]
+    #[error(
+        "no loop is called '{name}', here or elsewhere on this machine: {meant}'ralph ls' lists them all"
+    )]
     Unknown {
         /// The name.
         name: String,
+        /// The one that was probably meant, as the beginning of a sentence.
+        meant: String,
     },
     /// Several loops have this name.
     #[error("several loops are called '{name}': {}: say which with --ralph-dir", .places.join(", "))]
@@ -190,16 +195,20 @@ pub fn of_project(here: &Project, extent: Extent) -> Vec<Loop> {
 pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
     let is_here = |places: &Project| places.records() == here.records();
     // The loop in this ralph dir may have another name by now than in the registry.
-    let meant = known(here).into_iter().filter(|(known, places)| known == name || is_here(places));
+    let all = known(here);
+    let named = all.iter().filter(|(known, places)| known == name || is_here(places)).cloned();
     let found: Vec<Loop> =
-        read(meant.collect(), Extent::Whole).into_iter().filter(|found| found.name == name).collect();
+        read(named.collect(), Extent::Whole).into_iter().filter(|found| found.name == name).collect();
     let (own, others): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|found| found.project.run_dir() == here.run_dir());
     let (near, far): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|found| belongs_to(&found.project, here));
     let mut candidates = [own, near, far].into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match (candidates.pop(), candidates.as_slice()) {
-        (None, _) => Err(LookupError::Unknown { name: name.to_owned() }),
+        (None, _) => {
+            let meant = meant(name, all.iter().map(|(known, _)| known.as_str()));
+            Err(LookupError::Unknown { name: name.to_owned(), meant })
+        }
         (Some(one), []) => Ok(one),
         (Some(last), others) => {
             let places = others.iter().chain([&last]).map(Loop::place).collect();

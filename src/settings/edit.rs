@@ -107,9 +107,15 @@ pub(crate) fn in_shell(text: &str, setting: &Setting, value: &str) -> Result<Str
     let assigned = value_of(text);
     if let Some(assignment) = &assigned {
         let at = assignment.line;
-        let line = lines.get_mut(at - 1).ok_or(at)?;
-        let is_whole = shell::parse(line, &|_| None).is_ok_and(|read| read.len() == 1);
-        let (before, _) = line.split_once('=').filter(|_| is_whole).ok_or(at)?;
+        let is_whole = |text: &str| {
+            shell::parse(text, &|_| None).is_ok_and(|read| read.len() == 1)
+                && value_of(text).is_some_and(|whole| whole.value == assignment.value)
+        };
+        // A value may have several lines.
+        let ends = (at..=lines.len()).find(|end| is_whole(&lines[at - 1..*end].join("\n")));
+        let end = ends.ok_or(at)?;
+        let line = lines[at - 1..end].join("\n");
+        let (before, _) = line.split_once('=').ok_or(at)?;
         let is_plain = before.trim().strip_prefix("export ").unwrap_or(before).trim() == name;
         let comment = line
             .find(" #")
@@ -119,7 +125,7 @@ pub(crate) fn in_shell(text: &str, setting: &Setting, value: &str) -> Result<Str
         if !is_plain {
             return Err(at);
         }
-        *line = new;
+        lines.splice(at - 1..end, [new]);
     } else {
         let is_example = |line: &String| {
             line.trim_start()
@@ -200,11 +206,13 @@ mod tests {
             ("# AGENT_TYPE=claude\nA=1\n", "# AGENT_TYPE=claude\nAGENT_TYPE=codex\nA=1\n"),
             ("A=1\nAGENT_TYPE='cl aude'  # mine\nB=2", "A=1\nAGENT_TYPE=codex # mine\nB=2\n"),
             ("  export AGENT_TYPE=claude\n", "  export AGENT_TYPE=codex\n"),
+            ("A=1\nAGENT_TYPE='a\n b' # c\nB=2\n", "A=1\nAGENT_TYPE=codex # c\nB=2\n"),
+            ("AGENT_TYPE=a\\\nb\nB=2\n", "AGENT_TYPE=codex\nB=2\n"),
         ] {
             assert_eq!(shell(text, "codex").as_deref(), Ok(expected), "{text}");
         }
         assert_eq!(shell("", "my agent -p").unwrap(), "AGENT_TYPE='my agent -p'\n");
-        for text in ["A=1\nAGENT_TYPE=a B=b\n", "A=1\n: ${AGENT_TYPE:=a}\n", "A=1\nAGENT_TYPE='a\nb'\n"] {
+        for text in ["A=1\nAGENT_TYPE=a B=b\n", "A=1\n: ${AGENT_TYPE:=a}\n"] {
             assert_eq!(shell(text, "codex"), Err(2), "{text}");
         }
     }

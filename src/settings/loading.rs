@@ -28,6 +28,24 @@ pub struct Sources<'a> {
     pub trusts: &'a dyn Fn(&[OfProject]) -> bool,
 }
 
+impl Sources<'static> {
+    /// No source at all, in a project that is trusted: the defaults.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            verb: None,
+            flags: Vec::new(),
+            env: &|_| None,
+            shell_config: None,
+            shell_config_explicit: false,
+            project_toml: None,
+            older_toml: None,
+            user_toml: None,
+            trusts: &|_| true,
+        }
+    }
+}
+
 impl Sources<'_> {
     /// The files, existing or not; absolute.
     pub(super) fn files(&self) -> Vec<PathBuf> {

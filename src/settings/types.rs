@@ -146,7 +146,16 @@ impl SettingType for Pauses {
     const KIND: ValueKind = ValueKind::Pauses;
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        Self::parse(&row.value).map_err(|error| row.invalid(error.to_string()))
+        let value = &row.value;
+        Self::parse(value).map_err(|error| {
+            let with_blanks = value.replace(',', " ");
+            if with_blanks != *value && Self::parse(&with_blanks).is_ok() {
+                return row.invalid(format!(
+                    "`{value}` has commas; write blanks between the pauses: `{with_blanks}`"
+                ));
+            }
+            row.invalid(error.to_string())
+        })
     }
 }
 

@@ -120,9 +120,10 @@ impl PromptFile {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
     use std::io::ErrorKind::{FileTooLarge, InvalidData, InvalidInput, IsADirectory, NotFound};
+    let meant = theirs::meant(path);
     let path = path.display();
     match error.kind() {
-        NotFound => format!("prompt file {path} not found; check the path or create it"),
+        NotFound => format!("prompt file {path} not found; {meant}check the path or create it"),
         InvalidData => format!("prompt file {path} is not UTF-8 text; save it as UTF-8"),
         IsADirectory => format!("prompt file {path} is a folder; name a file"),
         InvalidInput => format!(

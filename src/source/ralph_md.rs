@@ -55,7 +55,8 @@ impl RalphMd {
         let shown = path.display();
         let bytes = theirs::read(path, theirs::MAX_TEXT).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                format!("{shown} not found; check the path, or write a starter with 'ralph init'")
+                let meant = theirs::meant(path);
+                format!("{shown} not found; {meant}check the path, or write a starter with 'ralph init'")
             }
             ErrorKind::IsADirectory | ErrorKind::InvalidInput => {
                 format!("{shown} is not a file; put a RALPH.md there")

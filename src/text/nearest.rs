@@ -13,6 +13,11 @@ pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a
         .map(|(_, candidate)| candidate)
 }
 
+/// For a message about an unknown name: the candidate that was probably meant, as the beginning of a sentence; else nothing.
+pub(crate) fn meant<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wanted, candidates).map_or_else(String::new, |name| format!("did you mean '{name}'? "))
+}
+
 /// The closest candidate within two edits, such as two swapped letters: certainly a typing error.
 pub(crate) fn slip<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits = |candidate: &str| distance(&written.to_lowercase(), &candidate.to_lowercase());

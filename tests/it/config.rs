@@ -194,3 +194,65 @@ fn a_mistake_in_a_file_is_one_line_with_its_place_and_what_belongs_there() {
         std::fs::remove_file(scratch.path(file)).unwrap();
     }
 }
+
+#[test]
+fn set_refuses_what_no_loop_could_use_by_the_name_that_was_typed() {
+    let scratch = Scratch::new();
+    let set = |name: &str, value: &str| Scratch::finish(scratch.ralph("config set").args([name, value]));
+    for (name, value, words) in [
+        ("AGENT_TYPE", "cluade", "AGENT_TYPE: there is no agent 'cluade': did you mean 'claude'? they are "),
+        ("agent.provider", "codx", "agent.provider: there is no agent 'codx': did you mean 'codex'?"),
+        ("MAX_RETRIES", "many", "MAX_RETRIES: `many` is not a whole number"),
+        ("loop.max_retries", "many", "loop.max_retries: `many` is not a whole number"),
+        ("RETRY_BACKOFF", "1,2", "RETRY_BACKOFF: `1,2` has commas; write blanks between the pauses: `1 2`"),
+    ] {
+        let run = set(name, value);
+        assert_eq!(run.code, Some(1), "{name}: {run:?}");
+        assert!(run.stderr.starts_with(&format!("error: {words}")), "{name}: {run:?}");
+    }
+    assert!(!scratch.path("ralph.toml").exists());
+    scratch.agent("my-agent", "exit 0");
+    for (name, value) in [
+        ("AGENT_TYPE", "my-agent -p"),
+        ("AGENT_TYPE", "codex"),
+        ("MAX_RETRIES", "by verb (3, run 0, spawn 0, loop 0)"),
+        ("AGENT_USAGE_CMD", "one\ntwo"),
+        ("AGENT_USAGE_CMD", "three"),
+    ] {
+        for file in [".ralph/config", "ralph.toml"] {
+            if file == ".ralph/config" {
+                scratch.write(file, scratch.read_if_there(file));
+            } else {
+                let _ = std::fs::remove_file(scratch.path(".ralph/config"));
+            }
+            let run = set(name, value);
+            assert_eq!((run.code, &*run.stderr), (Some(0), ""), "{file}: {name}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_the_nearest_name() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "cat > /dev/null; say hello; result");
+    scratch.write("IMPLEMENTATION_PLAN.md", "## Branch: feature/other\nGoal: g\n- [ ] t\n");
+    scratch.write("greet/RALPH.md", "---\nagent: claude\n---\nDo it.\n");
+    scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "first"]);
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    for (typed, words) in [
+        ("loop build feature/othr", "has no branch 'feature/othr': did you mean 'feature/other'?"),
+        (
+            "status pormpt",
+            "no loop is called 'pormpt', here or elsewhere on this machine: did you mean 'prompt'?",
+        ),
+        ("logs promtp", "did you mean 'prompt'?"),
+        ("report prompd", "no run and no loop is called 'prompd': did you mean 'prompt'?"),
+        ("run gret", "no worker: did you mean 'greet'?"),
+        ("run greet/RALHP.md", "RALHP.md not found; did you mean 'RALPH.md'?"),
+        ("prompt pp.md", "pp.md not found; did you mean 'p.md'?"),
+        ("run greet 3", "as a limit of iterations it is '-n 3'"),
+    ] {
+        let run = scratch.run(typed);
+        assert!(run.code == Some(1) && run.stderr.contains(words), "{typed}: {run:?}");
+    }
+}

@@ -15,6 +15,7 @@ use crate::record::state::State;
 use crate::settings::Settings;
 use crate::text::line::shell_word;
 use crate::text::list::some_of;
+use crate::text::nearest::meant;
 
 /// The message without a plan.
 const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";
@@ -62,7 +63,8 @@ pub(super) fn chosen(
         let Some(mut at) = branches.iter().position(|branch| branch.section.name == *name) else {
             let known: Vec<String> = branches.iter().map(|branch| branch.section.name.clone()).collect();
             let plan = project.branch_plan();
-            bail!("{} has no branch '{name}': it has {}", plan.display(), some_of(known, NAMED));
+            let meant = meant(name, known.iter().map(String::as_str));
+            bail!("{} has no branch '{name}': {meant}it has {}", plan.display(), some_of(known, NAMED));
         };
         loop {
             branches[at].is_meant = true;

@@ -8,10 +8,15 @@ use crate::cli::ConfigArgs;
 use crate::commands::output::{say, warn};
 use crate::files::{atomic, theirs};
 use crate::job::workspace::{Workspace, open};
+use crate::presets;
+use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::settings::edit;
 use crate::settings::setting::Setting;
-use crate::settings::{Origin, Settings, Sources};
+use crate::settings::{Origin, Settings, SettingsError, Sources};
+
+/// The setting that chooses the agent.
+const AGENT: &str = "agent.provider";
 
 /// A file of settings.
 enum Place {
@@ -22,7 +27,7 @@ enum Place {
 /// Writes the setting, and reports where; and what counts more, if anything does.
 pub(super) fn run(args: &ConfigArgs, name: &str, value: &str) -> anyhow::Result<u8> {
     let setting = edit::named(name).map_err(anyhow::Error::msg)?;
-    require_good(setting, value)?;
+    require_good(setting, name, value)?;
     let Workspace { project, settings } = open(&args.place)?;
     let place = place(args, &project, &settings, setting)?;
     let (Place::Toml(path) | Place::Shell(path)) = &place;
@@ -50,6 +55,7 @@ pub(super) fn run(args: &ConfigArgs, name: &str, value: &str) -> anyhow::Result<
     say(&format!("{name} is set in {shown}"));
     let holds = open(&args.place)?.settings;
     if let Some(row) = holds.row(setting.key)
+        && row.origin != Origin::Default
         && !is_from(&row.origin, path)
     {
         warn(&format!("{} counts more, and sets it as well", row.origin));
@@ -57,20 +63,24 @@ pub(super) fn run(args: &ConfigArgs, name: &str, value: &str) -> anyhow::Result<
     Ok(0)
 }
 
-/// Refuses a value that no loop could use.
-fn require_good(setting: &'static Setting, value: &str) -> anyhow::Result<()> {
-    let alone = Sources {
-        verb: None,
-        flags: vec![(setting.key, value.to_owned())],
-        env: &|_| None,
-        shell_config: None,
-        shell_config_explicit: false,
-        project_toml: None,
-        older_toml: None,
-        user_toml: None,
-        trusts: &|_| true,
-    };
-    Settings::load(&alone).map(drop).map_err(Into::into)
+/// Refuses a value that no loop could use. `name` is what the user calls the setting.
+fn require_good(setting: &'static Setting, name: &str, value: &str) -> anyhow::Result<()> {
+    let alone = Sources { flags: vec![(setting.key, value.to_owned())], ..Sources::none() };
+    match Settings::load(&alone) {
+        Err(SettingsError::Invalid { problem, .. }) => bail!("{name}: {problem}"),
+        Err(error) => return Err(error.into()),
+        Ok(_) => {}
+    }
+    if setting.key == AGENT && presets::preset(value).is_none() {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = value.split_whitespace().next().unwrap_or_default();
+        let meant = presets::meant(value);
+        if !meant.is_empty() && find_program(program, &path).is_none() {
+            let known = presets::names().join(", ");
+            bail!("{name}: there is no agent '{value}': {meant}they are {known}, or a command line");
+        }
+    }
+    Ok(())
 }
 
 /// Where the setting belongs: where the project has it, else in the file that the project has.

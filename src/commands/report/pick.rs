@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use crate::project::Project;
-use crate::record::lookup;
+use crate::record::lookup::{self, LookupError};
 use crate::record::report::{LoopReport, RunReport};
 use crate::record::state_read::Extent;
 
@@ -54,9 +54,7 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     if let Some((folder, what)) = known {
         return Ok(picked(here.clone(), folder, what, word));
     }
-    let elsewhere =
-        lookup::named(here, word).with_context(|| format!("no run and no loop of a run is called '{word}'"));
-    let project = elsewhere.map_err(|_| anyhow::anyhow!(unknown(word)))?.project;
+    let project = lookup::named(here, word).map_err(|error| unknown(word, &error))?.project;
     let known =
         runs_of(&project)?.into_iter().find_map(|folder| what_is(&folder, word).map(|what| (folder, what)));
     let (folder, what) =
@@ -80,8 +78,11 @@ fn picked(project: Project, folder: PathBuf, what: What, word: &str) -> Picked {
     Picked { project, folder, name, task }
 }
 
-fn unknown(word: &str) -> String {
-    format!("no run and no loop is called '{word}': 'ralph history' lists the runs of this project")
+fn unknown(word: &str, error: &LookupError) -> anyhow::Error {
+    let LookupError::Unknown { meant, .. } = error else { return anyhow::anyhow!("{error}") };
+    anyhow::anyhow!(
+        "no run and no loop is called '{word}': {meant}'ralph history' lists the runs of this project"
+    )
 }
 
 /// The folders of all runs, newest first.
