@@ -40,34 +40,13 @@ impl Next {
     pub fn explains(self, taken: Self, tally: &Tally) -> bool {
         match (taken, self) {
             // Its work, an agent, a record or its closing has led to another end.
-            (Self::End(taken), _) if !is_of_limits(taken) => true,
+            (Self::End(taken), _) if !taken.is_by_limits() => true,
             (Self::End(taken), Self::End(decided)) => decided.word() == taken.word(),
             // It waits for a provider before it begins.
             (Self::Wait, Self::Iteration) => tally.outage().is_some(),
             (taken, decided) => taken == decided,
         }
     }
-}
-
-/// Whether only the policy ends loops with this outcome.
-fn is_of_limits(outcome: Outcome) -> bool {
-    use Outcome::{
-        BudgetFailed, BudgetReached, DurationFailed, DurationReached, Idle, LastFailed, LimitTooFar,
-        MaxIterations, NoConnection, Overloaded,
-    };
-    matches!(
-        outcome,
-        BudgetFailed
-            | BudgetReached
-            | DurationFailed
-            | DurationReached
-            | Idle
-            | LastFailed
-            | LimitTooFar
-            | MaxIterations
-            | NoConnection
-            | Overloaded
-    )
 }
 
 impl fmt::Display for Next {

@@ -73,32 +73,32 @@ table! {
             .if_unproven(Outcome::Unproven);
         /// Iterations change nothing any more.
         Idle = row(0, "nothing changes any more", "idle", Stopped, Ended::Idle)
-            .if_unproven(Outcome::Unproven);
+            .if_unproven(Outcome::Unproven).by(By::Limits);
         /// The loop was cancelled from another terminal.
-        Cancelled = row(0, "cancelled", "cancelled", Stopped, Ended::Cancelled);
+        Cancelled = row(0, "cancelled", "cancelled", Stopped, Ended::Cancelled).by(By::People);
         /// As many iterations as allowed have run.
         MaxIterations = row(0, "max iterations reached", "max_iterations", Stopped, Ended::Limit)
-            .wants_more_iterations().if_unproven(Outcome::Unproven).if_failed(Outcome::LastFailed);
+            .wants_more_iterations().if_unproven(Outcome::Unproven).if_failed(Outcome::LastFailed).by(By::Limits);
         /// As many iterations as allowed have run, and the last one failed.
         LastFailed = row(4, "max iterations reached, the last one failed", "max_iterations", Failed, Ended::Failed)
-            .wants_more_iterations();
+            .wants_more_iterations().by(By::Limits);
         /// As much money or as many tokens as allowed are used up.
         BudgetReached = row(0, "budget reached", "budget", Paused, Ended::Budget)
-            .if_unproven(Outcome::BudgetUnproven).if_failed(Outcome::BudgetFailed);
+            .if_unproven(Outcome::BudgetUnproven).if_failed(Outcome::BudgetFailed).by(By::Limits);
         /// As much time as allowed has passed.
         DurationReached = row(0, "max duration reached", "max_duration", Paused, Ended::Budget)
-            .if_unproven(Outcome::DurationUnproven).if_failed(Outcome::DurationFailed);
+            .if_unproven(Outcome::DurationUnproven).if_failed(Outcome::DurationFailed).by(By::Limits);
         /// As much money or as many tokens as allowed are used up, and the last work is not proven.
-        BudgetUnproven = row(4, "budget reached, the last work is not proven", "budget", Paused, Ended::Unproven);
+        BudgetUnproven = row(4, "budget reached, the last work is not proven", "budget", Paused, Ended::Unproven).by(By::Limits);
         /// As much time as allowed has passed, and the last work is not proven.
-        DurationUnproven = row(4, "max duration reached, the last work is not proven", "max_duration", Paused, Ended::Unproven);
+        DurationUnproven = row(4, "max duration reached, the last work is not proven", "max_duration", Paused, Ended::Unproven).by(By::Limits);
         /// As much money or as many tokens as allowed are used up, and the last iteration failed.
         BudgetFailed = row(4, "budget reached, the last iteration failed", "budget_failed", Paused, Ended::Failed)
-            .if_unproven(Outcome::BudgetUnproven);
+            .if_unproven(Outcome::BudgetUnproven).by(By::Limits);
         /// As much time as allowed has passed, and the last iteration failed.
         DurationFailed =
             row(4, "max duration reached, the last iteration failed", "max_duration_failed", Paused, Ended::Failed)
-            .if_unproven(Outcome::DurationUnproven);
+            .if_unproven(Outcome::DurationUnproven).by(By::Limits);
         /// The agent asked for a new plan.
         Replan = row(3, "replan signal detected", "replan", Stopped, Ended::Replan);
         /// Build mode without an implementation plan.
@@ -138,21 +138,21 @@ table! {
         /// The agent, or its provider, does not have the model.
         NoModel = row(4, "agent does not have the model", "no_model", Failed, Ended::Error).goes_on();
         /// The agent's usage limit lasts longer than the loop may wait.
-        LimitTooFar = row(4, "usage limit is too far away", "usage_limit", Failed, Ended::Limit).goes_on();
+        LimitTooFar = row(4, "usage limit is too far away", "usage_limit", Failed, Ended::Limit).goes_on().by(By::Limits);
         /// The agent's provider is overloaded or out of order for longer than the loop may wait.
         Overloaded = row(4, "provider is overloaded for too long", "overloaded", Failed, Ended::Error)
-            .goes_on();
+            .goes_on().by(By::Limits);
         /// There is no connection to the agent's provider for longer than we may wait.
         NoConnection =
-            row(4, "no connection to the provider for too long", "no_connection", Failed, Ended::Error).goes_on();
+            row(4, "no connection to the provider for too long", "no_connection", Failed, Ended::Error).goes_on().by(By::Limits);
         /// A push or a pull request failed, or the work tree could not be made.
         GitFailed = row(5, "git operation failed", "git_failed", Failed, Ended::Error);
         /// Ctrl+C, SIGTERM or SIGHUP.
-        Interrupted = row(130, "interrupted", "interrupted", Stopped, Ended::Interrupted).goes_on();
+        Interrupted = row(130, "interrupted", "interrupted", Stopped, Ended::Interrupted).goes_on().by(By::People);
         /// A worker goes on by itself; a later ralph can monitor it.
-        Detached = row(0, "it works on by itself", "monitor_disconnected", Running, Ended::Killed);
+        Detached = row(0, "it works on by itself", "monitor_disconnected", Running, Ended::Killed).by(By::People);
         /// SIGTERM or SIGHUP: the machine or the session ends, and the loop can be resumed later.
-        Terminated = row(130, "terminated", "terminated", Paused, Ended::Interrupted);
+        Terminated = row(130, "terminated", "terminated", Paused, Ended::Interrupted).by(By::People);
     }
 }
 
@@ -226,6 +226,18 @@ struct Row {
     if_failed: Option<Outcome>,
     goes_on: bool,
     wants_more_iterations: bool,
+    by: By,
+}
+
+/// What ends a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Only the policy, for a limit.
+    Limits,
+    /// A person or the system, before the policy is asked.
+    People,
+    /// An agent, its work, or something around it.
+    Work,
 }
 
 /// The exit code, the words after `Exit Reason:`, the word in files, the status, and the end in one word.
@@ -240,6 +252,7 @@ const fn row(code: u8, reason: &'static str, word: &'static str, status: Status,
         if_failed: None,
         goes_on: false,
         wants_more_iterations: false,
+        by: By::Work,
     }
 }
 
@@ -258,6 +271,10 @@ impl Row {
 
     const fn wants_more_iterations(self) -> Self {
         Self { wants_more_iterations: true, ..self }
+    }
+
+    const fn by(self, by: By) -> Self {
+        Self { by, ..self }
     }
 }
 
@@ -285,6 +302,18 @@ impl Outcome {
     #[must_use]
     pub const fn wants_more_iterations(self) -> bool {
         self.row().wants_more_iterations
+    }
+
+    /// Whether only the policy ends loops like this, for a limit.
+    #[must_use]
+    pub const fn is_by_limits(self) -> bool {
+        matches!(self.row().by, By::Limits)
+    }
+
+    /// Whether a person or the system has ended the loop.
+    #[must_use]
+    pub const fn is_by_people(self) -> bool {
+        matches!(self.row().by, By::People)
     }
 
     /// The process exit code.

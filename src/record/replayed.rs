@@ -146,7 +146,7 @@ impl Replayed {
             }
             Fact::LoopEnded(ended) => {
                 at = self.last.0;
-                Next::End(ended.outcome().filter(|outcome| !is_of_people(*outcome))?)
+                Next::End(ended.outcome().filter(|outcome| !outcome.is_by_people())?)
             }
             _ => return None,
         };
@@ -235,12 +235,6 @@ impl Replayed {
             _ => {}
         }
     }
-}
-
-/// Whether a loop with this outcome was stopped from outside, before the policy was asked.
-fn is_of_people(outcome: Outcome) -> bool {
-    use Outcome::{Cancelled, Detached, Interrupted, Terminated};
-    matches!(outcome, Cancelled | Detached | Interrupted | Terminated)
 }
 
 /// The time between two moments in seconds; 0 if the clock was set back.
