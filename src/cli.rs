@@ -21,8 +21,8 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReplayArgs,
-    ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
+    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ProofArgs,
+    ReplayArgs, ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use late::Late;
@@ -121,6 +121,9 @@ pub enum Command {
     /// Show what the work of a loop, a task or a run has changed, as 'git diff' does
     #[command(after_help = help::DIFF_EXAMPLES)]
     Diff(Late<DiffArgs>),
+    /// Show what has proven a claim of done, or prove it once more
+    #[command(after_help = help::PROOF_EXAMPLES)]
+    Proof(Late<ProofArgs>),
     /// Show a run once more as it was shown when it ran, or where other settings would have led it
     #[command(after_help = help::REPLAY_HELP)]
     Replay(Late<ReplayArgs>),

@@ -213,6 +213,23 @@ pub struct DiffArgs {
     pub ralph_dir: Option<PathBuf>,
 }
 
+/// `proof`.
+#[derive(Debug, Clone, Args)]
+pub struct ProofArgs {
+    /// A commit, the id of a task, the name of a loop, or the id of a run [default: the newest claim]
+    #[arg(value_name = "COMMIT|TASK|NAME|RUN")]
+    pub target: Option<String>,
+    /// Prove its commit once more, from nothing; a second agent is not asked again
+    #[arg(long)]
+    pub again: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
 /// `cancel`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {

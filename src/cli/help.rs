@@ -4,7 +4,7 @@
 /// The verbs by what they are for, for the list of all of them.
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["plan", "build", "prompt", "run", "loop"]),
-    ("Look", &["status", "ls", "watch", "logs", "report", "history", "diff", "replay"]),
+    ("Look", &["status", "ls", "watch", "logs", "report", "history", "diff", "proof", "replay"]),
     ("Steer", &["pause", "resume", "cancel", "note", "revert", "clean"]),
     ("Tasks", &["task", "feature", "journal", "knowledge"]),
     ("Agents in tmux", &["spawn", "send", "interrupt", "attach", "peek", "wait", "kill", "template"]),
@@ -413,6 +413,14 @@ Examples:
   ralph diff feature/export      All that this branch has, in the newest of its runs and those before
   ralph diff t-3f9a01 --stat     How much the work on a task has changed
   ralph diff build               While it runs also what is not committed yet";
+
+pub(super) const PROOF_EXAMPLES: &str = "\
+Examples:
+  ralph proof                    The newest claim: what ran for it, and what it was measured by
+  ralph proof 2f3a9c1            That of a commit; a task's, a loop's or a run's goes by its name
+  ralph proof --again 2f3a9c1    Once more, in a new checkout
+
+Exit codes of --again: 0 the same verdict, also that it is not proven; 4 another one";
 
 pub(super) const HISTORY_EXAMPLES: &str = "\
 Examples:

@@ -146,6 +146,7 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Replay(_)
         | Command::History(_)
         | Command::Diff(_)
+        | Command::Proof(_)
         | Command::Journal(_)
         | Command::Peek(_)
         | Command::Wait(_)

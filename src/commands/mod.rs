@@ -23,6 +23,7 @@ mod output;
 mod overview;
 mod plain_loop;
 mod pointers;
+mod proof;
 mod replay;
 mod report;
 mod resume;
@@ -73,6 +74,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Watch(args) => watch::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Proof(args) => proof::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Report(args) => report::report(&args),
         Command::History(args) => report::history(&args),

@@ -8,6 +8,7 @@
 
 mod made;
 mod parts;
+mod proof;
 mod words;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ use crate::text::texts::{New, Texts};
 pub use parts::{
     AttemptEnded, LineBranch, LineLimits, LineSpent, LineUsage, LoopEnded, TaskAtWork, TaskCounts,
 };
+pub use proof::{ProofChange, ProofRecord, ProofRun, ProofTests, ProofVoice};
 pub use words::{Asked, BranchResult, WaitReason, Word};
 
 /// What happened.
@@ -219,6 +221,8 @@ pub enum Fact<'a> {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         undecided: bool,
     },
+    /// A claim was looked at in a clean checkout of its commit, or was not; `validated` follows.
+    Proof(Box<ProofRecord>),
     /// The iteration is tried again.
     Retrying {
         /// The number of the iteration.
@@ -371,6 +375,7 @@ impl Texts for Fact<'_> {
                 [one, other].replace_texts(new);
             }
             Self::AttemptEnded(ended) => ended.replace_texts(new),
+            Self::Proof(proof) => proof.replace_texts(new),
             Self::TaskEnded { reason, task, .. } | Self::Verified { reason, task, .. } => {
                 [reason, &mut task.title].replace_texts(new);
             }

@@ -1,5 +1,7 @@
 //! The result of a validation, the words for it, and what it shows of a loop's work.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -109,6 +111,13 @@ impl Evidence {
             Some(why) if undecided => Self { by: why.to_owned(), standing: Standing::Unchecked },
             _ => Self { by: why, standing: Standing::Refuted },
         }
+    }
+}
+
+/// In the words of reports: `proven: npm test`, `unchecked: the agent's word`.
+impl fmt::Display for Evidence {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}: {}", self.standing.word(), self.by)
     }
 }
 

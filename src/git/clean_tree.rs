@@ -173,6 +173,15 @@ pub fn differences(root: &Path, base: &str, commit: &str) -> Result<Vec<u8>, Git
     run_with(root, &words, &environment(), LOOK_LIMIT)
 }
 
+/// The tree of a commit, by its name in git.
+#[must_use]
+pub fn tree_of(root: &Path, commit: &str) -> Option<String> {
+    let name = format!("{commit}^{{tree}}");
+    let words: Vec<&str> = settings(&[]).chain(["rev-parse", "--verify", &name]).collect();
+    let tree = run_with(root, &words, &environment(), LIMIT).ok()?;
+    Some(String::from_utf8_lossy(&tree).trim().to_owned())
+}
+
 /// A file of a commit; `None` if it has none there.
 #[must_use]
 pub fn file_of(root: &Path, commit: &str, path: &str) -> Option<Vec<u8>> {

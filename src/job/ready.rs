@@ -20,7 +20,7 @@ use crate::engine::agent::Agent;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, News, Sink};
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::Fact;
+use crate::engine::fact::{Fact, ProofRecord};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::person::Person;
@@ -45,7 +45,7 @@ use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
-use crate::settings::proof_level::ProofLevel;
+use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::text::digest::sha256_of_words;
@@ -409,7 +409,7 @@ fn validator(
         ProofLevel::Place => Box::new(command),
         level => {
             let measures = Measures {
-                with_base: level == ProofLevel::Base,
+                level,
                 command: text,
                 protected: settings.proof_protected.clone(),
                 on_protected: settings.proof_on_protected,
@@ -418,6 +418,32 @@ fn validator(
             Box::new(Prover::new(project, command, measures))
         }
     })
+}
+
+/// What proves the commit of a record again, by its command: where that is the settings' own, with the secrets that the record does
+/// not have.
+pub(crate) fn prover(
+    settings: &Settings,
+    project: &Project,
+    command: &str,
+    run: &str,
+    record: &ProofRecord,
+) -> Prover {
+    let shown = settings.secrets.word(command);
+    let command = validation(settings).filter(|own| settings.secrets.word(own) == shown).unwrap_or(command);
+    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let launch = launch(project, settings, exports, run);
+    let level = ProofLevel::ALL.into_iter().find(|level| level.word() == record.level);
+    let asked = record.voice.as_ref().map(|_| OnProtected::Voice);
+    let measures = Measures {
+        level: level.unwrap_or(ProofLevel::Base),
+        command: command.to_owned(),
+        protected: settings.proof_protected.clone(),
+        on_protected: asked.unwrap_or(settings.proof_on_protected),
+        judge: None,
+    };
+    let (limit, place) = (settings.validation_timeout, place_of_validation(settings));
+    Prover::new(project, ValidationCommand::new(command, shown, place, limit, &launch), measures)
 }
 
 /// Why the validation command cannot run where the agent does, and where it stands; `None`: nothing is known against it.

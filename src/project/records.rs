@@ -11,6 +11,8 @@ use crate::files::own;
 const BRANCHES: &str = "branches";
 /// The folder of proof trees, below the runs.
 const PROOFS: &str = "proof";
+/// The folder of the records of proofs, in a run.
+const PROOF_RECORDS: &str = "proofs";
 /// What stood in work trees of branches before their records were kept here.
 const EARLIER: &str = "earlier";
 
@@ -105,6 +107,20 @@ impl Project {
     #[must_use]
     pub fn run(&self, run: &str) -> PathBuf {
         self.runs().join(file_name::encoded(run))
+    }
+
+    /// The folder of the records of proofs in a run.
+    #[must_use]
+    pub fn proof_records(&self) -> PathBuf {
+        self.logs().join(PROOF_RECORDS)
+    }
+
+    /// The records of proofs in the folder of a run, of all its loops.
+    #[must_use]
+    pub fn proof_records_in(run: &Path) -> Vec<PathBuf> {
+        let own = own::entries(run).unwrap_or_default();
+        let folders = own.into_iter().chain([run.to_owned()]).map(|folder| folder.join(PROOF_RECORDS));
+        folders.filter_map(|folder| own::entries(&folder).ok()).flatten().collect()
     }
 
     /// The folder of the work trees in which claims are proven.

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::judgement::{Fitness, fitness};
+use super::record;
 use super::tree::{ProofTree, TreeError};
+use crate::engine::fact::ProofRun;
 use crate::engine::validation::Validation;
 use crate::side_command::ValidationCommand;
 use crate::threads;
@@ -36,6 +38,8 @@ pub(super) struct Look {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) fitness: Fitness,
+    /// The run of the command.
+    pub(super) run: ProofRun,
     /// Something beside the command may have written in the tree, or its result is one that an agent could want.
     pub(super) is_doubtful: bool,
 }
@@ -64,7 +68,9 @@ impl Look {
         let _ = self.tree.keep_base(&self.base);
         let laid = self.tree.lay(&self.base, cancelled)?;
         self.tree.verify(&self.base)?;
+        let began = Instant::now();
         let Some(at_base) = self.command.run_alone(cancelled) else { return Ok(None) };
+        let run = record::ran("base", self.command.shown(), &at_base, began.elapsed());
         let is_disturbed = self.tree.is_disturbed(&laid)?;
         let fitness = if at_base.ok {
             fitness(&at_base, None)
@@ -77,7 +83,7 @@ impl Look {
         if !is_lacking && !is_disturbed {
             self.tree.leave(&laid)?;
         }
-        Ok(Some(Found { fitness, is_doubtful: is_lacking || is_disturbed }))
+        Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }
 
     /// What a tree is worth in which the command has failed. After an error it has files of others, and no seal.

@@ -393,6 +393,7 @@ mod tests {
         let file = |change, role, mixed: Option<&str>| super::super::protected::Protected {
             change,
             role,
+            contents: Default::default(),
             mixed: mixed.map(str::to_owned),
         };
         let protected = AllProtected::from([

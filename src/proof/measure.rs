@@ -6,13 +6,13 @@ use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Ro
 use super::{named, sections};
 use crate::git::{GitError, clean_tree};
 use crate::inspection::Ground;
-use crate::settings::proof_level::OnProtected;
+use crate::settings::proof_level::{OnProtected, ProofLevel};
 
 /// What a claim is measured by besides the command.
 #[derive(Debug, Clone)]
 pub(crate) struct Measures {
-    /// The command has to pass with the base's version of tests and scripts, too.
-    pub(crate) with_base: bool,
+    /// At [`ProofLevel::Base`] the command has to pass with the base's version of tests and scripts, too.
+    pub(crate) level: ProofLevel,
     /// The text of the command, which names scripts.
     pub(crate) command: String,
     /// Patterns of more files that are protected.
@@ -21,6 +21,13 @@ pub(crate) struct Measures {
     pub(crate) on_protected: OnProtected,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.
     pub(crate) judge: Option<Ground>,
+}
+
+impl Measures {
+    /// Whether a claim is measured by the base's version of tests and scripts, too.
+    pub(super) fn with_base(&self) -> bool {
+        self.level == ProofLevel::Base
+    }
 }
 
 /// What is protected and differs between the base and a commit.
@@ -64,7 +71,12 @@ fn changed_parts(
     let mixed = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
         let [base, now] = both else { return None };
         let mixed = sections::with_those_of_base(&file.path, &text(base)?, &text(now)?)?;
-        let protected = Protected { change: Change::Changed, role: Role::Runner, mixed: Some(mixed) };
+        let protected = Protected {
+            change: Change::Changed,
+            role: Role::Runner,
+            contents: file.contents.clone(),
+            mixed: Some(mixed),
+        };
         Some((file.path.clone(), protected))
     });
     Ok(mixed.collect())

@@ -18,6 +18,7 @@ mod measure;
 mod named;
 mod protected;
 mod prover;
+mod record;
 mod sections;
 mod step;
 mod tree;

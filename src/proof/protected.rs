@@ -176,6 +176,8 @@ fn difference(about: &str, path: &str) -> Option<Difference> {
 pub(super) struct Protected {
     pub(super) change: Change,
     pub(super) role: Role,
+    /// The names of its contents in git, as in [`Difference`].
+    pub(super) contents: [String; 2],
     /// Its text with the base's parts, where only parts of it are protected.
     pub(super) mixed: Option<String>,
 }
@@ -195,13 +197,14 @@ pub(super) struct Patterns {
 impl Patterns {
     /// The protected files among those that differ. An added one counts if it could change how other tests run.
     pub(super) fn among(&self, differences: &[Difference]) -> AllProtected {
-        let protected = differences.iter().filter_map(|Difference { path, change, .. }| {
+        let protected = differences.iter().filter_map(|Difference { path, change, contents, .. }| {
             let role = self.role(path)?;
             let is_new = *change == Change::Added;
             // A test in Rust is a program of its own, or a module that sources may name.
             let is_harmless = role == Test && (is_rust(path) || any_matches(DATA, path));
-            (!is_new || !is_harmless)
-                .then(|| (path.clone(), Protected { change: *change, role, mixed: None }))
+            (!is_new || !is_harmless).then(|| {
+                (path.clone(), Protected { change: *change, role, contents: contents.clone(), mixed: None })
+            })
         });
         protected.collect()
     }

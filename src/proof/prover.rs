@@ -1,8 +1,9 @@
 //! The validator: without a claim it runs the user's command in place, with one in a clean checkout of the claimed commit.
 
+use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::baseline::{Baseline, Found, Look};
 use super::judgement::{
@@ -10,19 +11,24 @@ use super::judgement::{
 };
 use super::measure::{Measures, changed};
 use super::protected::AllProtected;
+use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
-use super::tree::{Laid, ProofTree, TreeError};
+use super::tree::{Laid, ProofTree, TreeError, remove_all};
 use super::voice::{Said, Voice};
 use crate::engine::context::Context;
+use crate::engine::fact::{Fact, ProofRecord, ProofRun, ProofVoice};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::engine::validation::{Base, Validation};
+use crate::engine::validation::{Base, Validation, reason};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::files::clock;
 use crate::git::{self, clean_tree};
 use crate::project::Project;
 use crate::settings::proof_level::OnProtected;
 use crate::side_command::{ValidationCommand, beside};
+
+/// The name of the tree in which a proof is repeated.
+const AGAIN: &str = "proof --again";
 
 /// Proves claims in a clean tree.
 pub(crate) struct Prover {
@@ -39,6 +45,12 @@ pub(crate) struct Prover {
     /// An agent may have had a part in that.
     is_doubtful: bool,
     voice: Voice,
+    /// The commit that is proven instead of HEAD, wherever agents stand.
+    named: Option<String>,
+    /// What the command found at the base, if that is known.
+    base_run: Option<ProofRun>,
+    /// What is known of the current claim.
+    record: ProofRecord,
     /// What the user should know, once.
     notice: Option<String>,
 }
@@ -56,8 +68,37 @@ impl Prover {
             fitness: None,
             is_doubtful: false,
             voice: Voice::default(),
+            named: None,
+            base_run: None,
+            record: ProofRecord::default(),
             notice: None,
         }
+    }
+
+    /// Proves the commit of a record again, from nothing. The second agent is not asked again.
+    ///
+    /// # Errors
+    /// When the context cannot go on.
+    pub(crate) fn again(&mut self, record: &ProofRecord, context: &mut Context<'_>) -> Result<Verdict, End> {
+        let commit = record.commit.clone().unwrap_or_default();
+        let base = record.base.clone().unwrap_or_else(|| commit.clone());
+        let tree = ProofTree::of(&self.project, AGAIN);
+        // What lies there is of an earlier call.
+        let _ = remove_all(self.project.root(), tree.path());
+        self.voice = Voice::recalled(&commit, record.voice.as_ref());
+        self.named = Some(commit);
+        // Any object may have been written since.
+        self.look = Some(self.look_at(tree.clone(), base, SystemTime::UNIX_EPOCH));
+        let verdict = self.prove(None, context);
+        let _ = remove_all(self.project.root(), tree.path());
+        verdict
+    }
+
+    /// What the command is looked at with in this tree.
+    fn look_at(&self, tree: ProofTree, base: String, began: SystemTime) -> Look {
+        let in_tree = |own_home| self.in_place.clone().with_launch(|launch| tree.bring(launch, own_home));
+        let (command, command_at_home) = (in_tree(true), in_tree(false));
+        Look { tree, command, command_at_home, base, began }
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -72,14 +113,34 @@ impl Prover {
         let notice = |look: &Look| found.fitness.notice(&look.base, self.fitness.as_ref());
         self.notice = self.look.as_ref().and_then(notice);
         (self.fitness, self.is_doubtful) = (Some(found.fitness), found.is_doubtful);
+        self.base_run = Some(found.run);
     }
 
     /// Proves the claim that HEAD is good; `asker` is the attempt that makes it, if one does.
     fn prove(&mut self, asker: Option<&mut Proof<'_>>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        match self.try_prove(asker, context)? {
-            Step::Goes(proven) => Ok(Verdict::Found(proven.validation())),
-            Step::Ends(verdict) => Ok(*verdict),
+        let about = asker.as_ref().and_then(|proof| proof.work.about.clone());
+        let base = self.look.as_ref().map(|look| look.base.clone());
+        let level = self.measures.level.word().to_owned();
+        self.record = ProofRecord { about, base, level, ..ProofRecord::default() };
+        let verdict = match self.try_prove(asker, context)? {
+            Step::Goes(proven) => Verdict::Found(proven.validation()),
+            Step::Ends(verdict) => *verdict,
+        };
+        if let Verdict::Found(Validation { ok, by, undecided, output, .. }) = &verdict {
+            let by = match by {
+                Some(by) if *ok => by.clone(),
+                by => reason(by.as_deref(), *undecided, output),
+            };
+            let record = ProofRecord { ok: *ok, by, ..take(&mut self.record) };
+            let runs = self.base_run.iter().cloned().chain(record.runs).collect();
+            context.tell(Fact::Proof(Box::new(ProofRecord { runs, ..record })))?;
         }
+        Ok(verdict)
+    }
+
+    /// Notes what is not looked at.
+    fn skip(&mut self, what: &str) {
+        self.record.skipped.push(what.to_owned());
     }
 
     fn try_prove(
@@ -92,24 +153,22 @@ impl Prover {
         let Some(look) = self.look.clone().filter(|_| !self.lacks_something()) else {
             return self.prove_in_place(deadline, context).map(ends);
         };
-        let plans = self.plans();
-        let (commit, laid) = goes!(with_tree(context, {
+        let (plans, named) = (self.plans(), self.named.clone());
+        let (commit, tree, laid) = goes!(with_tree(context, {
             let look = look.clone();
-            move |cancelled| claim(&look, &plans, cancelled)
+            move |cancelled| claim(&look, named, &plans, cancelled)
         })?);
-        let began = Instant::now();
-        let found = goes!(run(&look, laid, deadline, context)?);
-        let elapsed = began.elapsed();
+        (self.record.commit, self.record.tree) = (Some(commit.clone()), tree);
+        let (found, elapsed) = goes!(self.run("claim", &look, laid, deadline, context)?);
         if !found.ok {
             return self.failed(in_clean_tree(found, &commit), deadline, context).map(ends);
         }
         let tests = tests_in(&found.output);
         let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
-        if self.measures.with_base {
-            self.measure(&look, proven, asker, context)
-        } else {
-            Ok(Step::Goes(proven))
+        if self.measures.with_base() {
+            return self.measure(&look, proven, asker, context);
         }
+        Ok(Step::Goes(proven))
     }
 
     /// A claim has passed in the clean tree: measures it by what was there before its agent.
@@ -131,6 +190,8 @@ impl Prover {
             }
             proven.before = self.fitness.as_ref().and_then(Fitness::tests);
             doubt.fewer = proven.before.and_then(|before| fewer(before, now, &look.base));
+        } else {
+            self.skip("how many tests ran: the output is of no runner that is known");
         }
         let laid = with_tree(context, {
             let (look, plans) = (look.clone(), self.plans());
@@ -138,7 +199,8 @@ impl Prover {
             move |cancelled| lay_with_base(&look, &commit, &measures, &plans, cancelled).map(Step::Goes)
         })?;
         if let Some((laid, protected)) = goes!(laid) {
-            let again = goes!(run(look, laid, deadline, context)?);
+            self.record.protected = record::changes(&protected);
+            let (again, _) = goes!(self.run("claim_with_base", look, laid, deadline, context)?);
             if again.ok {
                 proven.base = Some(BaseSays::Passes);
             } else if !has_no_tests(&protected, &again) {
@@ -172,6 +234,12 @@ impl Prover {
                 let about = (look, proven.commit.as_str(), &doubt);
                 let (said, usage) =
                     goes!(self.voice.ask(self.measures.judge.as_ref(), about, asker, context)?);
+                self.record.voice = match &said {
+                    Said::Agrees => Some(ProofVoice { ok: Some(true), words: String::new() }),
+                    Said::Objects(why) => Some(ProofVoice { ok: Some(false), words: why.clone() }),
+                    Said::Nothing(why) => Some(ProofVoice { ok: None, words: why.clone() }),
+                    Said::Silent => None,
+                };
                 let refusal = match said {
                     Said::Agrees => {
                         proven.base = Some(BaseSays::Overruled);
@@ -180,7 +248,10 @@ impl Prover {
                     }
                     Said::Objects(reason) => doubt.objection(&reason, &look.base),
                     Said::Nothing(why) => Unproven::NoTree(why).validation(),
-                    Said::Silent => doubt.refusal(&look.base),
+                    Said::Silent => {
+                        self.skip("what a second agent says: none can be asked here");
+                        doubt.refusal(&look.base)
+                    }
                 };
                 return refused(Validation { usage, ..refusal });
             }
@@ -198,11 +269,43 @@ impl Prover {
         matches!(self.fitness, Some(Fitness::Lacking { .. }))
     }
 
-    fn prove_in_place(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
+    fn prove_in_place(
+        &mut self,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, End> {
+        self.skip(match self.look {
+            Some(_) => "a clean checkout: it lacks what the command needs",
+            None => "a clean checkout: there was no commit",
+        });
+        let began = Instant::now();
         Ok(match self.in_place.run(deadline, context)? {
-            Verdict::Found(found) => Verdict::Found(in_place_only(found)),
+            Verdict::Found(found) => {
+                self.record.runs.push(record::ran("place", self.in_place.shown(), &found, began.elapsed()));
+                Verdict::Found(in_place_only(found))
+            }
             verdict => verdict,
         })
+    }
+
+    /// Runs the command in what is laid out, and notes what it has found and how long it took.
+    fn run(
+        &mut self,
+        of: &str,
+        look: &Look,
+        laid: Laid,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<(Validation, Duration)>, End> {
+        let began = Instant::now();
+        let verdict = look.command.run(deadline, context)?;
+        let took = began.elapsed();
+        let tree = look.tree.clone();
+        // Without a seal the next proof makes the tree anew.
+        let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
+        let Verdict::Found(found) = verdict else { return Ok(ends(verdict)) };
+        self.record.runs.push(record::ran(of, look.command.shown(), &found, took));
+        Ok(Step::Goes((found, took)))
     }
 
     /// Ends the first look, or waits for it where a claim is measured by it. What the clean tree seems to lack is looked for
@@ -210,7 +313,7 @@ impl Prover {
     fn know_base(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         self.catch_up(context)?;
         if let Some(baseline) = self.baseline.take() {
-            let waits = self.measures.with_base && self.fitness.is_none();
+            let waits = self.measures.with_base() && self.fitness.is_none();
             let found = beside(Urgency::Now, context, move |cancelled| {
                 // Dropped, it ends: the claim needs the tree.
                 waits.then(|| baseline.wait(cancelled)).flatten()
@@ -270,10 +373,7 @@ impl Validator for Prover {
             return;
         };
         let tree = ProofTree::of(&self.project, name);
-        let in_tree = |own_home| self.in_place.clone().with_launch(|launch| tree.bring(launch, own_home));
-        let (command, command_at_home) = (in_tree(true), in_tree(false));
-        let (base, began) = (base.commit.clone(), base.began.into());
-        let look = Look { tree, command, command_at_home, base, began };
+        let look = self.look_at(tree, base.commit.clone(), base.began.into());
         self.baseline = Some(look.clone().start());
         self.look = Some(look);
     }
@@ -297,28 +397,22 @@ impl FilesValidator for Prover {
     }
 }
 
-/// Runs the command in what is laid out.
-fn run(
-    look: &Look,
-    laid: Laid,
-    deadline: Option<Instant>,
-    context: &mut Context<'_>,
-) -> Result<Step<Validation>, End> {
-    let verdict = look.command.run(deadline, context)?;
-    let tree = look.tree.clone();
-    // Without a seal the next proof makes the tree anew.
-    let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
-    Ok(match verdict {
-        Verdict::Found(found) => Step::Goes(found),
-        verdict => ends(verdict),
-    })
-}
+/// A claimed commit, its tree in git, and that it is laid out.
+type Claim = (String, Option<String>, Laid);
 
 /// Makes a claim ready: everything has to be committed, on top of the base.
-fn claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Result<Step<(String, Laid)>, TreeError> {
+fn claim(
+    look: &Look,
+    named: Option<String>,
+    plans: &[PathBuf],
+    cancelled: &AtomicBool,
+) -> Result<Step<Claim>, TreeError> {
     let Look { tree, base, began, .. } = look;
-    let Some(commit) = git::head(tree.root()) else { return Ok(unproven(&Unproven::NoCommit)) };
-    let files = uncommitted(tree, plans, *began)?;
+    let is_head = named.is_none();
+    let Some(commit) = named.or_else(|| git::head(tree.root())) else {
+        return Ok(unproven(&Unproven::NoCommit));
+    };
+    let files = if is_head { uncommitted(tree, plans, *began)? } else { Vec::new() };
     if !files.is_empty() {
         return Ok(unproven(&Unproven::Uncommitted(files)));
     }
@@ -328,7 +422,7 @@ fn claim(look: &Look, plans: &[PathBuf], cancelled: &AtomicBool) -> Result<Step<
     }
     let laid = tree.lay(&commit, cancelled)?;
     clean_tree::verify_since(tree.root(), base, &commit, *began)?;
-    Ok(Step::Goes((commit, laid)))
+    Ok(Step::Goes((commit.clone(), clean_tree::tree_of(tree.root(), &commit), laid)))
 }
 
 /// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed.

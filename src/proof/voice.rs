@@ -6,6 +6,7 @@ use super::baseline::Look;
 use super::judgement::Doubt;
 use super::step::{Step, ends, with_tree};
 use crate::engine::context::Context;
+use crate::engine::fact::ProofVoice;
 use crate::engine::outcome::End;
 use crate::engine::validator::{Proof, Verdict};
 use crate::git::clean_tree;
@@ -41,6 +42,12 @@ pub(super) enum Said {
 }
 
 impl Voice {
+    /// One that has judged a commit before, as a record says.
+    pub(super) fn recalled(commit: &str, said: Option<&ProofVoice>) -> Self {
+        let verdict = |said: &ProofVoice| Some(if said.ok? { Ok(()) } else { Err(said.words.clone()) });
+        Self { commit: commit.to_owned(), heard: said.and_then(verdict), ..Self::default() }
+    }
+
     /// Asks about a doubtful commit. It is asked once about each, so that the end of a loop, where there is no agent, keeps
     /// to what it has said.
     pub(super) fn ask(

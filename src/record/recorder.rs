@@ -22,9 +22,9 @@ use super::state_read::{self, Extent, Found};
 use super::state_seal::SealKey;
 use crate::engine::context::Listener;
 use crate::engine::event::{LoopIdentity, Stamped, Stream};
-use crate::engine::fact::{Asked, Fact, Word};
+use crate::engine::fact::{Asked, Fact, ProofRecord, Word};
 use crate::engine::outcome::{End, Outcome};
-use crate::files::atomic::Durability;
+use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own, temporary};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
@@ -162,6 +162,9 @@ impl Recorder {
             let end = run_folder::write_end(&self.project, &stamped.identity.run, &line_of(stamped));
             taken = taken.and(end);
         }
+        if let Fact::Proof(proof) = stamped.fact {
+            taken = taken.and(self.keep_proof(stamped, proof));
+        }
         if !self.is_displaced {
             taken = taken.and(self.raw.take(stamped)).and(self.iterations.take(stamped));
             taken = taken.and(self.state.take(stamped, self.session.events.length()));
@@ -177,6 +180,15 @@ impl Recorder {
             self.requests.settle();
         }
         Ok(())
+    }
+
+    /// Keeps the line of a proof in a file of its own, by which `ralph proof` finds it.
+    fn keep_proof(&self, stamped: &Stamped<'_>, proof: &ProofRecord) -> Result<(), FileError> {
+        let commit =
+            proof.commit.as_deref().map_or("uncommitted", |commit| commit.get(..12).unwrap_or(commit));
+        let name = format!("{:04}-{commit}.json", stamped.tally.iteration);
+        let path = self.project.proof_records().join(name);
+        atomic::write_own(&path, line_of(stamped).as_bytes(), Durability::Atomic).map(drop)
     }
 
     /// Records bytes of the agent.

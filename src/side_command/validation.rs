@@ -41,6 +41,11 @@ impl ValidationCommand {
         Self { launch: launch.shell(command), shown, place, unknown, limit }
     }
 
+    /// The command as the user wrote it, without secrets.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// The command with a changed launch.
     #[must_use]
     pub(crate) fn with_launch(mut self, change: impl FnOnce(&mut Launch)) -> Self {

@@ -296,7 +296,10 @@ impl Branch {
         if let Some(why) = tasks_refute(&open(&tasks), &[]) {
             return Ok(End::because(Outcome::Unproven, why.lines().next().unwrap_or_default()));
         }
-        if let Err(failure) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
+        let proof = tally.evidence(end.outcome.ended(), None);
+        if let Err(failure) =
+            self.publisher.open_pull_request(&self.facts, &tasks, proof.as_ref(), context)?
+        {
             return Ok(instead_of(&end, "the pull request failed", failure, context));
         }
         self.publisher.note_uncommitted();

@@ -231,7 +231,7 @@ pub(crate) fn proof(proof: &Evidence) -> Entry {
         Standing::Unchecked => (Kind::Note, "?"),
         Standing::Refuted => (Kind::Error, "✗"),
     };
-    Entry::new(kind, mark, format!("{}: {}", proof.standing.word(), proof.by))
+    Entry::new(kind, mark, proof.to_string())
 }
 
 /// The style for the state or the end of a loop in one word, and the sign before its name.

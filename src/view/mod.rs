@@ -11,6 +11,7 @@ pub(crate) mod loop_list;
 pub(crate) mod next_step;
 pub(crate) mod person_lines;
 pub(crate) mod plain;
+pub(crate) mod proof;
 pub(crate) mod report;
 pub(crate) mod run_lines;
 pub(crate) mod screen;

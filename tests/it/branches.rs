@@ -25,6 +25,7 @@ fn every_branch_is_built_pushed_and_gets_a_pull_request() {
     let gh = project.home("gh");
     assert!(gh.contains("pr create --base master --head one --title Have one --body"), "{gh}");
     assert!(gh.contains("pr create --base master --head feature/two"), "{gh}");
+    assert!(gh.contains("## Proof\n\nunchecked: the agent's word\n"), "{gh}");
 
     let plan = project.plan();
     assert_eq!(plan.matches("Status: done\nPR: https://example.com/pr/").count(), 2, "{plan}");

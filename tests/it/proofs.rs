@@ -401,6 +401,71 @@ fn changed_tests_are_refused_for_the_reason_that_a_second_agent_gives() {
 }
 
 #[test]
+fn a_proof_is_recorded_shown_and_made_again() {
+    let scratch = measured();
+    let deed = "echo good > code; echo 'true' >> tests/good; git commit -qam fix";
+    let run = at_base(&scratch, &[deed], &[], "scripts/check");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let commit = scratch.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let json: serde_json::Value = serde_json::from_str(&scratch.run("proof --json").stdout).unwrap();
+    assert_eq!((&json["event"], &json["commit"]), (&"proof".into(), &commit.as_str().into()), "{json}");
+    let of: Vec<_> = json["runs"].as_array().unwrap().iter().map(|run| (&run["of"], &run["ok"])).collect();
+    let expected = [("base", false), ("claim", true), ("claim_with_base", true)];
+    let expected: Vec<_> = expected.map(|(of, ok)| (of.into(), ok.into())).into();
+    assert_eq!(of, expected.iter().map(|(of, ok)| (of, ok)).collect::<Vec<_>>(), "{json}");
+    assert_eq!(
+        (&json["protected"][0]["path"], &json["protected"][0]["change"]),
+        (&"tests/good".into(), &"grown".into())
+    );
+    let shown = scratch.run(&format!("proof {}", &commit[..7]));
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for words in
+        [&commit, "base's tests pass", "grown    tests/good", "passed   scripts/check at the claimed commit"]
+    {
+        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
+    }
+
+    let again = scratch.run(&format!("proof --again {commit}"));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.stdout.contains("proven: clean tree ") && again.stdout.contains("base's tests pass"),
+        "{again:?}"
+    );
+    let trees = fs::read_dir(scratch.path(".ralph/runs/proof")).unwrap();
+    assert!(
+        !trees.map(|entry| entry.unwrap().file_name()).any(|name| name.to_string_lossy().contains("again"))
+    );
+    // Something outside of the commit has changed since.
+    scratch.write("ralph.toml", "[proof]\nprotected = [\"code\"]\non_protected = \"refuse\"\n");
+    let again = scratch.run("proof --again");
+    assert_eq!(again.code, Some(4), "{again:?}");
+    assert!(again.stderr.contains("another verdict"), "{again:?}");
+    let other = scratch.run("proof nothing");
+    assert!(other.code == Some(1) && other.stderr.contains("no proof of 'nothing' is kept"), "{other:?}");
+}
+
+#[test]
+fn a_refused_claim_is_recorded_with_what_a_second_agent_said() {
+    let scratch = measured();
+    let run =
+        judged(&scratch, &[("true", "<verify-fail>nothing asked for it</verify-fail>"), ("true", COMPLETE)]);
+    let of_first =
+        fs::read_dir(scratch.path(".ralph/runs")).unwrap().map(|run| run.unwrap().path().join("proofs"));
+    let count: usize = of_first.filter_map(|folder| fs::read_dir(folder).ok()).map(Iterator::count).sum();
+    assert_eq!((run.code, count), (Some(4), 2), "{run:?}");
+    let shown = scratch.run("proof").stdout;
+    for words in [
+        "refuted: a second agent: nothing asked for it",
+        "changed  tests/good",
+        "failed   scripts/check there",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let again = scratch.run("proof --again");
+    assert_eq!(again.code, Some(0), "the same verdict: {again:?}");
+}
+
+#[test]
 fn honest_work_with_and_without_tests_passes_at_once() {
     for deed in [
         "true",

@@ -65,10 +65,8 @@ fn is_in_doubt(root: &Path, commit: &str, began: SystemTime) -> Result<bool, Git
     let listed = run_with(root, &words, &environment(), LIMIT)?;
     let listed = String::from_utf8_lossy(&listed);
     let names = listed.lines().filter_map(|line| line.split([' ', '\t']).nth(2));
-    let tree =
-        run_with(root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")], &environment(), LIMIT)?;
-    let tree = String::from_utf8_lossy(&tree);
-    Ok([commit, tree.trim()].into_iter().chain(names).any(|name| written.contains(name)))
+    let tree = super::tree_of(root, commit).unwrap_or_default();
+    Ok([commit, tree.as_str()].into_iter().chain(names).any(|name| written.contains(name)))
 }
 
 #[cfg(test)]

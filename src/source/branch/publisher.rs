@@ -9,6 +9,7 @@ use super::Facts;
 use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
+use crate::engine::validation::Evidence;
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::remote::Remote;
@@ -111,6 +112,7 @@ impl Publisher {
         &mut self,
         facts: &Facts,
         tasks: &[Task],
+        proof: Option<&Evidence>,
         context: &mut Context<'_>,
     ) -> Result<Result<(), Unpublished>, End> {
         let wanted = match self.pull_request_wanted() {
@@ -121,7 +123,7 @@ impl Publisher {
             }
         };
         // Agents have written in the plan, and a pull request may be public.
-        let (mut title, mut body) = (facts.goal.clone(), body(facts, tasks));
+        let (mut title, mut body) = (facts.goal.clone(), body(facts, tasks, proof));
         context.clean(&mut title);
         context.clean(&mut body);
         let launch = self.gh(&wanted, &title, &body);
@@ -190,7 +192,7 @@ impl Publisher {
     }
 }
 
-fn body(facts: &Facts, tasks: &[Task]) -> String {
+fn body(facts: &Facts, tasks: &[Task], proof: Option<&Evidence>) -> String {
     let mut body = format!("{}\n", facts.goal);
     if !tasks.is_empty() {
         body.push('\n');
@@ -198,6 +200,9 @@ fn body(facts: &Facts, tasks: &[Task]) -> String {
     for Task { text, ticked, .. } in tasks {
         let tick = if *ticked { 'x' } else { ' ' };
         let _ = writeln!(body, "- [{tick}] {text}"); // writing to a String cannot fail
+    }
+    if let Some(proof) = proof {
+        let _ = write!(body, "\n## Proof\n\n{proof}\n");
     }
     body
 }

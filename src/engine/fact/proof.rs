@@ -1,0 +1,116 @@
+//! The record of one proof: what was run for a claim, and what it was measured by.
+
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::texts::{New, Texts};
+
+/// A claim was looked at in a clean checkout of its commit, or was not, and why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofRecord {
+    /// The work that it is about, if there are several; left out otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The commit where the loop began, against which it is measured; left out without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// What has proven it, or why it is not proven, in one line.
+    pub by: String,
+    /// The claimed commit; left out if it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// clean, or base: with the base's version of what work is measured by.
+    pub level: String,
+    /// It is proven.
+    pub ok: bool,
+    /// What the work is measured by, as far as it differs from the base; left out if nothing does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<ProofChange>,
+    /// The runs of the validation command, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<ProofRun>,
+    /// What was not looked at, and why; left out if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    /// The tree of the claimed commit in git; left out if it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// What a second agent has said; left out if none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<ProofVoice>,
+}
+
+/// A file that work is measured by, and which differs from the base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofChange {
+    /// The name of its content in git; of zeros if it is gone.
+    pub after: String,
+    /// That of its content at the base; of zeros if it is new.
+    pub before: String,
+    /// added, grown, changed or removed.
+    pub change: String,
+    /// Its path.
+    pub path: String,
+}
+
+/// One run of the validation command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofRun {
+    /// The command.
+    pub command: String,
+    /// The SHA-256 of its output, as far as that was kept, with how it ended.
+    pub digest: String,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// base (at the base), claim (in the claimed commit), `claim_with_base` (there, with the base's version of what is protected)
+    /// or place (where the agent works).
+    pub of: String,
+    /// It succeeded.
+    pub ok: bool,
+    /// The end of its output.
+    pub output: String,
+    /// The tests that it counted; left out if its runner is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<ProofTests>,
+}
+
+/// Tests, as their runner has counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofTests {
+    /// Those that ran, failed ones included.
+    pub ran: u64,
+    /// Those that were left out.
+    pub skipped: u64,
+}
+
+/// What a second agent has said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofVoice {
+    /// It finds the work honest; left out if it gave no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<bool>,
+    /// Its reason, or why it gave no verdict; empty if it agrees.
+    pub words: String,
+}
+
+/// Commits, names in git and paths have no secrets.
+impl Texts for ProofRecord {
+    fn replace_texts(&mut self, new: New<'_>) {
+        self.about.replace_texts(new);
+        self.by.replace_texts(new);
+        self.skipped.replace_texts(new);
+        for run in &mut self.runs {
+            run.command.replace_texts(new);
+            run.output.replace_texts(new);
+        }
+        if let Some(voice) = &mut self.voice {
+            voice.words.replace_texts(new);
+        }
+    }
+}
