@@ -58,6 +58,9 @@ pub(super) struct Judging<'a> {
     pub(super) preset: &'a Preset,
 }
 
+/// What is said of an agent that we have ended while it waited for its connection.
+pub(super) const UNCONNECTED: &str = " without a connection to its provider";
+
 /// The evidence that an attempt has left so far.
 #[derive(Default)]
 pub(super) struct Traces {
@@ -216,7 +219,7 @@ impl Traces {
     /// What an agent has waited for to the end: its connection, or the answer to a step.
     fn unfinished(&self, failure: &Failure) -> String {
         if failure.class == Class::Network {
-            return " without a connection to its provider".to_owned();
+            return UNCONNECTED.to_owned();
         }
         self.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
     }

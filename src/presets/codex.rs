@@ -136,6 +136,7 @@ const SCREENS: Program = Program {
     // Except "Conversation interrupted", which a person has done.
     error: r"^■ (?:[^C]|C(?:[^o]|o(?:[^n]|n[^v])))",
     message: "^[•■] ",
+    offline: r"^• Reconnecting\.\.\. waiting for network[^\n]*(?:\n\s*└ ([^\n]+))?",
     input: r"^\s*[›▌](\s|$)",
     placeholder: r"\[Pasted Content \d+ chars\]",
     ..Program::BLANK

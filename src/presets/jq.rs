@@ -75,7 +75,7 @@ macro_rules! classes {
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT|incomplete response returned, reason:") then "other"
   elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif says("(cannot|unable to|could not|couldn.t|failed to) connect|(cannot|can.t) reach the API server|no internet route|(could not|couldn.t|cannot) resolve host|name resolution|name or service not known|no route to host|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|dropped|timed out|failed|error)|request timed out|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|NETDOWN|HOSTUNREACH|HOSTDOWN|PIPE)\\b|EAI_(AGAIN|NONAME)")
+  elif says("(cannot|unable to|could not|couldn.t|failed to) connect|(cannot|can.t) reach the API server|no internet route|waiting for network|(could not|couldn.t|cannot) resolve host|name resolution|name or service not known|no route to host|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|dropped|timed out|failed|error)|request timed out|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|NETDOWN|HOSTUNREACH|HOSTDOWN|PIPE)\\b|EAI_(AGAIN|NONAME)")
   then "network"
   elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
   then "overload"

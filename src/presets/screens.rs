@@ -29,6 +29,9 @@ pub struct Program {
     pub(crate) error: &'static str,
     /// A regular expression for the first line of any other message: an error before such a line has not ended the turn.
     pub(crate) message: &'static str,
+    /// A regular expression, over lines, for the words in which it waits for its network, however long; the reason is the group, if
+    /// there is one. Empty: none are known.
+    pub(crate) offline: &'static str,
     /// A regular expression for the first line of the input; the last match of a screen counts. Empty: the input is the last
     /// line of the screen.
     pub(crate) input: &'static str,
@@ -104,6 +107,7 @@ impl Program {
         asks: &[],
         error: "",
         message: "",
+        offline: "",
         input: "",
         placeholder: "",
         pause: Duration::ZERO,

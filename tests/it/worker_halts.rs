@@ -49,6 +49,35 @@ fn a_refused_login_ends_the_loop_and_says_how_to_log_in() {
     tmux.assert_nothing_left();
 }
 
+/// Codex waits for its network by itself, without an end, and counts the seconds.
+#[test]
+fn an_agent_that_waits_for_its_network_is_ended_and_waited_for() {
+    let body = r#"
+echo >>attempts; attempt=$(wc -l <attempts)
+printf '› \n\n  m · /x\n'; read -r _; clear
+[ $attempt = 2 ] && { echo '• Done.'; exit 0; }
+for ((second = 1; ; second++)); do
+    clear
+    echo "• Reconnecting... waiting for network (${second}s • esc to interrupt)"
+    echo '  └ Connection failed: error sending request'
+    sleep 0.2
+done"#;
+    for limits in ["--inactivity-timeout 1", "--inactivity-timeout 60 --timeout 3s"] {
+        let tmux = Tmux::of("codex", body);
+        let spawn = format!("spawn --name w --prompt-file prompt.md {limits} --backoff 0.2 -n 1 -- codex");
+        let run = tmux.run(&spawn);
+        assert_eq!(run.code, Some(0), "{limits}: {run:?}");
+        assert!(run.stderr.contains("no connection to the provider; waiting until"), "{limits}: {run:?}");
+        let state = tmux.state();
+        assert_eq!(
+            (tmux.attempts(), &state["current_iteration"], &state["total_failures"]),
+            (2, &1.into(), &0.into()),
+            "{limits}: {run:?}"
+        );
+        tmux.assert_nothing_left();
+    }
+}
+
 #[test]
 fn a_usage_limit_is_waited_for_and_takes_no_iteration() {
     let body = format!(
@@ -137,7 +166,8 @@ fn what_an_interrupted_agent_leaves_at_work_is_ended() {
     });
     let said = tmux.run("interrupt w");
     assert_eq!(said.stdout, "interrupted w\nended what it left at work: 1 process\n", "{said:?}");
-    assert!(!Path::new(&format!("/proc/{tool}")).exists());
+    // It may not be reaped yet.
+    wait_for("the tool's end", || (!Path::new(&format!("/proc/{tool}")).exists()).then_some(()));
     assert!(Path::new(&format!("/proc/{server}")).exists());
     wait_for("the interrupt", || tmux.scratch.path("interrupted").exists().then_some(()));
     assert_eq!(tmux.state_word(), "running");

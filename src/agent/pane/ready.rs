@@ -44,6 +44,8 @@ pub struct Screens {
     asks: Vec<(Look, &'static str)>,
     /// The first lines of errors and of other messages; `None`: no error is known.
     pub(super) messages: Option<(Regex, Regex)>,
+    /// How it waits for its network, if that is known.
+    offline: Option<Regex>,
 }
 
 /// A program with unknown screens, and no pattern for them.
@@ -91,13 +93,23 @@ impl Screens {
         let lines = |pattern: &str| RegexBuilder::new(pattern).multi_line(true).build().ok();
         let messages = lines(program.error).zip(lines(program.message));
         let messages = messages.filter(|_| !program.error.is_empty());
-        Ok(Self { program, past, not_ready, ready, asks, messages })
+        let offline = lines(program.offline).filter(|_| !program.offline.is_empty());
+        Ok(Self { program, past, not_ready, ready, asks, messages, offline })
     }
 
     /// The program, if it is known.
     #[must_use]
     pub fn program(&self) -> &'static Program {
         self.program
+    }
+
+    /// Why a working program with this screen waits for its network, in words; `None`: it does not.
+    #[must_use]
+    pub fn offline(&self, screen: &[String]) -> Option<String> {
+        let screen = screen.join("\n");
+        let found = self.offline.as_ref()?.captures(&screen)?;
+        let why = found.get(1).map(|why| format!(" ({})", why.as_str().trim())).unwrap_or_default();
+        Some(format!("waiting for network{why}"))
     }
 
     /// What this screen of a working program asks of a person.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::agent::Timeouts;
-use crate::agent::ended::with_remedy;
+use crate::agent::ended::{UNCONNECTED, with_remedy};
 use crate::agent::pane::halt::fault;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::presets::Preset;
@@ -90,6 +90,11 @@ impl Left {
         line.map(|line| format!(": {}", line.trim())).unwrap_or_default()
     }
 
+    /// Whether its last words are about its connection.
+    fn waits_for_network(&self) -> bool {
+        self.transcript.iter().rev().take(SEARCHED).any(|line| class_of_words(line) == Class::Network)
+    }
+
     /// Whether its program has ended by itself.
     pub(super) fn has_ended_by_itself(&self) -> bool {
         self.how.is_none() && self.lost.is_none()
@@ -139,7 +144,10 @@ impl Left {
             (Some(How::Interrupted), ..) => (Kind::Interrupted, format!("{name} was ended")),
             (Some(How::TimedOut), ..) => {
                 let most = limit(timeouts.attempt);
-                (Kind::TimedOut, format!("{name} ran longer than {most} and was ended (--timeout)"))
+                let (class, why) =
+                    if self.waits_for_network() { (Class::Network, UNCONNECTED) } else { (Class::Other, "") };
+                let message = format!("{name} ran longer than {most}{why} and was ended (--timeout)");
+                return Some(Failure { kind: Kind::TimedOut, class, message, reset_at: None });
             }
             (Some(How::NotReady(most)), ..) => (
                 Kind::Exit,

@@ -432,6 +432,10 @@ impl<'a> Watch<'a> {
             if self.halts.glimpse(&self.agent.screens, &screen.lines).is_some() {
                 return self.look_at_the_screen(context, now);
             }
+            if let Some(words) = self.agent.screens.offline(&screen.lines) {
+                self.end(How::Reported(words));
+                return Ok(());
+            }
             self.left.evidence = self.still.looked_at(&[&evidence]);
             self.end(How::Still);
         }
@@ -441,7 +445,9 @@ impl<'a> Watch<'a> {
     fn look_at_the_screen(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), End> {
         let Some(screen) = self.look(now) else { return Ok(()) };
         self.still.see(&screen.lines, now);
+        // While it waits for its network, it only counts the seconds.
         if self.still.duration(now).is_zero()
+            && self.agent.screens.offline(&screen.lines).is_none()
             && let Some(signs) = &mut self.vital_signs
         {
             signs.output();
