@@ -440,7 +440,7 @@ impl LoopReport {
         self.spend(spent);
         let has_failed =
             matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));
-        self.failed_attempts += u64::from(has_failed);
+        self.failed_attempts += u64::from(has_failed && !ended.waited_for);
         let Some(attempt) = self.attempt() else { return };
         attempt.status = Some(match &ended.status {
             Word::Known(status) => status.word().to_owned(),

@@ -141,6 +141,13 @@ fn retries_belong_to_their_iteration_and_the_last_failure_is_the_reason() {
 }
 
 #[test]
+fn an_outage_that_is_waited_for_is_no_failure() {
+    let mut run = Run::new().begin(1, 1, 0, "a").end(2, "agent-failure", Some("overloaded"), "a");
+    run.lines = run.lines.replace("\"usage\"", "\"waited_for\":true,\"usage\"");
+    assert_eq!(run.report().failed_attempts, 0);
+}
+
+#[test]
 fn a_limit_is_a_wait_and_no_failure() {
     let until = "2026-01-31T10:05:00+00:00";
     let report = Run::new()
