@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use serde_json::Value;
 
 use super::output::{print, print_for_people, remark, width};
-use super::report::tasks_of_branch;
+use super::report::{merges_of, tasks_of_branch};
 use super::target;
 use super::worker::snapshot;
 use crate::cli::{ListArgs, ListFormat, StatusArgs};
@@ -26,6 +26,7 @@ use crate::settings::Verb;
 use crate::tell::words::{Entry, Kind};
 use crate::text::line;
 use crate::view::loop_list;
+use crate::view::next_step::Merges;
 use crate::view::snapshot::LoopSnapshot;
 use crate::view::status::write_text;
 use crate::view::status_table::{self, Sight};
@@ -43,9 +44,10 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         remark(&format!("no loop in {}", here.root().display()));
     }
     let is_told = args.json || args.target.name.is_some();
+    let merges = if args.json { Merges::default() } else { merges_of(&here, &loops) };
     let tasks = |found: &Loop| if is_told { of_branch(&here, found) } else { None };
     let snapshots: Vec<LoopSnapshot<'_>> =
-        loops.iter().map(|found| snapshot(found).with_tasks(tasks(found))).collect();
+        loops.iter().map(|found| snapshot(found).with_tasks(tasks(found)).with_merges(&merges)).collect();
     if let (false, [one], Some(_)) = (args.json, snapshots.as_slice(), &args.target.name) {
         return print_for_people(|out| write_text(one, out));
     }
@@ -146,8 +148,11 @@ fn write_json(value: &Value, out: &mut dyn io::Write) -> io::Result<()> {
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
     let format = if args.json { ListFormat::Json } else { args.format };
     let extent = if format == ListFormat::Json { Extent::Whole } else { Extent::Head };
-    let loops = lookup::of_machine(&locate(None)?, extent);
-    let mut snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
+    let here = locate(None)?;
+    let loops = lookup::of_machine(&here, extent);
+    let merges = if format == ListFormat::Table { merges_of(&here, &loops) } else { Merges::default() };
+    let mut snapshots: Vec<LoopSnapshot<'_>> =
+        loops.iter().map(|found| snapshot(found).with_merges(&merges)).collect();
     snapshots.retain(|snapshot| args.tag.iter().all(|tag| snapshot.has_tag(tag)));
     snapshots.retain(|snapshot| args.status.as_ref().is_none_or(|word| word == snapshot.word()));
     if format == ListFormat::Table {

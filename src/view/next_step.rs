@@ -1,5 +1,7 @@
 //! The next command when a loop has ended: one table for the closing of a loop, for reports and for notices.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -19,6 +21,7 @@ const BUILD: &str = "loop build";
 
 /// A loop that has ended, or whose turn never came.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Ending<'a> {
     /// The words of the command line that start such a loop.
     pub(crate) verb: &'a str,
@@ -42,6 +45,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) run: Option<&'a str>,
     /// Where the work of a branch goes; `None` if that is unknown.
     pub(crate) goes_to: Option<GoesTo>,
+    /// It could not begin, and has no log.
+    pub(crate) never_began: bool,
 }
 
 impl<'a> Ending<'a> {
@@ -65,12 +70,42 @@ impl<'a> Ending<'a> {
 /// Where the work of a finished branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GoesTo {
+    /// It is merged, or the branch was deleted.
+    Nowhere,
     /// It has a pull request.
     PullRequest,
     /// There is a remote, for a pull request by the user.
     Remote,
     /// There is no remote: the user merges it.
     Here,
+}
+
+/// What git and the plan know of the branches of a project.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Merges {
+    /// The folder of the project's runs, by which its branches are known.
+    pub(crate) runs: PathBuf,
+    /// Whether there is a remote for branches.
+    pub(crate) has_remote: bool,
+    /// The branches with commits that are not merged; `None` if unknown.
+    pub(crate) unmerged: Option<BTreeSet<String>>,
+    /// The branches with a pull request.
+    pub(crate) published: BTreeSet<String>,
+}
+
+impl Merges {
+    /// The ending of a branch, with what is known of it.
+    pub(crate) fn of_branch<'a>(&self, ending: Ending<'a>) -> Ending<'a> {
+        let name = ending.name;
+        let goes_to = match ending.goes_to {
+            _ if self.unmerged.as_ref().is_some_and(|names| !names.contains(name)) => GoesTo::Nowhere,
+            Some(known) => known,
+            None if self.published.contains(name) => GoesTo::PullRequest,
+            None if self.has_remote => GoesTo::Remote,
+            None => GoesTo::Here,
+        };
+        Ending { goes_to: Some(goes_to), ..ending }
+    }
 }
 
 /// What to do about a loop.
@@ -160,6 +195,7 @@ pub(crate) fn advice(ending: &Ending<'_>) -> Advice {
             Advice::new(if spent.is_some() || again.is_some() { CanGoOn } else { Over }, again)
         }
         // The messages of other failures say what to do.
+        (_, Ended::Error, BUILD) if ending.never_began => Advice::new(NeedsYou, again(ending, &name)),
         (_, Ended::Error, BUILD) => Advice::new(NeedsYou, logs(&name, ending.run)).then(again(ending, &name)),
         (_, Ended::Replan | Ended::Empty | Ended::Blocked | Ended::Error, _) => Advice::new(NeedsYou, None),
     }
@@ -201,6 +237,7 @@ fn done(ending: &Ending<'_>, name: &str) -> Advice {
         "build" if ending.has_rest && is_latest => Advice::new(CanGoOn, "ralph build".to_owned()),
         BUILD => {
             let merge = match ending.goes_to {
+                Some(GoesTo::Nowhere) => return Advice::new(Over, None),
                 Some(GoesTo::PullRequest) => {
                     return Advice::new(if is_proven { ToMerge } else { NeedsYou }, None);
                 }
@@ -458,5 +495,9 @@ mod tests {
         assert_eq!(next_step(&Ending { run: Some("r"), ..killed }), None);
         let queued = Ending { verb: BUILD, name: "b", ..Ending::default() };
         assert_eq!(next_step(&queued).as_deref(), Some("ralph loop build b"));
+        let broken = Ending { end: Some(Ended::Error), ..queued };
+        assert_eq!(next_step(&broken).as_deref(), Some("ralph logs b --agent"));
+        let never_began = Ending { never_began: true, ..broken };
+        assert_eq!(next_step(&never_began).as_deref(), Some("ralph loop build b"), "it has no log");
     }
 }

@@ -90,7 +90,7 @@ impl PersonLines {
     pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
         let mut report = closing.report.clone();
         let spent = Some((closing.tally, closing.seen.budget()));
-        let advice = advice(&Ending { spent, ..ending(&report, self.verb, None) });
+        let advice = advice(&Ending { spent, ..ending(&report, self.verb) });
         (report.next, report.then) = (advice.command, advice.then);
         report.reason = report.reason.map(|reason| closing.reason(reason, told));
         let log = self.log.as_ref().map(|log| log.display().to_string());

@@ -1,6 +1,6 @@
 //! A snapshot of a loop, from which all views are made: its records, its process and its worker, read once.
 
-use super::next_step::{Advice, Ending, advice};
+use super::next_step::{Advice, Ending, Merges, advice};
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::validation::Evidence;
@@ -19,6 +19,8 @@ pub(crate) struct LoopSnapshot<'a> {
     pub(super) worker: Option<WorkerSight>,
     /// The tasks of its target.
     pub(super) tasks: Option<TaskCounts>,
+    /// For a branch, what git and the plan know of it.
+    merges: Option<&'a Merges>,
 }
 
 impl<'a> LoopSnapshot<'a> {
@@ -26,13 +28,21 @@ impl<'a> LoopSnapshot<'a> {
     #[must_use]
     pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
         let tasks = found.state.as_ref().ok().and_then(|state| state.at_task.as_ref().map(AtTask::counts));
-        Self { found, alive: found.alive().is_some(), worker, tasks }
+        Self { found, alive: found.alive().is_some(), worker, tasks, merges: None }
     }
 
     /// Adds the tasks of a loop whose state does not count them, such as a branch.
     #[must_use]
     pub(crate) fn with_tasks(self, tasks: Option<TaskCounts>) -> Self {
         Self { tasks: self.tasks.or(tasks), ..self }
+    }
+
+    /// Adds what git and the plan know of the branches of its project.
+    #[must_use]
+    pub(crate) fn with_merges(self, merges: &'a Merges) -> Self {
+        let project = &self.found.project;
+        let is_meant = project.is_of_branch() && project.runs() == merges.runs;
+        Self { merges: Some(merges).filter(|_| is_meant), ..self }
     }
 
     /// Its name.
@@ -57,7 +67,8 @@ impl<'a> LoopSnapshot<'a> {
     #[must_use]
     pub(crate) fn advice(&self) -> Option<Advice> {
         let state = self.found.state.as_ref().ok().filter(|_| !self.alive)?;
-        Some(advice(&Ending::of_state(&self.found.name, state)))
+        let ending = Ending::of_state(&self.found.name, state);
+        Some(advice(&self.merges.map_or(ending, |merges| merges.of_branch(ending))))
     }
 
     /// Whether it has this tag; only workers have tags.

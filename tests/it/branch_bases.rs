@@ -108,7 +108,7 @@ fn only_the_named_branches_are_built_with_what_they_start_from() {
     let run = project.scratch.run("loop build low");
     assert!(run.code == Some(0) && run.stdout.contains("These branches are done"), "{run:?}");
     let run = project.scratch.run("loop build othr");
-    let said = "has no branch 'othr': it has low, top, other";
+    let said = "has no branch 'othr': did you mean 'other'? it has low, top, other";
     assert!(run.code == Some(1) && run.stderr.contains(said), "{run:?}");
 }
 

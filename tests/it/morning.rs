@@ -107,8 +107,18 @@ fn every_view_has_the_same_order_and_the_same_words() {
     let history: serde_json::Value = serde_json::from_str(&scratch.run("history --json").stdout).unwrap();
     assert_eq!(history[1]["loops"][0]["proof"]["standing"], "unchecked", "{history:#}");
 
-    // What is over says so, too.
+    // What is to be typed next is the same, too, and what is merged is over.
+    let next = |branch: &str| {
+        let status = scratch.run(&format!("status {branch}")).stdout;
+        status.lines().find_map(|line| line.strip_prefix("Next: ").map(str::to_owned))
+    };
+    assert_eq!(next("proven").as_deref(), Some("git merge proven"));
     scratch.git(&["merge", "--quiet", "proven"]);
+    assert_eq!(next("proven"), None);
+    let moved: Vec<&str> = all[1..].iter().chain(&all[..1]).copied().collect();
+    for view in ["", "status", "ls"] {
+        assert_eq!(order(&scratch.run(view).stdout), moved, "{view}");
+    }
     let told = scratch.run("").stdout;
     let over = told.split_once("\nOver\n").unwrap().1.lines().next().unwrap();
     assert!(over.starts_with("✓ proven  done ") && over.ends_with("  proven: sh check.sh"), "{told}");

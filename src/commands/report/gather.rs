@@ -16,7 +16,7 @@ use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::text::redact::Redactor;
-use crate::view::next_step::{Ending, advice};
+use crate::view::next_step::{Ending, Merges, advice};
 use crate::view::report::next::{Known, advise, place_of};
 
 /// So many runs, the newest, are looked through for what loops came to.
@@ -40,12 +40,37 @@ pub(in crate::commands) fn gathered(
         let state = kind.find(project, one).filter(Loop::is_own)?.state.ok()?;
         Some((state.tally.clone(), state.budget))
     };
-    let has_remote = is_build && git::remote::remote(project.root()).is_some();
-    let names: Vec<&str> = report.loops.iter().map(|one| &*one.name).collect();
-    let unmerged = is_build.then(|| git::refs::unmerged(project.root(), &names)).flatten();
+    let branches = report.loops.iter().filter(|_| is_build);
+    let merges = merges(project, &branches.map(|one| &*one.name).collect::<Vec<_>>());
     let has_whole_plan = is_build && has_whole_plan(project, &report.loops);
-    advise(&mut report, &Known { has_remote, unmerged, has_whole_plan, spent: &spent });
+    advise(&mut report, &Known { merges, has_whole_plan, spent: &spent });
     Ok(report)
+}
+
+/// What git and the plan know of these branches of a project.
+pub(in crate::commands) fn merges(project: &Project, branches: &[&str]) -> Merges {
+    if branches.is_empty() {
+        return Merges::default();
+    }
+    let sections = plan_of(project).and_then(|text| sections(&text)).unwrap_or_default();
+    let published = sections.into_iter().filter(|section| section.pull_request.is_some());
+    Merges {
+        runs: project.runs(),
+        has_remote: git::remote::remote(project.root()).is_some(),
+        unmerged: git::refs::unmerged(project.root(), branches),
+        published: published.map(|section| section.name).collect(),
+    }
+}
+
+/// What git and the plan know of those of these loops that are branches of a project.
+pub(in crate::commands) fn merges_of<'a>(
+    project: &Project,
+    loops: impl IntoIterator<Item = &'a Loop>,
+) -> Merges {
+    let is_own = |found: &Loop| found.project.is_of_branch() && found.project.runs() == project.runs();
+    let is_over = |found: &&Loop| is_own(found) && found.alive().is_none();
+    let names = loops.into_iter().filter(is_over).map(|found| &*found.name);
+    merges(project, &names.collect::<Vec<_>>())
 }
 
 /// The report of a run without the next commands, for lists. The summary of a run that has ended is kept, so that the next call

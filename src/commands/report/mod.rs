@@ -9,7 +9,7 @@ pub(super) mod pick;
 use std::io::Write as _;
 use std::path::Path;
 
-pub(super) use gather::{ended, gathered, measured, tasks as tasks_of_branch};
+pub(super) use gather::{ended, gathered, measured, merges_of, tasks as tasks_of_branch};
 pub(super) use history::history;
 
 use super::output::{print, width};

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::plan::PlanLook;
+use crate::commands::report::merges_of;
 use crate::commands::status::tasks;
 use crate::commands::worker::snapshot;
 use crate::project::Project;
@@ -10,6 +11,7 @@ use crate::record::lookout::Lookout;
 use crate::record::lookup::Loop;
 use crate::record::past::Step;
 use crate::record::tail::Tail;
+use crate::view::next_step::Merges;
 use crate::view::watch::model::Model;
 use crate::view::watch::row::{Beside, Key, Row};
 use crate::view::watch::scroll::Paragraph;
@@ -17,6 +19,8 @@ use crate::view::watch::telling::Telling;
 
 /// How often programs of workers are checked, which no file reports.
 const WORKERS: Duration = Duration::from_secs(2);
+/// How often git is asked for merged branches.
+const MERGES: Duration = Duration::from_secs(5);
 /// How many steps of the history are kept.
 const STEPS: usize = 1000;
 
@@ -25,6 +29,8 @@ pub(super) struct Looks {
     here: Project,
     lookout: Lookout,
     workers_seen: Instant,
+    /// What git knows of branches, and since when.
+    merges: (Merges, Option<Instant>),
     followed: Option<Followed>,
 }
 
@@ -40,7 +46,7 @@ struct Followed {
 impl Looks {
     pub(super) fn new(here: Project, whole_machine: bool) -> Self {
         let lookout = Lookout::new(here.clone(), whole_machine);
-        Self { here, lookout, workers_seen: Instant::now(), followed: None }
+        Self { here, lookout, workers_seen: Instant::now(), merges: Default::default(), followed: None }
     }
 
     /// The current state of the loop in that folder.
@@ -70,9 +76,15 @@ impl Looks {
     fn show(&mut self, model: &mut Model) {
         self.workers_seen = Instant::now();
         let loops = self.lookout.loops();
+        if self.merges.1.is_none_or(|seen| seen.elapsed() >= MERGES) {
+            self.merges = (merges_of(&self.here, loops.iter().copied()), Some(Instant::now()));
+        }
         let row = |found: &&Loop| {
             let heard = found.alive().and_then(|_| found.heard_at());
-            Row::of(&snapshot(found), &Beside { heard, tasks: tasks(&self.here, found) })
+            Row::of(
+                &snapshot(found).with_merges(&self.merges.0),
+                &Beside { heard, tasks: tasks(&self.here, found) },
+            )
         };
         model.see(loops.iter().map(row).collect());
     }

@@ -1,7 +1,5 @@
 //! The next commands after a run.
 
-use std::collections::BTreeSet;
-
 use crate::engine::budget::Budget;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::Tally;
@@ -9,14 +7,12 @@ use crate::engine::validation::Standing;
 use crate::record::report::{LoopReport, RunReport};
 use crate::tell::group::{Group, Place, place};
 use crate::text::line::shell_word;
-use crate::view::next_step::{Ending, GoesTo, advice, build, raised_budget};
+use crate::view::next_step::{Ending, GoesTo, Merges, advice, build, raised_budget};
 
 /// Facts about loops besides their reports.
 pub(crate) struct Known<'a> {
-    /// Whether the project has a remote for branches.
-    pub(crate) has_remote: bool,
-    /// The branches with commits that are not merged; `None` if unknown.
-    pub(crate) unmerged: Option<BTreeSet<String>>,
+    /// What git and the plan know of its branches.
+    pub(crate) merges: Merges,
     /// Whether the report has every branch of the plan that is not done.
     pub(crate) has_whole_plan: bool,
     /// What a loop has used, and its limits, if it was not started again since.
@@ -33,9 +29,6 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
         raised =
             raised.or_else(|| spent.and_then(|(tally, budget)| raised_budget(outcome(one)?, tally, budget)));
         let name = shell_word(&one.name);
-        let is_merged = one.end == Ended::Done.word()
-            && is_build
-            && known.unmerged.as_ref().is_some_and(|names| !names.contains(&one.name));
         (one.next, one.then) = (None, None);
         one.group = match &*one.end {
             "waiting" | "paused" => {
@@ -46,15 +39,13 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
                 one.next = Some(format!("ralph logs {name} --follow"));
                 None
             }
-            // The branch is merged, or was deleted.
-            _ if is_merged => Some(Group::Over),
             _ => {
                 // A branch is identified by its name alone.
                 let is_past = spent.is_none() && !is_build;
                 let run = is_past.then_some(&*report.run);
                 let verb = report.verb.as_deref().unwrap_or(&one.mode);
-                let has_remote = is_build.then_some(known.has_remote);
-                let advice = advice(&Ending { spent, run, ..ending(one, verb, has_remote) });
+                let ending = Ending { spent, run, ..ending(one, verb) };
+                let advice = advice(&if is_build { known.merges.of_branch(ending) } else { ending });
                 (one.next, one.then) = (advice.command, advice.then);
                 Some(advice.group)
             }
@@ -96,13 +87,8 @@ fn next_of_branches(loops: &[LoopReport], has_whole_plan: bool, raised: Option<S
     Some(build((!words.is_empty()).then(|| words.join(" "))))
 }
 
-/// The end of a loop that a verb has started, from its report; `has_remote` is known for branches.
-pub(in crate::view) fn ending<'a>(
-    one: &'a LoopReport,
-    verb: &'a str,
-    has_remote: Option<bool>,
-) -> Ending<'a> {
-    let by_remote = |has_remote| if has_remote { GoesTo::Remote } else { GoesTo::Here };
+/// The end of a loop that a verb has started, from its report.
+pub(in crate::view) fn ending<'a>(one: &'a LoopReport, verb: &'a str) -> Ending<'a> {
     let end = Ended::ALL.into_iter().find(|end| end.word() == one.end);
     Ending {
         verb,
@@ -111,9 +97,10 @@ pub(in crate::view) fn ending<'a>(
         outcome: outcome(one).filter(|outcome| Some(outcome.ended()) == end),
         has_rest: one.reason.is_some(),
         has_work: one.work.is_some(),
+        never_began: one.run.is_empty(),
         is_unchecked: one.proof.as_ref().is_some_and(|proof| proof.standing != Standing::Proven),
         agent: &one.agent,
-        goes_to: one.pull_request.as_ref().map(|_| GoesTo::PullRequest).or(has_remote.map(by_remote)),
+        goes_to: one.pull_request.as_ref().map(|_| GoesTo::PullRequest),
         ..Ending::default()
     }
 }

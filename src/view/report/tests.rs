@@ -1,5 +1,6 @@
 //! Reports that tests make, and the renders of them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -16,9 +17,12 @@ use super::*;
 use crate::engine::budget::Budget;
 use crate::engine::tally::Tally;
 use crate::record::report::{AttemptReport, IterationReport, VERSION};
+use crate::view::next_step::Merges;
 
 /// A project without a remote, whose plan has no other branches than the report.
-const KNOWN: Known<'_> = Known { has_remote: false, unmerged: None, has_whole_plan: true, spent: &|_| None };
+const KNOWN: Known<'_> = Known { merges: MERGES, has_whole_plan: true, spent: &|_| None };
+const MERGES: Merges =
+    Merges { runs: PathBuf::new(), has_remote: false, unmerged: None, published: BTreeSet::new() };
 
 /// So many seconds after midnight of a certain day.
 pub(super) fn at(seconds: i64) -> DateTime<FixedOffset> {
@@ -137,7 +141,7 @@ fn text_of(report: &RunReport, width: Option<usize>) -> String {
 #[test]
 fn a_line_for_each_loop_a_total_and_what_to_type() {
     let mut report = night();
-    advise(&mut report, &Known { has_remote: true, ..KNOWN });
+    advise(&mut report, &Known { merges: Merges { has_remote: true, ..MERGES }, ..KNOWN });
     let text = text_of(&report, None);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(
@@ -160,7 +164,7 @@ fn a_line_for_each_loop_a_total_and_what_to_type() {
     assert_eq!(report.loops[0].next.as_deref(), Some("git merge feature/export"));
     for (unmerged, next) in [("feature/export", Some("git merge feature/export")), ("feature/login", None)] {
         let unmerged = Some([unmerged.to_owned()].into());
-        advise(&mut report, &Known { unmerged, ..KNOWN });
+        advise(&mut report, &Known { merges: Merges { unmerged, ..MERGES }, ..KNOWN });
         let export = report.loops.iter().find(|one| one.name == "feature/export").unwrap();
         assert_eq!(export.next.as_deref(), next);
     }
@@ -231,7 +235,14 @@ fn tasks_stand_for_their_loop() {
         task("t-3", None, None),
     ];
     let mut report = report_of(vec![one]);
-    advise(&mut report, &Known { has_remote: true, spent: &|_| Some(<(Tally, Budget)>::default()), ..KNOWN });
+    advise(
+        &mut report,
+        &Known {
+            merges: Merges { has_remote: true, ..MERGES },
+            spent: &|_| Some(<(Tally, Budget)>::default()),
+            ..KNOWN
+        },
+    );
     let text = text_of(&report, None);
     assert!(text.contains("✓ t-1  done    42s\n    Title of t-1\n✗ t-2"), "{text}");
     assert!(text.contains("    the tests fail\n    → ralph task log t-2\n"), "{text}");
@@ -248,7 +259,7 @@ fn words_of_others_are_code_in_markdown() {
     let mut report = night();
     report.loops[0].pull_request = Some("https://example.com/pull/1".to_owned());
     report.loops[1].pull_request = Some("https://example.com/<script>".to_owned());
-    advise(&mut report, &Known { has_remote: true, ..KNOWN });
+    advise(&mut report, &Known { merges: Merges { has_remote: true, ..MERGES }, ..KNOWN });
     let text = markdown(&report);
     assert!(text.starts_with("## ralph loop build\n\n2026-01-3"), "{text}");
     assert!(text.contains("| `feature/export` | **done** | 3/3 | +412 −18 | 6 | 1h 2m | $4.50 |"), "{text}");
