@@ -123,7 +123,7 @@ impl<'a> Ready<'a> {
             resume: Resume::No,
             agent_name,
             agent: Box::new(agent),
-            validator: validator(settings, project, launch, judge),
+            validator: validator(settings, project, launch, call.workspace.project.root(), judge),
             cannot_validate: cannot_validate(settings, launch),
             plan: project.implementation_plan(),
             board: Board::default(),
@@ -399,12 +399,14 @@ fn validator(
     settings: &Settings,
     project: &Project,
     launch: &Launch,
+    home: &Path,
     judge: Option<Ground>,
 ) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
     let text = command.to_owned();
     let (shown, place) = (settings.secrets.word(command), place_of_validation(settings));
     let command = ValidationCommand::new(command, shown, place, settings.validation_timeout, launch);
+    let command = command.in_tree_of(home);
     Some(match settings.proof_level {
         ProofLevel::Place => Box::new(command),
         level => {

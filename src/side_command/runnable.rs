@@ -35,8 +35,28 @@ const LAST_LINES: usize = 5;
 /// The beginnings of compound commands.
 const COMPOUND: [&str; 6] = ["if", "for", "while", "until", "case", "{"];
 
-/// Why this command cannot be started where `launch` is, in words that follow a colon; `None`: nothing is known against it.
-pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<String> {
+/// Why a command cannot be started, in words that follow a colon, and what the user can do besides changing it.
+#[derive(Debug)]
+pub(crate) struct Obstacle {
+    pub(super) what: String,
+    pub(super) remedy: &'static str,
+}
+
+impl From<String> for Obstacle {
+    fn from(what: String) -> Self {
+        Self { what, remedy: "install what is missing" }
+    }
+}
+
+impl Obstacle {
+    /// A file or a folder of the project that does not exist: agents may be meant to write it.
+    fn unwritten(what: String) -> Self {
+        Self { what, remedy: "begin with one that fails ('exit 1'), if agents are to write it" }
+    }
+}
+
+/// Why this command cannot be started where `launch` is; `None`: nothing is known against it.
+pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<Obstacle> {
     // A sandbox has programs and folders of its own.
     if !launch.wrapper.is_empty() {
         return None;
@@ -44,7 +64,7 @@ pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<String> {
     let mut folder = launch.cwd.clone();
     let commands = simple_commands(command)?;
     if !folder.is_dir() {
-        return Some(format!("the folder '{}' does not exist", folder.display()));
+        return Some(format!("the folder '{}' does not exist", folder.display()).into());
     }
     for words in commands {
         let words = without_prefixes(words)?;
@@ -61,7 +81,7 @@ pub(crate) fn obstacle(command: &str, launch: &Launch) -> Option<String> {
         }
         folder.push(into);
         if !folder.is_dir() {
-            return Some(format!("the folder '{into}' does not exist"));
+            return Some(format!("the folder '{into}' does not exist").into());
         }
     }
     None
@@ -91,25 +111,37 @@ fn is_computed(word: &str) -> bool {
     word.contains(['$', '`', '*', '?', '[', '~', '<', '>'])
 }
 
-fn missing_program(program: &str, arguments: &[String], folder: PathBuf, launch: &Launch) -> Option<String> {
+fn missing_program(
+    program: &str,
+    arguments: &[String],
+    folder: PathBuf,
+    launch: &Launch,
+) -> Option<Obstacle> {
+    let not_there = |path: &str| {
+        let what = format!("'{path}' does not exist");
+        if path.starts_with('/') { what.into() } else { Obstacle::unwritten(what) }
+    };
     if program.starts_with('-') || COMPOUND.contains(&program) || is_computed(program) {
         return None;
     }
     let is_script =
         |word: &&String| SHELLS.contains(&program) && !word.starts_with('-') && !is_computed(word);
     if let Some(script) = arguments.first().filter(is_script) {
-        return (!folder.join(script).exists()).then(|| format!("'{script}' does not exist"));
+        return (!folder.join(script).exists()).then(|| not_there(script));
     }
     if program.contains('/') {
         let Ok(metadata) = fs::metadata(folder.join(program)) else {
-            return Some(format!("'{program}' does not exist"));
+            return Some(not_there(program));
         };
         let is_executable = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
         if !is_executable {
-            return Some(format!("'{program}' is not executable"));
+            return Some(Obstacle {
+                remedy: "run 'chmod +x' on it",
+                what: format!("'{program}' is not executable"),
+            });
         }
         return missing_interpreter(&folder.join(program), &search_path(launch))
-            .map(|why| format!("'{program}' begins with {why}"));
+            .map(|why| format!("'{program}' begins with {why}").into());
     }
     // The shell knows its own commands, and where programs are.
     let mut shell = Command::new(SHELL);
@@ -117,7 +149,7 @@ fn missing_program(program: &str, arguments: &[String], folder: PathBuf, launch:
     // Other variables of a project's config could have another program run.
     shell.envs(launch.variable("PATH").map(|path| ("PATH", path)));
     let found = output_within(&mut shell, LIMIT).ok()?;
-    (!found.status.success()).then(|| is_missing(program))
+    (!found.status.success()).then(|| is_missing(program).into())
 }
 
 fn search_path(launch: &Launch) -> OsString {
@@ -177,6 +209,10 @@ mod tests {
         (folder, launch)
     }
 
+    fn found(command: &str, launch: &Launch) -> Option<String> {
+        obstacle(command, launch).map(|found| found.what)
+    }
+
     #[test]
     fn what_is_missing_is_named() {
         let (_folder, launch) = launch();
@@ -192,10 +228,13 @@ mod tests {
             ("sh nothing.sh", "'nothing.sh' does not exist"),
             ("'no such program'", "'no such program' is not on PATH"),
         ] {
-            assert_eq!(obstacle(command, &launch).as_deref(), Some(words), "{command}");
+            assert_eq!(found(command, &launch).as_deref(), Some(words), "{command}");
         }
-        let gone = Launch { cwd: launch.cwd.join("gone"), ..launch };
-        assert!(obstacle("true", &gone).unwrap().ends_with("gone' does not exist"));
+        let gone = Launch { cwd: launch.cwd.join("gone"), ..launch.clone() };
+        assert!(found("true", &gone).unwrap().ends_with("gone' does not exist"));
+        // Agents may be meant to write it.
+        assert!(obstacle("./nothing", &launch).unwrap().remedy.starts_with("begin with one that fails"));
+        assert_eq!(obstacle("no-such-program", &launch).unwrap().remedy, "install what is missing");
     }
 
     #[test]
@@ -214,13 +253,13 @@ mod tests {
             let script = folder.path().join("script");
             fs::write(&script, format!("{line}\ntrue\n")).unwrap();
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-            let found = obstacle("./script", &launch);
+            let found = found("./script", &launch);
             match words {
                 Some(words) => assert!(found.unwrap().ends_with(words), "{line}"),
                 None => assert_eq!(found, None, "{line}"),
             }
             // The shell reads its first line as a comment.
-            assert_eq!(obstacle("sh script", &launch), None);
+            assert!(obstacle("sh script", &launch).is_none());
         }
     }
 
@@ -292,9 +331,9 @@ mod tests {
             "'unclosed",
             "cd a b && no-such-program",
         ] {
-            assert_eq!(obstacle(command, &launch), None, "{command}");
+            assert_eq!(found(command, &launch), None, "{command}");
         }
         let boxed = Launch { wrapper: vec!["box".into()], ..launch };
-        assert_eq!(obstacle("no-such-program", &boxed), None);
+        assert!(obstacle("no-such-program", &boxed).is_none());
     }
 }

@@ -1,9 +1,10 @@
 //! The command that proves an agent's work.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::runnable::{is_missing, not_started, unknown_programs};
+use super::runnable::{Obstacle, is_missing, not_started, unknown_programs};
 use super::{Bounds, run};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
@@ -16,6 +17,8 @@ use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::text::duration;
 
+/// Folders of what was installed for a project.
+const INSTALLED: [&str; 4] = ["node_modules", ".venv", "venv", "vendor"];
 /// How many bytes of each output are kept; the prompt gets less.
 const ROOM: usize = 64 * 1024;
 
@@ -29,6 +32,8 @@ pub(crate) struct ValidationCommand {
     place: String,
     /// Its words that are no programs of the machine when the loop begins.
     unknown: Vec<String>,
+    /// The project's own folder, where the command runs in another work tree of it.
+    home: Option<PathBuf>,
     limit: Duration,
 }
 
@@ -38,7 +43,14 @@ impl ValidationCommand {
     #[must_use]
     pub(crate) fn new(command: &str, shown: String, place: String, limit: Duration, launch: &Launch) -> Self {
         let unknown = unknown_programs(command, launch);
-        Self { launch: launch.shell(command), shown, place, unknown, limit }
+        Self { launch: launch.shell(command), shown, place, unknown, home: None, limit }
+    }
+
+    /// The command in a work tree of the project whose own folder is `home`.
+    #[must_use]
+    pub(crate) fn in_tree_of(self, home: &Path) -> Self {
+        let home = (home != self.launch.cwd).then(|| home.to_owned());
+        Self { home, ..self }
     }
 
     /// The command as the user wrote it, without secrets.
@@ -50,6 +62,7 @@ impl ValidationCommand {
     #[must_use]
     pub(crate) fn with_launch(mut self, change: impl FnOnce(&mut Launch)) -> Self {
         change(&mut self.launch);
+        self.home = None;
         self
     }
 
@@ -71,7 +84,7 @@ impl ValidationCommand {
             return Ok(Verdict::CutOff(Box::default()));
         }
         if let Some(missing) = captured.as_ref().ok().and_then(|captured| self.missing(captured)) {
-            let why = cannot_run(&self.shown, &is_missing(missing), &self.place);
+            let why = cannot_run(&self.shown, &is_missing(missing).into(), &self.place);
             return Err(End::because(Outcome::CannotValidate, why));
         }
         Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
@@ -95,8 +108,9 @@ impl FilesValidator for ValidationCommand {
 }
 
 /// Why a validation cannot run, and what the user can do.
-pub(crate) fn cannot_run(shown: &str, obstacle: &str, place: &str) -> String {
-    format!("the validation '{shown}' cannot run: {obstacle}; fix {place}, or install what is missing")
+pub(crate) fn cannot_run(shown: &str, obstacle: &Obstacle, place: &str) -> String {
+    let Obstacle { what, remedy } = obstacle;
+    format!("the validation '{shown}' cannot run: {what}; fix {place}, or {remedy}")
 }
 
 impl ValidationCommand {
@@ -104,6 +118,20 @@ impl ValidationCommand {
     fn missing(&self, captured: &Captured) -> Option<&str> {
         let could_not = matches!(captured.end, Ended::Exited(code) if CANNOT_RUN.contains(&code));
         could_not.then(|| not_started(&self.unknown, &captured.stderr.text(), &self.launch))?
+    }
+
+    /// What a work tree has not because git ignores it, in a line for the agent; empty where that is nothing.
+    fn not_installed(&self) -> String {
+        let Some(home) = &self.home else { return String::new() };
+        let is_lacking = |name: &&str| home.join(name).is_dir() && !self.launch.cwd.join(name).exists();
+        let lacking: Vec<&str> = INSTALLED.into_iter().filter(is_lacking).collect();
+        if lacking.is_empty() {
+            return String::new();
+        }
+        let (names, home) = (lacking.join(" and "), home.display());
+        format!(
+            "(this work tree has no {names}, as {home} has: git ignores it, so install it here, or have the validation do that)\n"
+        )
     }
 
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
@@ -128,6 +156,9 @@ impl ValidationCommand {
         }
         if !output.is_empty() && !output.ends_with('\n') {
             output.push('\n');
+        }
+        if !ending.is_empty() {
+            output += &self.not_installed();
         }
         let (ok, by) = (ending.is_empty(), Some(self.shown.clone()));
         Some(Validation { ok, output: output + &ending, by, ..Validation::default() })

@@ -56,6 +56,20 @@ fn three_failures_in_a_row_end_a_branch_and_the_worst_code_is_the_builds() {
 }
 
 #[test]
+fn a_work_tree_without_what_is_installed_in_the_project_is_named() {
+    let project = BranchProject::new(&plan(&[("one", 1)]));
+    project.scratch.write("ralph.toml", "[validation]\ncommand = 'node_modules/.bin/jest || exit 127'\n");
+    project.scratch.write("node_modules/.bin/jest", "");
+    project.scratch.write(".git/info/exclude", "node_modules\n");
+    project.agent("work; end");
+    let run = project.scratch.run("loop build -m 2");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    let prompt = project.home("prompt-one-2");
+    let words = format!("(this work tree has no node_modules, as {} has: ", project.scratch.root().display());
+    assert!(prompt.contains("The validation cannot run") && prompt.contains(&words), "{prompt}");
+}
+
+#[test]
 fn a_complete_with_a_failing_validation_is_not_believed() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     project.agent("if [ $RALPH_ITERATION -gt 1 ]; then echo > proof; fi; work; end");

@@ -27,6 +27,7 @@ fn a_validation_that_cannot_run_ends_the_loop_before_its_first_attempt() {
     scratch.write("not-executable", "true\n");
     for (command, missing) in [
         ("no-such-program --all", "'no-such-program' is not on PATH"),
+        ("./not-yet", "or begin with one that fails ('exit 1'), if agents are to write it"),
         ("cd nowhere && make", "the folder 'nowhere' does not exist"),
         ("./not-executable", "'./not-executable' is not executable"),
         ("./nothing", "'./nothing' does not exist"),
