@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
+use crate::presets::preset;
 use crate::project::{Project, ProjectError};
 use crate::prompt::substitute;
 use crate::record::trust;
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
-use crate::settings::{NearMiss, Settings, Sources, Verb};
+use crate::settings::{NearMiss, Resolved, Settings, Sources, Verb};
+use crate::text::nearest::slip;
 use crate::text::redact::Redactor;
 
 /// A project and its settings.
@@ -130,6 +132,8 @@ fn open_for(
     };
     let mut settings = Settings::load(&sources)?;
     warn_of_near_misses(&mut settings, &project);
+    let warning = warning_of_model(&settings);
+    settings.warnings.extend(warning);
     let mut workspace = Workspace { project, settings };
     if verb.is_some() {
         workspace.find_secrets();
@@ -154,6 +158,15 @@ impl Workspace {
         // A file that cannot be read was reported the first time.
         self.settings.secrets = secrets::redactor(&self.settings, given, &self.project).0;
     }
+}
+
+/// A warning about a model that is nearly one of those that are known of the agent. It may have others.
+fn warning_of_model(settings: &Settings) -> Option<String> {
+    let model = settings.agent_model.as_deref()?;
+    let known = preset(&settings.agent_type)?.ladder;
+    let meant = slip(model, known.iter().copied()).filter(|_| !known.contains(&model))?;
+    let place = settings.row("agent.model").map(Resolved::place)?;
+    Some(format!("{place}: '{model}' may be no model of {}: did you mean '{meant}'?", settings.agent_type))
 }
 
 /// Adds a warning for each unused name in the shell config that is probably meant to be a setting's.

@@ -232,6 +232,17 @@ fn set_refuses_what_no_loop_could_use_by_the_name_that_was_typed() {
 }
 
 #[test]
+fn a_model_that_is_nearly_a_known_one_is_warned_of() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "cat > /dev/null; say hello; result");
+    let words = "--model: 'sonet' may be no model of claude: did you mean 'sonnet'?";
+    assert!(scratch.run("prompt p.md 1 --model sonet").stderr.contains(words));
+    for good in ["sonnet", "claude-sonnet-5"] {
+        assert!(!scratch.run(&format!("prompt p.md 1 --model {good}")).stderr.contains("may be no model"));
+    }
+}
+
+#[test]
 fn what_is_not_there_is_refused_with_the_nearest_name() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > /dev/null; say hello; result");
