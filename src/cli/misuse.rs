@@ -108,8 +108,9 @@ fn flag_of_others(error: &clap::Error, verbs: &[&str]) -> Option<String> {
     let root = Cli::whole();
     let owners = owners(&root, flag);
     let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb));
-    let has_count = here.is_some_and(|here| here.get_arguments().any(|arg| arg.get_id() == MAX_ITERATIONS));
-    if has_count && owners.iter().any(|(_, arg)| arg.get_id() == MAX_ITERATIONS) {
+    let is_count = |arg: &Arg| arg.get_id() == MAX_ITERATIONS || arg.get_long() == Some("max-iterations");
+    let has_count = here.is_some_and(|here| here.get_arguments().any(is_count));
+    if has_count && owners.iter().any(|(_, arg)| is_count(arg)) {
         return Some(format!(
             "{flag} belongs to other verbs: 'ralph {}' calls it --max-iterations",
             verbs.join(" ")
@@ -214,6 +215,7 @@ mod tests {
             "ralph build --limit 5",
             "ralph plan --max 5",
             "ralph prompt p.md -m 5",
+            "ralph resume build -m 5",
             "ralph loop build --limit 5",
             "ralph loop plan --limit 5",
         ] {

@@ -165,7 +165,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         (Some(word), Some(code)) => {
             let next = if state.was_interrupted() { how(state) } else { String::new() };
             line("Exit reason", &format_args!("{word} (exit code {code}{next})"))?;
-            state.exit_detail.as_ref().map_or(Ok(()), |detail| line("Exit detail", detail))
+            let is_told = |detail: &&String| state.proof.as_ref().is_some_and(|proof| proof.by == **detail);
+            let detail = state.exit_detail.as_ref().filter(|detail| !is_told(detail));
+            detail.map_or(Ok(()), |detail| line("Exit detail", detail))
         }
         (Some(word), None) => line("Exit reason", &format_args!("{word} (ralph was killed{})", how(state))),
     }
@@ -221,11 +223,11 @@ fn write_counts(
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
     }
-    if let Some(why) = tally.refutation() {
-        line("Validation", &why)?;
-    }
-    if let Some(proof) = &state.proof {
-        line("Proof", &words::proof(proof).text)?;
+    // The proof of a loop that has ended says the same.
+    match (&state.proof, tally.refutation()) {
+        (Some(proof), _) => line("Proof", &words::proof(proof).text)?,
+        (None, Some(why)) => line("Validation", &why)?,
+        (None, None) => {}
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;

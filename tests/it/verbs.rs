@@ -90,7 +90,8 @@ fn a_build_is_not_done_while_a_box_of_its_plan_is_open() {
     let open = "It said that all is done, but 2 tasks of the plan are open\n\n- [ ] two\n- [ ] three\n";
     assert!(told.contains(open) && told.contains("<promise>REPLAN</promise>"), "{told}");
     let status = scratch.run("status build").stdout;
-    assert!(status.contains("Validation: 2 tasks of the plan are open"), "{status}");
+    assert_eq!(status.matches("2 tasks of the plan are open").count(), 1, "{status}");
+    assert!(status.contains("\nProof: refuted: 2 tasks of the plan are open"), "{status}");
     // What the next run is told as well.
     scratch.agent("claude", &format!("cat > prompt-last; sed -i 's/\\[ \\]/[x]/' {plan}; {says}"));
     let run = good(&scratch, "build --agent claude 2");
