@@ -16,11 +16,9 @@ impl Cli {
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        // Where the verb does not come first, the options of all verbs are needed to find it.
-        let verb_is_first =
-            argv.get(1).and_then(|word| word.to_str()).is_none_or(|word| !word.starts_with('-'));
-        let asks_for_help = argv.iter().any(|word| word == "help");
-        let mut definition = if verb_is_first && !asks_for_help { Self::command() } else { Self::whole() };
+        // To find a verb behind options, those of all verbs are needed.
+        let is_simple = first_word(&argv).is_none_or(|at| at == 1) && argv.iter().all(|word| word != "help");
+        let mut definition = if is_simple { Self::command() } else { Self::whole() };
         help_first(&definition, &mut argv);
         if let Some(at) = verb_at(&definition, &argv) {
             let verb = argv.remove(at);
@@ -249,10 +247,18 @@ fn options_with_value(root: &clap::Command) -> Vec<String> {
         .collect()
 }
 
+fn is_word(text: &str) -> bool {
+    !text.starts_with('-') && text.parse::<i64>().is_err()
+}
+
+/// Where the first word stands that may be a verb, or the value of an option.
+fn first_word(argv: &[OsString]) -> Option<usize> {
+    argv.iter().skip(1).position(|arg| arg.to_str().is_some_and(is_word)).map(|at| at + 1)
+}
+
 /// Where the verb stands: options, their values and the number may stand before it.
 fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
-    let is_word = |text: &str| !text.starts_with('-') && text.parse::<i64>().is_err();
-    let first = argv.iter().skip(1).position(|arg| arg.to_str().is_some_and(is_word))? + 1;
+    let first = first_word(argv)?;
     if first == 1 {
         return Some(first);
     }
@@ -290,9 +296,12 @@ mod tests {
 
     #[test]
     fn the_verb_may_stand_behind_its_options() {
-        for line in
-            ["ralph --agent codex 3 build --json", "ralph --config plan build", "ralph --config=x build"]
-        {
+        for line in [
+            "ralph --agent codex 3 build --json",
+            "ralph 3 --agent codex build",
+            "ralph --config plan build",
+            "ralph --config=x build",
+        ] {
             assert_eq!(verb(line).as_deref(), Some("build"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
