@@ -31,6 +31,9 @@ const TOOLS: [(&str, &str); 16] = [
 /// Folders of the user's that follow the home directory when these are not set.
 const OF_HOME: [&str; 4] = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
+/// Keeps Python from writing bytecode.
+const NO_BYTECODE: &str = "PYTHONDONTWRITEBYTECODE";
+
 /// The folders of a proof.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Folders<'a> {
@@ -63,6 +66,8 @@ pub(super) fn environment(
     let mut set: Vec<Variable> = more.iter().filter(|(name, _)| !is_left_out(name)).cloned().collect();
     let moved = own.iter().chain(more).filter(|(name, _)| !is_left_out(name) && !is_ralphs(name));
     set.extend(moved.filter_map(|(name, value)| Some((name.clone(), in_tree(value, folders)?))));
+    // Python takes bytecode for that of another source if both have one length and were written in one second.
+    set.push((NO_BYTECODE.into(), "1".into()));
     if let Some([home, tmp]) = folders.own {
         set.extend(tools(own, more, is_there));
         set.push(("HOME".into(), home.into()));
@@ -144,11 +149,12 @@ mod tests {
         let found =
             environment(&own, &[], folders(), |path| path.ends_with(".cargo") || path.ends_with(".rustup"));
         let tmp = ["TMPDIR", "TMP", "TEMP"].map(|name| (name, "/t"));
-        let expected = [&[("CARGO_HOME", "/home/u/.cargo"), ("HOME", "/h")][..], &tmp].concat();
+        let bytecode = (NO_BYTECODE, "1");
+        let expected = [&[bytecode, ("CARGO_HOME", "/home/u/.cargo"), ("HOME", "/h")][..], &tmp].concat();
         assert_eq!(found.set, variables(&expected));
         assert_eq!(found.unset, ["XDG_CACHE_HOME"]);
         let found = environment(&own, &[], Folders { own: None, ..folders() }, |_| true);
-        assert_eq!(found, Environment { set: Vec::new(), unset: Vec::new() });
+        assert_eq!(found, Environment { set: variables(&[bytecode]), unset: Vec::new() });
     }
 
     #[test]
@@ -166,7 +172,12 @@ mod tests {
             found.set.into_iter().filter(|(_, value)| value != "/h" && value != "/t").collect();
         assert_eq!(
             rest,
-            variables(&[("A", "1"), ("RALPH_BRANCH", "b"), ("PATH", "/p/.ralph/t/bin:/usr/bin:/pp")])
+            variables(&[
+                ("A", "1"),
+                ("RALPH_BRANCH", "b"),
+                ("PATH", "/p/.ralph/t/bin:/usr/bin:/pp"),
+                (NO_BYTECODE, "1")
+            ])
         );
         assert_eq!(in_tree("/p".as_ref(), folders()), Some("/p/.ralph/t".into()));
     }

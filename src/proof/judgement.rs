@@ -108,15 +108,18 @@ fn last_line(output: &str) -> String {
     one_line_within(line, LINE)
 }
 
-/// An output without numbers, except for how it has ended: times, process ids and addresses differ between two runs.
-fn outline(output: &str) -> String {
+/// The lines of an output, sorted and without numbers, except for how it has ended: times, process ids, addresses and the order of
+/// what runs at once differ between two runs.
+fn outline(output: &str) -> (Vec<String>, &str) {
     let (printed, end) = output.trim_end().rsplit_once('\n').unwrap_or(("", output));
     let plain = |word: &str| {
         let has_number = word.bytes().any(|byte| byte.is_ascii_digit());
         if has_number { "#".to_owned() } else { word.to_owned() }
     };
-    let words: Vec<String> = printed.split_whitespace().map(plain).collect();
-    words.join(" ") + "\n" + end
+    let line = |line: &str| line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = printed.lines().map(line).filter(|line| !line.is_empty()).collect();
+    lines.sort();
+    (lines, end)
 }
 
 /// What has proven a claim in the clean tree.
@@ -343,6 +346,8 @@ mod tests {
         let fit = Fitness::Fit { failure: Some("1 test failed in 12 ms".to_owned()), tests: None };
         assert_eq!(fitness(&base, Some(&others)), fit);
         assert_eq!(fitness(&base, None), fit);
+        // What runs at once comes in any order.
+        assert_eq!(outline("a\nb 1\n\n(exit code 1)"), outline("b 2\na\n(exit code 1)"));
     }
 
     #[test]

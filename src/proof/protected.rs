@@ -34,6 +34,8 @@ const TABLE: &[(&str, Role, &[&str])] = &[
             "tox.ini",
             "noxfile.py",
             ".coveragerc",
+            // Bytecode can be taken for that of any source.
+            "*.pyc",
             // Found before the modules of these names.
             "pytest.py",
             "pytest/",

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::baseline::{Baseline, Found, Look};
+use super::counts::Counts;
 use super::judgement::{
     BaseSays, Doubt, Fitness, Proven, Unproven, fewer, has_no_tests, in_clean_tree, in_place_only, tests_in,
 };
@@ -181,17 +182,15 @@ impl Prover {
     ) -> Result<Step<Proven>, End> {
         let deadline = asker.as_ref().and_then(|proof| proof.deadline);
         let mut doubt = Doubt::default();
-        if let Some(now) = proven.tests {
-            if now.ran == 0 {
-                return Ok(unproven(&Unproven::NoTests));
-            }
-            if self.fitness.is_none() || self.is_doubtful {
-                goes!(self.look_again(context)?);
-            }
-            proven.before = self.fitness.as_ref().and_then(Fitness::tests);
-            doubt.fewer = proven.before.and_then(|before| fewer(before, now, &look.base));
-        } else {
-            self.skip("how many tests ran: the output is of no runner that is known");
+        if self.fitness.is_none() || self.is_doubtful {
+            goes!(self.look_again(context)?);
+        }
+        proven.before = self.fitness.as_ref().and_then(Fitness::tests);
+        match (proven.tests, proven.before) {
+            // A program that ends before its tests have run counts none.
+            (Some(Counts { ran: 0, .. }), _) | (None, Some(_)) => return Ok(unproven(&Unproven::NoTests)),
+            (Some(now), before) => doubt.fewer = before.and_then(|before| fewer(before, now, &look.base)),
+            (None, None) => self.skip("how many tests ran: the output is of no runner that is known"),
         }
         let laid = with_tree(context, {
             let (look, plans) = (look.clone(), self.plans());
