@@ -30,6 +30,8 @@ pub(super) struct Look {
     pub(super) command_at_home: ValidationCommand,
     /// The commit.
     pub(super) base: String,
+    /// Nothing that was built beside an agent may have a part in a proof.
+    pub(super) is_alone: bool,
     /// When the loop began: what was written since is an agent's.
     pub(super) began: SystemTime,
 }
@@ -58,12 +60,12 @@ impl Look {
         let cancelled = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&cancelled);
         // Without a thread, the first claim that needs it does it.
-        let _ = threads::start(move || drop(send.send(self.take(&flag).ok().flatten())));
+        let _ = threads::start(move || drop(send.send(self.take(true, &flag).ok().flatten())));
         Baseline { result, cancelled }
     }
 
-    /// What a clean tree is worth; `None` if it was cancelled.
-    pub(super) fn take(&self, cancelled: &AtomicBool) -> Result<Option<Found>, TreeError> {
+    /// What a clean tree is worth, with an agent at work beside it or not; `None` if it was cancelled.
+    pub(super) fn take(&self, has_agent: bool, cancelled: &AtomicBool) -> Result<Option<Found>, TreeError> {
         // Only a convenience: without the ref, git may remove a commit that nothing else leads to after some weeks.
         let _ = self.tree.keep_base(&self.base);
         let laid = self.tree.lay(&self.base, cancelled)?;
@@ -79,8 +81,9 @@ impl Look {
             fitness
         };
         let is_lacking = matches!(fitness, Fitness::Lacking { .. });
-        // A doubtful one leaves no seal, so that the next look begins with a new tree.
-        if !is_lacking && !is_disturbed {
+        // Without a seal the next proof begins with a new tree.
+        let is_kept = !(is_lacking || is_disturbed || has_agent && self.is_alone);
+        if is_kept {
             self.tree.leave(&laid)?;
         }
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))

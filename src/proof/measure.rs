@@ -1,5 +1,6 @@
 //! What claims are measured by besides the command, and which of it an agent has changed.
 
+use std::env;
 use std::path::Path;
 
 use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Role, differences};
@@ -45,10 +46,22 @@ pub(super) fn changed(
         clean_tree::file_of(root, base, path).map(|text| String::from_utf8_lossy(&text).into_owned())
     };
     let scripts = named::scripts(&measures.command, at_base);
-    let patterns = Patterns { more: measures.protected.clone(), scripts };
+    let more = measures.protected.iter().cloned().chain(on_path(root)).collect();
+    let patterns = Patterns { more, scripts };
     let mut found = patterns.among(&differences);
     found.extend(changed_parts(root, &differences, &found)?);
     Ok(found)
+}
+
+/// The folders of the project in which programs are searched, as patterns: in the clean checkout they are searched as well.
+fn on_path(root: &Path) -> Vec<String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let inside =
+        env::split_paths(&path).filter_map(|folder| Some(folder.strip_prefix(root).ok()?.to_owned()));
+    inside
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(|folder| format!("/{}/", folder.display()))
+        .collect()
 }
 
 /// The files of which only a part is protected, and differs.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Programs that run the script which is their first argument, whatever its name.
-const SHELLS: [&str; 7] = [".", "bash", "dash", "ksh", "sh", "source", "zsh"];
+/// Programs, and a word of make, that run the script which is their first argument, whatever its name.
+const SHELLS: [&str; 8] = [".", "bash", "dash", "include", "ksh", "sh", "source", "zsh"];
 /// Programs that run a program of the project. It counts only if its name says that it checks something: often it is the work
 /// itself.
 const INTERPRETERS: [&str; 9] = ["bun", "deno", "node", "perl", "php", "python", "ruby", "ts-node", "tsx"];
@@ -180,7 +180,8 @@ mod tests {
             ("scripts/test", "cd \"$(dirname \"$0\")/..\"; exec python -m pytest\n"),
             ("app.py", ""),
             ("tools/run_tests.py", ""),
-            ("Makefile", "test: build\n\t@./check.sh --all\n"),
+            ("Makefile", "-include rules.mk\ntest: build\n\t@./check.sh --all\n"),
+            ("rules.mk", "build:\n"),
             ("package.json", "{\"scripts\": {\"test\": \"sh ci.sh && node index.js\"}}"),
             ("ci.sh", "true\n"),
             ("index.js", ""),
@@ -200,7 +201,7 @@ mod tests {
         check("cd web && ./check.sh | tee log", &["web/check.sh"]);
         check("sh -c './check.sh'", &all);
         check("if ! ./check.sh; then exit 1; fi", &all);
-        check("make test", &all);
+        check("make test", &["check.sh", "lib/common.sh", "rules.mk"]);
         check("npm test", &["ci.sh"]);
         check("python3.11 tools/run_tests.py -v", &["tools/run_tests.py"]);
     }

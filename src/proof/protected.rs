@@ -31,6 +31,11 @@ const TABLE: &[(&str, Role, &[&str])] = &[
             "sitecustomize.py",
             "usercustomize.py",
             "pytest.ini",
+            ".pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
+            ".venv/",
+            "venv/",
             "tox.ini",
             "noxfile.py",
             ".coveragerc",
@@ -62,6 +67,10 @@ const TABLE: &[(&str, Role, &[&str])] = &[
             ".mocharc.*",
             ".taprc",
             "karma.conf.*",
+            "node.config.json",
+            "node_modules/",
+            "bunfig.toml",
+            "deno.json*",
             ".npmrc",
             ".yarnrc*",
             ".pnpmfile.cjs",
@@ -104,6 +113,11 @@ const TABLE: &[(&str, Role, &[&str])] = &[
 
 /// Data that tests read. An added one changes no other test, and sources may need it.
 const DATA: &[&str] = &["testdata/", "fixtures/", "__snapshots__/", "*.snap"];
+
+/// The ends of files that are programs.
+const CODE: [&str; 16] = [
+    "cjs", "cts", "ex", "exs", "go", "java", "js", "jsx", "kt", "mjs", "mts", "php", "py", "rb", "ts", "tsx",
+];
 
 /// How a protected file differs from the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,7 +217,7 @@ impl Patterns {
             let role = self.role(path)?;
             let is_new = *change == Change::Added;
             // A test in Rust is a program of its own, or a module that sources may name.
-            let is_harmless = role == Test && (is_rust(path) || any_matches(DATA, path));
+            let is_harmless = role == Test && (is_rust(path) || any_matches(DATA, path) && !is_code(path));
             (!is_new || !is_harmless).then(|| {
                 (path.clone(), Protected { change: *change, role, contents: contents.clone(), mixed: None })
             })
@@ -231,6 +245,12 @@ pub(super) fn named(protected: &AllProtected, most: usize) -> String {
 /// Whether a file is code in Rust.
 pub(super) fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Whether a runner of tests could load a file as a program.
+fn is_code(path: &str) -> bool {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| CODE.contains(&extension))
 }
 
 fn any_matches(patterns: &[&str], path: &str) -> bool {
@@ -341,9 +361,16 @@ mod tests {
     #[test]
     fn what_is_new_counts_if_other_tests_could_run_in_another_way() {
         let added = |path: &str| words(format!(":000000 100644 0 1 A\0{path}\0").as_bytes()).len() == 1;
-        for path in
-            ["conftest.py", "tests/__init__.py", "a_test.go", "build.rs", "tests/build.rs", "a.test.js"]
-        {
+        for path in [
+            "tests/fixtures/test_a.py",
+            "node_modules/.bin/jest",
+            "conftest.py",
+            "tests/__init__.py",
+            "a_test.go",
+            "build.rs",
+            "tests/build.rs",
+            "a.test.js",
+        ] {
             assert!(added(path), "{path}");
         }
         for path in

@@ -99,7 +99,7 @@ impl Prover {
     fn look_at(&self, tree: ProofTree, base: String, began: SystemTime) -> Look {
         let in_tree = |own_home| self.in_place.clone().with_launch(|launch| tree.bring(launch, own_home));
         let (command, command_at_home) = (in_tree(true), in_tree(false));
-        Look { tree, command, command_at_home, base, began }
+        Look { tree, command, command_at_home, base, is_alone: self.measures.with_base(), began }
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -327,7 +327,7 @@ impl Prover {
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         let Some(look) = self.look.clone() else { return Ok(Step::Goes(())) };
         let step = with_tree(context, move |cancelled| {
-            let found = look.take(cancelled)?;
+            let found = look.take(false, cancelled)?;
             Ok(found.map_or_else(|| ends(Verdict::CutOff(Box::default())), Step::Goes))
         })?;
         let found = goes!(step);

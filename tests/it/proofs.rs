@@ -344,6 +344,20 @@ fn an_agent_that_disturbs_the_first_look_gains_nothing() {
 }
 
 #[test]
+fn what_an_agent_leaves_in_the_tree_of_the_first_look_is_no_part_of_a_proof() {
+    let scratch = measured();
+    let go = scratch.outside().join("go");
+    let go = go.display();
+    let validate = format!("until [ -e {go} ]; do sleep 0.05; done; test -e ignored || scripts/check");
+    let tree = tree(&scratch);
+    let tree = tree.display();
+    let deed = format!("until [ -e {tree}/code ]; do sleep 0.05; done; touch {tree}/ignored; touch {go}");
+    let run = at_base(&scratch, &[&deed], &[], &validate);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("code is bad"), "{run:?}");
+}
+
+#[test]
 fn an_object_of_git_that_was_written_over_proves_nothing() {
     let scratch = measured();
     let deed = "id=$(git rev-parse HEAD:tests/good); file=.git/objects/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)
