@@ -11,12 +11,14 @@ use super::output::{say, warn};
 use super::{clean_worktrees, pointers, target, worker};
 use crate::cli::CleanArgs;
 use crate::files::{own, way_to_write};
+use crate::git::left_locks;
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::registry::LoopEntry;
 use crate::record::state_read::{self, Extent};
 use crate::record::{lock, recorder, requests};
+use crate::tell::words;
 use crate::text::line::shell_word;
 
 /// `ralph clean`.
@@ -76,6 +78,11 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     let _lock = recorder::hold(project, "clean")?;
     let files = own::entries(&project.records());
     let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
+    // Afterwards no start of this loop would remove them.
+    let at_work = found.state.as_ref().ok().and_then(|state| state.last_at_work());
+    for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
+        say(&words::left_lock(&project.relative(&lock)));
+    }
     // The state is removed last: until then the loop can be resumed.
     requests::clear(&project.requests())?;
     for path in files.iter().filter(|path| state_read::is_state(path)) {

@@ -45,6 +45,11 @@ impl RecordFile {
         Ok(Self { path: path.to_owned(), id, file: BufWriter::new(file), length, is_torn: false })
     }
 
+    /// Waits until the disk has what was flushed.
+    pub fn sync(&self) -> Result<(), FileError> {
+        self.file.get_ref().sync_data().map_err(FileError::at(&self.path))
+    }
+
     /// Whether it was removed or replaced.
     #[must_use]
     pub fn is_lost(&self) -> bool {

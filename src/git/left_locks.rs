@@ -37,7 +37,9 @@ pub fn left(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
         let found = lock.symlink_metadata().ok().filter(fs::Metadata::is_file);
         found.and_then(|found| found.modified().ok()).is_some_and(|made| at_work.contains(&made))
     };
-    let mut left: Vec<PathBuf> = locks(root, &branch).into_iter().filter(is_of_then).collect();
+    // A commit holds this one while it removes what a merge has left; other branches share it.
+    let packed = head_file::common_dir(root).map(|common| common.join("packed-refs.lock"));
+    let mut left: Vec<PathBuf> = locks(root, &branch).into_iter().chain(packed).filter(is_of_then).collect();
     if !left.is_empty() && is_in_use(root, &left) {
         left.clear();
     }

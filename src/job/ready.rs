@@ -48,6 +48,7 @@ use crate::record::state_read::{Extent, Found};
 use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
+use crate::tell::words;
 use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
@@ -243,7 +244,7 @@ impl<'a> Ready<'a> {
         }
         // The processes of the last loop have ended by now.
         for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
-            recorder.warn(of_left_lock(&project.relative(&lock)));
+            recorder.warn(words::left_lock(&project.relative(&lock)));
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
         let (tally, recovered) = resumed.map(|resumed| shown(resumed, view)).unwrap_or_default();
@@ -321,12 +322,6 @@ fn shown(resumed: Resumed, view: &mut View) -> (Tally, Option<Fact<'static>>) {
         view.warn(warning);
     }
     (resumed.tally, resumed.recovered)
-}
-
-/// What is said of a lock of git's that was removed.
-fn of_left_lock(lock: &Path) -> String {
-    let lock = lock.display();
-    format!("removed {lock}: an agent that was ended inside of git left this lock, and no process holds it")
 }
 
 /// A digest of words, to compare them without keeping them.

@@ -33,6 +33,11 @@ impl EventsLog {
         self.0.keep()
     }
 
+    /// Waits until the disk has all of it.
+    pub fn sync(&self) -> Result<(), FileError> {
+        self.0.sync()
+    }
+
     /// Writes one fact. Facts that arrive together are written together.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.0.write(line_of(stamped).as_bytes())?;

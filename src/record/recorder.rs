@@ -156,11 +156,13 @@ impl Recorder {
         if !is_reversed {
             taken = taken.and(self.session.events.take(stamped));
         }
-        if stamped.outcome().is_some_and(|outcome| outcome != Outcome::Detached)
-            && !self.project.is_of_branch()
-        {
-            let end = run_folder::write_end(&self.project, &stamped.identity.run, &line_of(stamped));
-            taken = taken.and(end);
+        if stamped.outcome().is_some_and(|outcome| outcome != Outcome::Detached) {
+            // After a power cut, no record of the end counts what the log has lost.
+            taken = taken.and(self.session.events.sync());
+            if !self.project.is_of_branch() {
+                let end = run_folder::write_end(&self.project, &stamped.identity.run, &line_of(stamped));
+                taken = taken.and(end);
+            }
         }
         if let Fact::Proof(proof) = stamped.fact {
             taken = taken.and(self.keep_proof(stamped, proof));

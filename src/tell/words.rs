@@ -349,6 +349,12 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
     })
 }
 
+/// A lock of git's that was removed.
+pub(crate) fn left_lock(lock: &Path) -> String {
+    let lock = lock.display();
+    format!("removed {lock}: an agent that was ended inside of git left this lock, and no process holds it")
+}
+
 /// What a start has read about an earlier process that was killed, in one line.
 pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
     let are = if attempts == 1 { "is" } else { "are" };

@@ -294,6 +294,13 @@ fn an_unheld_git_lock_of_an_ended_agent_is_removed() {
     let told = "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and no process holds it";
     assert!(run.code == Some(0) && run.stderr.contains(told), "{run:?}");
     assert!(scratch.git(&["log", "--format=%s"]).starts_with("more\n"));
+
+    // No later start removes the lock of a loop that is forgotten.
+    agent(&scratch, "touch .git/packed-refs.lock; say hi; ok");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let run = scratch.run("clean");
+    assert!(run.code == Some(0) && run.stdout.contains("removed .git/packed-refs.lock: "), "{run:?}");
+    assert!(!lock(&scratch, "packed-refs").exists());
 }
 
 #[test]
