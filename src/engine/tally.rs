@@ -245,7 +245,7 @@ impl Tally {
                 Some(Evidence::against(by, self.validation_undecided, output))
             }
             (Ended::Unproven, _) => Some(Evidence::against(None, true, detail.unwrap_or("not proven"))),
-            _ => (self.has_passed && !self.changed_since_validation).then(|| Evidence::proven(by)),
+            _ => (self.has_passed && !self.changed_since_validation).then(|| Evidence::passed(by)),
         }
     }
 

@@ -71,6 +71,8 @@ pub struct Evidence {
 pub enum Standing {
     /// Something other than the agent that did the work has found it good.
     Proven,
+    /// It passes the validation, and nothing says that it is done.
+    Passed,
     /// Nothing has looked at it.
     Unchecked,
     /// Something has found it bad.
@@ -83,6 +85,7 @@ impl Standing {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Proven => "proven",
+            Self::Passed => "passed",
             Self::Unchecked => "unchecked",
             Self::Refuted => "refuted",
         }
@@ -95,6 +98,12 @@ impl Evidence {
     pub fn proven(by: Option<&str>) -> Self {
         let by = by.unwrap_or("the validation");
         Self { by: one_line_within(by, NAME), standing: Standing::Proven }
+    }
+
+    /// Work that passes the validation, and that nothing calls done.
+    #[must_use]
+    pub fn passed(by: Option<&str>) -> Self {
+        Self { standing: Standing::Passed, ..Self::proven(by) }
     }
 
     /// Work that only its agent calls good.

@@ -224,10 +224,11 @@ pub(crate) fn ended_by(word: &str, reason: Option<&str>, detail: Option<&str>) -
     Entry::new(kind, "■", parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
 }
 
-/// What shows that work is good: `proven: npm test`, `unchecked: the agent's word`, `refuted: npm test failed …`.
+/// What shows that work is good: `proven: npm test`, `passed: npm test`, `unchecked: the agent's word`, `refuted: npm test failed …`.
 pub(crate) fn proof(proof: &Evidence) -> Entry {
     let (kind, mark) = match proof.standing {
         Standing::Proven => (Kind::Good, "✓"),
+        Standing::Passed => (Kind::Faint, "✓"),
         Standing::Unchecked => (Kind::Note, "?"),
         Standing::Refuted => (Kind::Error, "✗"),
     };
@@ -295,7 +296,8 @@ fn task(fact: &Fact<'_>) -> Option<Entry> {
 fn validation(fact: &Fact<'_>) -> Option<Entry> {
     Some(match fact {
         Fact::Validated { by, ok: true, .. } => {
-            Entry::new(Kind::Good, "✓", proof(&Evidence::proven(by.as_deref())).text)
+            // Whether that proves a claim is known later.
+            proof(&Evidence::passed(by.as_deref()))
         }
         Fact::Validated { by, output, undecided, .. } => {
             Entry::new(Kind::Error, "✗", reason(by.as_deref(), *undecided, output))

@@ -22,14 +22,14 @@ const BRANCHES: [(&str, &str, &str); 7] = [
     ("proven", "proven: sh check.sh", ""),
     (
         "idle",
-        "proven: sh check.sh",
+        "passed: sh check.sh",
         "nothing changes any more, and 2 tasks are open: Do 1 of idle, Do 2 of idle",
     ),
     ("login", "", "Invalid API key"),
     ("refuted", "refuted: sh check.sh failed (exit code 1): 1..2 | not ok 1 - adds", ""),
     // It was built before the others.
     ("unchecked", "unchecked: the agent's word", ""),
-    ("budget", "proven: sh check.sh", "budget reached"),
+    ("budget", "passed: sh check.sh", "budget reached"),
     ("killed", "", "ralph was killed, or the machine went down"),
 ];
 

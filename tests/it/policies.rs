@@ -243,7 +243,7 @@ fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
         }
         assert!(bare.contains(", then ralph resume prompt --max-tokens 60"), "{bare}");
         let log = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
-        let results = ["[ralph] proven: test -e proof", "[ralph] test -e proof failed"];
+        let results = ["[ralph] passed: test -e proof", "[ralph] test -e proof failed"];
         let count = |line: &&str| results.iter().any(|result| line.starts_with(result));
         assert_eq!(log.lines().filter(count).count(), 2, "{log}");
     }

@@ -94,7 +94,8 @@ fn proof(report: &RunReport) -> String {
         loops => {
             let all = || loops.iter().filter_map(|one| Some(one.proof.as_ref()?.standing));
             let count = |standing: Standing| (standing, all().filter(|one| *one == standing).count());
-            let counts = [Standing::Proven, Standing::Unchecked, Standing::Refuted].map(count);
+            let counts =
+                [Standing::Proven, Standing::Passed, Standing::Unchecked, Standing::Refuted].map(count);
             let known = counts.iter().filter(|(_, count)| *count > 0);
             known
                 .map(|(standing, count)| format!("{count} {}", standing.word()))

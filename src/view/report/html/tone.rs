@@ -46,6 +46,7 @@ impl Tone {
     pub(super) const fn of_proof(proof: &Evidence) -> Self {
         match proof.standing {
             Standing::Proven => Self::Good,
+            Standing::Passed => Self::Stopped,
             Standing::Unchecked => Self::Unproven,
             Standing::Refuted => Self::Failed,
         }
