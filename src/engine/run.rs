@@ -119,7 +119,8 @@ pub(super) enum Validated {
 
 impl Loop<'_> {
     fn run(&mut self) -> End {
-        let Job { context, project, limits, tally, recovered, validator, .. } = &mut self.job;
+        let Job { context, project, limits, tally, recovered, source, validator, .. } = &mut self.job;
+        source.loop_begins(&tally.gone);
         if let Some(validator) = validator {
             validator.loop_begins(context.name(), &mut tally.base);
         }

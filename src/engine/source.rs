@@ -56,6 +56,14 @@ pub trait Source {
         None
     }
 
+    /// The loop begins; an earlier process of it has found these tasks [gone](Self::gone).
+    fn loop_begins(&mut self, _gone: &[String]) {}
+
+    /// Tasks that are gone from its plan without being done, as of now.
+    fn gone(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Books an attempt that is over, with any result, after it was validated and passed on. A failed one may be followed by
     /// another attempt at the same work, without [`next`](Self::next).
     ///

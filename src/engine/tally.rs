@@ -87,6 +87,9 @@ pub struct Tally {
     /// Markers that had a line for themselves in the latest iteration, if its agent changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_alone: Vec<String>,
+    /// Tasks that are gone from the plan that it builds without being ticked; a later process could not see that in the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
     /// What the loop added to the prompt of the current iteration, in case it must run again after a restart.
     pub given: Given,
     /// How the latest attempt ended.
@@ -167,9 +170,9 @@ pub struct Settled {
 
 impl Texts for Tally {
     fn replace_texts(&mut self, new: New<'_>) {
-        let Self { last_error, validation_error, validated_by, notes, said_alone, given, .. } = self;
+        let Self { last_error, validation_error, validated_by, notes, said_alone, gone, given, .. } = self;
         [last_error, validation_error, validated_by, &mut given.validation_error].replace_texts(new);
-        for texts in [notes, said_alone, &mut given.notes] {
+        for texts in [notes, said_alone, gone, &mut given.notes] {
             texts.replace_texts(new);
         }
     }
@@ -452,6 +455,7 @@ impl Tally {
         } else {
             self.last = match self.last {
                 Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
+                gone: self.gone,
                 Last::Overloaded
                 | Last::Unconnected
                 | Last::Failed(Class::Billing | Class::Auth | Class::Model) => Last::Waited,

@@ -34,6 +34,11 @@ impl BuiltPlan {
         theirs::text(&self.path).unwrap_or_default()
     }
 
+    /// The loop begins with these tasks gone from the plan: an earlier process of it has seen them open.
+    pub(super) fn loop_begins(&mut self, gone: &[String]) {
+        self.due = gone.to_vec();
+    }
+
     /// Whether there is nothing in its file.
     pub(super) fn is_lost(&self) -> bool {
         !self.path.is_file() || theirs::text(&self.path).is_ok_and(|text| text.trim().is_empty())
@@ -51,8 +56,10 @@ impl BuiltPlan {
         }
         let text = self.read();
         if self.text.is_none() {
-            self.due =
-                listed_tasks(&text).into_iter().filter(|(_, done)| !done).map(|(task, _)| task).collect();
+            let listed = listed_tasks(&text);
+            // Those that were gone before may be back, open or ticked.
+            self.due = missing(&self.due, &listed);
+            self.due.extend(listed.into_iter().filter(|(_, done)| !done).map(|(task, _)| task));
         }
         self.text = Some(text);
         Ok(())
@@ -67,16 +74,24 @@ impl BuiltPlan {
     /// What refutes that all of it is done.
     pub(super) fn refutes(&self) -> Option<String> {
         let text = self.read();
-        let listed = listed_tasks(&text);
-        let is_there = |task: &String| listed.iter().any(|(other, _)| is_same(task, other));
-        let gone: Vec<_> = self.due.iter().filter(|task| !is_there(task)).cloned().collect();
-        tasks_refute(&open_tasks(&text), &gone)
+        tasks_refute(&open_tasks(&text), &missing(&self.due, &listed_tasks(&text)))
+    }
+
+    /// The tasks that are gone from it without being ticked.
+    pub(super) fn gone(&self) -> Vec<String> {
+        missing(&self.due, &listed_tasks(&self.read()))
     }
 
     /// What is left of it when nothing changes any more.
     pub(super) fn idle(&self) -> Option<String> {
         idle_with(&open_tasks(&self.read()))
     }
+}
+
+/// Those of the tasks that are not among the `listed` ones.
+fn missing(due: &[String], listed: &[(String, bool)]) -> Vec<String> {
+    let is_there = |task: &String| listed.iter().any(|(other, _)| is_same(task, other));
+    due.iter().filter(|task| !is_there(task)).cloned().collect()
 }
 
 /// Whether `other` is the task, with another number, in other type, or with words after it.

@@ -183,6 +183,16 @@ impl Source for PromptFile {
         Some(format!("a plan with {}", count::of(open as u64, "open task")))
     }
 
+    fn loop_begins(&mut self, gone: &[String]) {
+        if let Plan::Built(plan) = &mut self.plan {
+            plan.loop_begins(gone);
+        }
+    }
+
+    fn gone(&self) -> Vec<String> {
+        if let Plan::Built(plan) = &self.plan { plan.gone() } else { Vec::new() }
+    }
+
     fn book(&mut self, _: &Booked<'_>, _: &mut Context<'_>) -> Result<(), End> {
         if let Plan::Built(plan) = &mut self.plan {
             plan.agent_ended();

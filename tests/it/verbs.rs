@@ -466,4 +466,19 @@ fn tasks_that_are_gone_from_the_plan_are_not_done() {
     );
     let run = good(&scratch, "build 3 --agent claude");
     assert!(run.stdout.contains("Total Iterations: 2\n"), "{run:?}");
+    // A later process of the loop knows what an earlier one has lost, until it is back.
+    let scratch = Scratch::new();
+    scratch.write(path, PLAN);
+    let loses = format!("sed -i '/Add/d' {path}\n{more}");
+    let claims = format!("sed -i 's/\\[ ] Doc/[x] Doc/' {path}\n{complete}");
+    let writes_back = format!("echo '- [x] Add the flag' >> {path}\n{complete}");
+    scratch.agent(
+        "claude",
+        &format!("case $RALPH_ITERATION in 1) {loses}\n;; 2) {claims}\n;; *) {writes_back}\n;; esac"),
+    );
+    good(&scratch, "build 1 --agent claude");
+    let run = scratch.run("resume build --max-iterations 2");
+    let words = "1 task of the plan is gone from it without being ticked: Add the flag";
+    assert!(run.code == Some(4) && run.stdout.contains(words), "{run:?}");
+    good(&scratch, "resume build --max-iterations 3");
 }

@@ -286,6 +286,7 @@ impl Loop<'_> {
         self.take_notes();
         let head = self.job.worktree.head();
         self.job.tally.last_commit.clone_from(&head);
+        self.job.tally.gone = self.job.source.gone();
         let Job { context, tally, source, .. } = &mut self.job;
         let fact = Fact::attempt_ended(tally, report, head.as_deref(), settled.changed);
         let unwritten = report.exceeded.map_or(Unwritten::Nothing, Unwritten::Exceeded);
@@ -305,6 +306,7 @@ impl Loop<'_> {
         let report = Report::given_up(status, duration);
         let settled = Settled::default();
         self.job.tally.book(self.job.limits.max_retries, &report, &settled);
+        self.job.tally.gone = self.job.source.gone();
         self.take_notes();
         let Job { context, tally, source, .. } = &mut self.job;
         let fact = Fact::attempt_ended(tally, &report, None, None);
