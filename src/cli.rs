@@ -136,7 +136,7 @@ pub enum Command {
     /// End a running loop after its current attempt, or now
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Cancel(Late<CancelArgs>),
-    /// Put a note for the agent into a running loop's next prompt, once
+    /// Put a note for the agent into a loop's next prompt, once
     #[command(after_help = help::NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
     Note(Late<NoteArgs>),
     /// Forget loops that have ended

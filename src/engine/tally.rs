@@ -254,8 +254,19 @@ impl Tally {
 
     /// Keeps a note of the user's for the next prompt: where an attempt was cut off, that is its own prompt, which is given again.
     pub fn note(&mut self, note: String) {
-        let was_cut_off = self.in_attempt || self.last == Last::Cut;
-        if was_cut_off { &mut self.given.notes } else { &mut self.notes }.push(note);
+        if self.was_cut_off() { &mut self.given.notes } else { &mut self.notes }.push(note);
+    }
+
+    /// The notes that no finished attempt has had.
+    #[must_use]
+    pub fn open_notes(&self) -> Vec<String> {
+        let given = self.given.notes.iter().filter(|_| self.was_cut_off());
+        given.chain(&self.notes).cloned().collect()
+    }
+
+    /// Whether the latest attempt has no result.
+    fn was_cut_off(&self) -> bool {
+        self.in_attempt || self.last == Last::Cut
     }
 
     /// A new iteration begins, with several tasks on this one; its prompt was `given` what was [upcoming](Self::upcoming).
@@ -444,6 +455,7 @@ impl Tally {
                 validation_undecided: self.validation_undecided,
                 validated_by: self.validated_by,
                 notes: self.notes,
+                gone: self.gone,
                 given: self.given,
                 about: self.about,
                 base: self.base,
@@ -455,7 +467,6 @@ impl Tally {
         } else {
             self.last = match self.last {
                 Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
-                gone: self.gone,
                 Last::Overloaded
                 | Last::Unconnected
                 | Last::Failed(Class::Billing | Class::Auth | Class::Model) => Last::Waited,

@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::detached::{self, DETACHED};
 use super::launch::launch;
-use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, resume};
+use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, open_notes, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
@@ -49,6 +49,7 @@ use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::tell::words;
+use crate::text::count;
 use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
@@ -217,6 +218,7 @@ impl<'a> Ready<'a> {
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
         let step = read_on.and_then(|read_on| read_on.step.take());
         let changed_inside = changed_inside(&before, project);
+        let notes = open_notes(&before, project, &identity, &setup);
         let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
             Found::State(state) => state.last_at_work(),
             _ => None,
@@ -247,7 +249,10 @@ impl<'a> Ready<'a> {
             recorder.warn(words::left_lock(&project.relative(&lock)));
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
-        let (tally, recovered) = resumed.map(|resumed| shown(resumed, view)).unwrap_or_default();
+        let (tally, recovered) = match resumed {
+            Some(resumed) => shown(resumed, view),
+            None => (with_notes(notes, view), None),
+        };
         view.log_is(&project.relative(recorder.session_log()));
         // The thread waits for them.
         let requests = recorder.requests();
@@ -322,6 +327,15 @@ fn shown(resumed: Resumed, view: &mut View) -> (Tally, Option<Fact<'static>>) {
         view.warn(warning);
     }
     (resumed.tally, resumed.recovered)
+}
+
+/// The tally of a loop that starts afresh, with the notes for its first prompt.
+fn with_notes(notes: Vec<String>, view: &mut View) -> Tally {
+    if !notes.is_empty() {
+        let count = count::of(notes.len() as u64, "note");
+        view.goes_on(&format!("the first prompt has {count} of 'ralph note'"));
+    }
+    Tally { notes, ..Tally::default() }
 }
 
 /// A digest of words, to compare them without keeping them.

@@ -152,6 +152,17 @@ fn a_note_for_a_loop_that_does_not_run_is_kept_until_it_goes_on() {
         "{told}"
     );
     assert!(!scratch.read("prompt.3").contains("the gap"));
+    // A loop that starts afresh gets it as well, and another one does not.
+    good(&note("mind the step"));
+    let run = scratch.run("prompt p.md 1");
+    assert!(!scratch.read("prompt.1").contains("mind"), "{run:?}");
+    assert_eq!(scratch.run("build 1").code, Some(4));
+    good(&note("mind the edge"));
+    let run = scratch.run("build 2");
+    assert!(run.stderr.contains("the first prompt has 1 note of 'ralph note'"), "{run:?}");
+    let told = scratch.read("prompt.1");
+    assert!(told.ends_with("## Notes from the user\n\n- mind the edge\n"), "{told}");
+    assert!(!scratch.read("prompt.2").contains("mind"));
     let run = scratch.run("note nothing");
     assert!(run.code == Some(1) && run.stderr.contains("no loop is running"), "{run:?}");
 }
