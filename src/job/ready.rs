@@ -419,16 +419,22 @@ fn validator(
     Some(match settings.proof_level {
         ProofLevel::Place => Box::new(command),
         level => {
-            let measures = Measures {
-                level,
-                command: text,
-                protected: settings.proof_protected.clone(),
-                on_protected: settings.proof_on_protected,
-                judge,
-            };
+            let measures = Measures { judge, ..measures(settings, level, text) };
             Box::new(Prover::new(project, command, measures))
         }
     })
+}
+
+/// What claims are measured by at this level besides the command.
+fn measures(settings: &Settings, level: ProofLevel, command: String) -> Measures {
+    Measures {
+        level,
+        command,
+        protected: settings.proof_protected.clone(),
+        on_protected: settings.proof_on_protected,
+        limit: settings.proof_limit,
+        judge: None,
+    }
 }
 
 /// What proves the commit of a record again, by its command: where that is the settings' own, with the secrets that the record does
@@ -446,13 +452,8 @@ pub(crate) fn prover(
     let launch = launch(project, settings, exports, run);
     let level = ProofLevel::ALL.into_iter().find(|level| level.word() == record.level);
     let asked = record.voice.as_ref().map(|_| OnProtected::Voice);
-    let measures = Measures {
-        level: level.unwrap_or(ProofLevel::Base),
-        command: command.to_owned(),
-        protected: settings.proof_protected.clone(),
-        on_protected: asked.unwrap_or(settings.proof_on_protected),
-        judge: None,
-    };
+    let measures = measures(settings, level.unwrap_or(ProofLevel::Base), command.to_owned());
+    let measures = Measures { on_protected: asked.unwrap_or(settings.proof_on_protected), ..measures };
     let (limit, place) = (settings.validation_timeout, place_of_validation(settings));
     Prover::new(project, ValidationCommand::new(command, shown, place, limit, &launch), measures)
 }

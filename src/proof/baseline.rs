@@ -60,24 +60,29 @@ impl Look {
         let cancelled = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&cancelled);
         // Without a thread, the first claim that needs it does it.
-        let _ = threads::start(move || drop(send.send(self.take(true, &flag).ok().flatten())));
+        let _ = threads::start(move || drop(send.send(self.take(true, None, &flag).ok().flatten())));
         Baseline { result, cancelled }
     }
 
-    /// What a clean tree is worth, with an agent at work beside it or not; `None` if it was cancelled.
-    pub(super) fn take(&self, has_agent: bool, cancelled: &AtomicBool) -> Result<Option<Found>, TreeError> {
+    /// What a clean tree is worth, with an agent at work beside it or not; `None` if it was cancelled, or did not end `until` then.
+    pub(super) fn take(
+        &self,
+        has_agent: bool,
+        until: Option<Instant>,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Found>, TreeError> {
         // Only a convenience: without the ref, git may remove a commit that nothing else leads to after some weeks.
         let _ = self.tree.keep_base(&self.base);
         let laid = self.tree.lay(&self.base, cancelled)?;
         self.tree.verify(&self.base)?;
         let began = Instant::now();
-        let Some(at_base) = self.command.run_alone(cancelled) else { return Ok(None) };
+        let Some(at_base) = self.command.run_alone(until, cancelled) else { return Ok(None) };
         let run = record::ran("base", self.command.shown(), &at_base, began.elapsed());
         let is_disturbed = self.tree.is_disturbed(&laid)?;
         let fitness = if at_base.ok {
             fitness(&at_base, None)
         } else {
-            let Some(fitness) = self.with_others(&at_base, cancelled)? else { return Ok(None) };
+            let Some(fitness) = self.with_others(&at_base, until, cancelled)? else { return Ok(None) };
             fitness
         };
         let is_lacking = matches!(fitness, Fitness::Lacking { .. });
@@ -93,10 +98,11 @@ impl Look {
     fn with_others(
         &self,
         at_base: &Validation,
+        until: Option<Instant>,
         cancelled: &AtomicBool,
     ) -> Result<Option<Fitness>, TreeError> {
         let carried = self.tree.carry(self.began)?;
-        let with_others = self.command_at_home.run_alone(cancelled);
+        let with_others = self.command_at_home.run_alone(until, cancelled);
         self.tree.take_out(carried)?;
         Ok(with_others.map(|with_others| fitness(at_base, Some(&with_others))))
     }
@@ -108,9 +114,9 @@ impl Baseline {
         self.result.try_recv().ok().flatten()
     }
 
-    /// What it finds, unless that is cancelled first.
-    pub(super) fn wait(&self, cancelled: &AtomicBool) -> Option<Found> {
-        while !cancelled.load(Ordering::Relaxed) {
+    /// What it finds, unless that is cancelled first or takes longer than `until` then.
+    pub(super) fn wait(&self, until: Instant, cancelled: &AtomicBool) -> Option<Found> {
+        while !cancelled.load(Ordering::Relaxed) && Instant::now() < until {
             match self.result.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => {}
                 found => return found.ok().flatten(),

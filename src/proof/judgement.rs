@@ -300,6 +300,13 @@ pub(super) enum Unproven {
     NoCommit,
     /// The command has run no test.
     NoTests,
+    /// There was no time left for a run of the command.
+    NoTime {
+        /// The longest time for a claim.
+        limit: Duration,
+        /// The command, and where it was to run.
+        missing: String,
+    },
     /// The clean tree cannot be made.
     NoTree(String),
 }
@@ -320,6 +327,10 @@ impl Unproven {
             Self::NoTests => {
                 "the validation command has run no test: see to it that the tests run".to_owned()
             }
+            Self::NoTime { limit, missing } => format!(
+                "the proof did not end within {} (proof.limit), before the end of {missing}: make the validation command faster",
+                duration::format(*limit)
+            ),
             Self::NoTree(why) => format!("{NOT_VERIFIED}{why}"),
         };
         Validation { undecided: true, output, ..Validation::default() }

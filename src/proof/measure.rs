@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::Path;
+use std::time::Duration;
 
 use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Role, differences};
 use super::{named, sections};
@@ -20,6 +21,8 @@ pub(crate) struct Measures {
     pub(crate) protected: Vec<String>,
     /// What follows if it passes only without that.
     pub(crate) on_protected: OnProtected,
+    /// The longest time for one claim, without what a second agent needs.
+    pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.
     pub(crate) judge: Option<Ground>,
 }

@@ -31,6 +31,9 @@ use crate::side_command::{ValidationCommand, beside};
 /// The name of the tree in which a proof is repeated.
 const AGAIN: &str = "proof --again";
 
+/// Longer than any proof.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// Proves claims in a clean tree.
 pub(crate) struct Prover {
     project: Project,
@@ -52,6 +55,8 @@ pub(crate) struct Prover {
     base_run: Option<ProofRun>,
     /// What is known of the current claim.
     record: ProofRecord,
+    /// When the current claim has to be proven.
+    until: Instant,
     /// What the user should know, once.
     notice: Option<String>,
 }
@@ -72,6 +77,7 @@ impl Prover {
             named: None,
             base_run: None,
             record: ProofRecord::default(),
+            until: Instant::now(),
             notice: None,
         }
     }
@@ -119,6 +125,8 @@ impl Prover {
 
     /// Proves the claim that HEAD is good; `asker` is the attempt that makes it, if one does.
     fn prove(&mut self, asker: Option<&mut Proof<'_>>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        let now = Instant::now();
+        self.until = now.checked_add(self.measures.limit).unwrap_or(now + A_YEAR);
         let about = asker.as_ref().and_then(|proof| proof.work.about.clone());
         let base = self.look.as_ref().map(|look| look.base.clone());
         let level = self.measures.level.word().to_owned();
@@ -297,14 +305,24 @@ impl Prover {
         context: &mut Context<'_>,
     ) -> Result<Step<(Validation, Duration)>, End> {
         let began = Instant::now();
-        let verdict = look.command.run(deadline, context)?;
+        let within = deadline.map_or(self.until, |deadline| deadline.min(self.until));
+        let verdict = look.command.run(Some(within), context)?;
         let took = began.elapsed();
         let tree = look.tree.clone();
         // Without a seal the next proof makes the tree anew.
         let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
-        let Verdict::Found(found) = verdict else { return Ok(ends(verdict)) };
+        let Verdict::Found(found) = verdict else { return Ok(self.cut_off(of, verdict)) };
         self.record.runs.push(record::ran(of, look.command.shown(), &found, took));
         Ok(Step::Goes((found, took)))
+    }
+
+    /// What follows if a run of the command was cut off: the claim is unproven if its time is over.
+    fn cut_off<T>(&self, of: &str, verdict: Verdict) -> Step<T> {
+        if Instant::now() < self.until {
+            return ends(verdict);
+        }
+        let missing = format!("{} {}", self.in_place.shown(), ProofRun::place(of));
+        unproven(&Unproven::NoTime { limit: self.measures.limit, missing })
     }
 
     /// Ends the first look, or waits for it where a claim is measured by it. What the clean tree seems to lack is looked for
@@ -312,10 +330,11 @@ impl Prover {
     fn know_base(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         self.catch_up(context)?;
         if let Some(baseline) = self.baseline.take() {
+            let until = self.until;
             let waits = self.measures.with_base() && self.fitness.is_none();
             let found = beside(Urgency::Now, context, move |cancelled| {
                 // Dropped, it ends: the claim needs the tree.
-                waits.then(|| baseline.wait(cancelled)).flatten()
+                waits.then(|| baseline.wait(until, cancelled)).flatten()
             })?;
             found.ok().flatten().into_iter().for_each(|found| self.know(found));
             self.catch_up(context)?;
@@ -326,11 +345,11 @@ impl Prover {
     /// Looks at the base while no agent is at work.
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         let Some(look) = self.look.clone() else { return Ok(Step::Goes(())) };
-        let step = with_tree(context, move |cancelled| {
-            let found = look.take(false, cancelled)?;
-            Ok(found.map_or_else(|| ends(Verdict::CutOff(Box::default())), Step::Goes))
-        })?;
-        let found = goes!(step);
+        let until = Some(self.until);
+        let step = with_tree(context, move |cancelled| look.take(false, until, cancelled).map(Step::Goes))?;
+        let Some(found) = goes!(step) else {
+            return Ok(self.cut_off("base", Verdict::CutOff(Box::default())));
+        };
         self.know(Found { is_doubtful: false, ..found });
         self.catch_up(context)?;
         Ok(Step::Goes(()))

@@ -410,6 +410,12 @@ settings! {
             shell: "PROOF_ON_PROTECTED",
             default: "voice",
         }
+        /// Longest time for the proof of one claim, without what a second agent needs
+        proof_limit: Duration = Setting {
+            key: "proof.limit",
+            shell: "PROOF_LIMIT",
+            default: "30m",
+        }
         /// Whether a fresh agent checks that a task is done before it counts
         verify: bool = Setting {
             key: "execution.verify",

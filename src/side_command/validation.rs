@@ -66,9 +66,11 @@ impl ValidationCommand {
         self
     }
 
-    /// Runs it without a loop that listens; `None` if it was cancelled.
-    pub(crate) fn run_alone(&self, cancelled: &AtomicBool) -> Option<Validation> {
-        self.validation(capture(&self.launch, Vec::new(), self.limit, ROOM, cancelled))
+    /// Runs it without a loop that listens; `None` if it was cancelled, or cut off at `deadline`.
+    pub(crate) fn run_alone(&self, deadline: Option<Instant>, cancelled: &AtomicBool) -> Option<Validation> {
+        let limit = self.limit_until(deadline);
+        let captured = capture(&self.launch, Vec::new(), limit, ROOM, cancelled);
+        if self.is_cut_off(limit, &captured) { None } else { self.validation(captured) }
     }
 
     /// Runs it while the loop listens, at most until `deadline`.
@@ -76,11 +78,10 @@ impl ValidationCommand {
     /// # Errors
     /// If the loop cannot continue.
     pub(crate) fn run(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let limit = left.map_or(self.limit, |left| left.min(self.limit));
+        let limit = self.limit_until(deadline);
         let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
         let captured = run(&self.launch, bounds, context)?;
-        if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
+        if self.is_cut_off(limit, &captured) {
             return Ok(Verdict::CutOff(Box::default()));
         }
         if let Some(missing) = captured.as_ref().ok().and_then(|captured| self.missing(captured)) {
@@ -88,6 +89,16 @@ impl ValidationCommand {
             return Err(End::because(Outcome::CannotValidate, why));
         }
         Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
+    }
+
+    fn limit_until(&self, deadline: Option<Instant>) -> Duration {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        left.map_or(self.limit, |left| left.min(self.limit))
+    }
+
+    /// Whether it has ended because of a deadline, and not at its own limit.
+    fn is_cut_off(&self, limit: Duration, captured: &Result<Captured, StartError>) -> bool {
+        limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut)
     }
 }
 

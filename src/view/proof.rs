@@ -57,13 +57,7 @@ pub(crate) fn text(record: &ProofRecord, of: &str) -> String {
 }
 
 fn add_run(text: &mut String, run: &ProofRun) {
-    let place = match &*run.of {
-        "base" => "at the base",
-        "claim" => "at the claimed commit",
-        "claim_with_base" => "there, with the base's version of what it is measured by",
-        "place" => "where the agent works",
-        other => other,
-    };
+    let place = ProofRun::place(&run.of);
     let result = if run.ok { "passed" } else { "failed" };
     let took = duration::elapsed_tenths(Duration::try_from_secs_f64(run.duration_s).unwrap_or_default());
     let tests = run.tests.map(|tests| {
@@ -121,7 +115,7 @@ proven: clean tree 2222222, 3 tests, a second agent agrees, 1s
   voice    a second agent agrees
   not seen nothing
   passed   npm test at the claimed commit: 1.2s, 3 tests, 1 skipped
-  failed   npm test there, with the base's version of what it is measured by: 1.2s, 3 tests, 1 skipped
+  failed   npm test at the claimed commit, with the base's version of what it is measured by: 1.2s, 3 tests, 1 skipped
            one
            not ok 1
            (exit code 1)

@@ -471,7 +471,7 @@ fn a_refused_claim_is_recorded_with_what_a_second_agent_said() {
     for words in [
         "refuted: a second agent: nothing asked for it",
         "changed  tests/good",
-        "failed   scripts/check there",
+        "failed   scripts/check at the claimed commit, with the base's version",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -612,4 +612,19 @@ fn git_in_the_tree_of_proofs_never_finds_the_users_repository() {
         assert_eq!(scratch.read("notes"), "mine");
         assert_eq!(scratch.git(&["symbolic-ref", "--short", "HEAD"]).trim(), "main");
     }
+}
+
+#[test]
+fn a_proof_that_takes_too_long_proves_nothing_and_names_the_missing_run() {
+    let scratch = measured();
+    let deed = "echo good > code; echo true >> tests/good; git commit -qam fix";
+    // It hangs with the tests of the base.
+    let validate = "scripts/check && { tail -1 tests/good | grep -qx true || sleep 600; }";
+    let run = at_base(&scratch, &[deed], &[("RALPH_PROOF_LIMIT", "8s")], validate);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    for words in ["did not end within 8s (proof.limit)", "at the claimed commit, with the base's version"] {
+        assert!(run.stdout.contains(words), "{words}: {run:?}");
+    }
+    let shown = scratch.run("proof").stdout;
+    assert!(shown.contains("refuted: ") && shown.contains("proof.limit"), "{shown}");
 }

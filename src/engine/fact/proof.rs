@@ -78,6 +78,20 @@ pub struct ProofRun {
     pub tests: Option<ProofTests>,
 }
 
+impl ProofRun {
+    /// In words, where a run of this kind takes place.
+    #[must_use]
+    pub fn place(of: &str) -> &str {
+        match of {
+            "base" => "at the base",
+            "claim" => "at the claimed commit",
+            "claim_with_base" => "at the claimed commit, with the base's version of what it is measured by",
+            "place" => "where the agent works",
+            other => other,
+        }
+    }
+}
+
 /// Tests, as their runner has counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
