@@ -101,6 +101,9 @@ pub(super) fn defaults_of(verb: Verb) -> impl Fn(Arg) -> Arg {
         let Some(setting) = TABLE.iter().find(|setting| setting.key == arg.get_id().as_str()) else {
             return arg;
         };
+        if setting.flag.as_ref().is_some_and(|flag| flag.without.contains(&verb)) {
+            return arg.hide(true);
+        }
         // What has to be given has no default; a word that has to be there is more than the setting.
         if arg.is_required_set() && !arg.is_positional() {
             return arg;

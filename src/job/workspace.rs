@@ -71,6 +71,16 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Workspace> {
 /// Finds the project and reads the settings of a loop.
 pub(crate) fn open_loop(verb: Verb, flags: &LoopFlags) -> anyhow::Result<Workspace> {
     let mut given = flags.settings.given.clone();
+    for (key, _) in &given {
+        let flag = TABLE.iter().find(|setting| setting.key == *key).and_then(|setting| setting.flag.as_ref());
+        if let Some(flag) = flag.filter(|flag| flag.without.contains(&verb)) {
+            anyhow::bail!(
+                "{} is about code, and 'ralph {}' writes none: leave it out",
+                flag.long,
+                verb.words()
+            );
+        }
+    }
     for raised in &flags.resume_with {
         let Some((key, value)) = setting_of(raised) else {
             anyhow::bail!("--resume-with {raised} is no flag of a setting with a value");

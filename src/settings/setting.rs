@@ -31,6 +31,9 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Those whose agents write no code: their own checks prove what was written.
+    pub const PLANNING: &'static [Self] = &[Self::Plan, Self::LoopPlan, Self::Feature];
+
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Plan,
@@ -146,6 +149,8 @@ pub struct Flag {
     pub raised: &'static str,
     /// Whether every verb that reads a project has it, not only those that run loops.
     pub everywhere: bool,
+    /// The verbs of loops that do not have it.
+    pub without: &'static [Verb],
 }
 
 impl Setting {
@@ -227,8 +232,16 @@ impl Setting {
 
 impl Flag {
     /// A general option of the verbs that run loops.
-    pub(super) const GENERAL: Self =
-        Self { long: "", short: None, value: "", heading: None, help: "", raised: "", everywhere: false };
+    pub(super) const GENERAL: Self = Self {
+        long: "",
+        short: None,
+        value: "",
+        heading: None,
+        help: "",
+        raised: "",
+        everywhere: false,
+        without: &[],
+    };
     /// An option about what ends or holds a loop.
     pub(super) const STOPPING: Self = Self { heading: Some("When to stop or wait"), ..Self::GENERAL };
 }

@@ -376,6 +376,7 @@ settings! {
                 long: "--validate",
                 value: "CMD",
                 help: "Command that proves the work after each iteration; its failure goes into the next prompt",
+                without: Verb::PLANNING,
                 ..Flag::STOPPING
             }),
             empty: "none",
@@ -394,6 +395,7 @@ settings! {
                 long: "--proof",
                 value: "LEVEL",
                 help: "Where --validate proves that work is done: place, clean (a checkout of the commit), or base (also with the base's tests)",
+                without: Verb::PLANNING,
                 ..Flag::STOPPING
             }),
             default: "place",

@@ -107,8 +107,18 @@ fn values_of_flags() {
         ),
         ("plan --agent=", &["agent"]),
         ("plan --ralph-dir=", &["--ralph-dir"]),
+        ("plan --validate true", &["--validate", "'ralph plan' writes none", "leave it out"]),
+        ("loop plan --proof clean", &["--proof", "'ralph loop plan'"]),
     ] {
         refuses(&scratch, args, words);
+    }
+    // So no help offers them.
+    for (verb, is_offered) in [("plan", false), ("loop plan", false), ("build", true), ("loop build", true)] {
+        assert_eq!(
+            scratch.run(&format!("{verb} --help")).stdout.contains("--validate"),
+            is_offered,
+            "{verb}"
+        );
     }
 }
 
