@@ -16,11 +16,9 @@ impl Cli {
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        // To find a verb behind options, those of all verbs are needed.
-        let is_simple = first_word(&argv).is_none_or(|at| at == 1) && argv.iter().all(|word| word != "help");
-        let mut definition = if is_simple { Self::command() } else { Self::whole() };
-        help_first(&definition, &mut argv);
-        if let Some(at) = verb_at(&definition, &argv) {
+        help_first(&mut argv);
+        let mut definition = Self::command();
+        if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
             let has_no_number = ["task", "feature", "knowledge"].iter().any(|word| verb == *word);
@@ -33,16 +31,16 @@ impl Cli {
                 return Self::of_words(&mut definition, &argv);
             }
             if !has_verbs_of_its_own {
-                number_by_flag(&definition, &mut argv, 2);
+                number_by_flag(&mut argv, 2);
                 return Self::parse_words(&mut definition, argv);
             }
             let mut options_at = 2;
-            if let Some(at) = verb_at(&definition, &argv[1..]) {
+            if let Some(at) = verb_at(&argv[1..]) {
                 let verb = argv.remove(at + 1);
                 argv.insert(2, verb);
                 options_at = 3;
             }
-            number_by_flag(&definition, &mut argv, options_at);
+            number_by_flag(&mut argv, options_at);
             return Self::of_words(&mut definition, &argv);
         }
         Self::of_words(&mut definition, &argv).map_err(|error| {
@@ -128,8 +126,12 @@ impl Cli {
 }
 
 /// Makes `help task add` of `task help add`, wherever verbs have verbs of their own.
-fn help_first(root: &clap::Command, argv: &mut [OsString]) {
-    let mut above = root;
+fn help_first(argv: &mut [OsString]) {
+    if argv.iter().all(|word| word != "help") {
+        return;
+    }
+    let root = Cli::whole();
+    let mut above = &root;
     for at in 1..argv.len() {
         if argv[at] == "help" {
             return argv[1..=at].rotate_right(1);
@@ -186,17 +188,20 @@ const NUMBER_BY_FLAG: [&str; 3] = ["loop", "run", "spawn"];
 
 /// Gives a bare number its flag, where the verb has none that stands alone. For a RALPH.md, numbers behind it are values of its
 /// own; for a run over tasks, a number that stands there alone is what it is about.
-fn number_by_flag(root: &clap::Command, argv: &mut [OsString], options_at: usize) {
+fn number_by_flag(argv: &mut [OsString], options_at: usize) {
     let Some(verb) = argv.get(1).and_then(|verb| NUMBER_BY_FLAG.into_iter().find(|known| verb == known))
     else {
         return;
     };
-    let bare = bare_words(root, argv, options_at);
     let is_number = |at: &usize| {
         argv[*at]
             .to_str()
             .is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
     };
+    if !(options_at..argv.len()).any(|at| is_number(&at)) {
+        return;
+    }
+    let bare = bare_words(argv, options_at);
     let target = bare.iter().copied().find(|at| !is_number(at));
     let is_about_all = argv.iter().any(|word| word == "--all");
     let numbers: Vec<usize> = match target {
@@ -214,8 +219,8 @@ fn number_by_flag(root: &clap::Command, argv: &mut [OsString], options_at: usize
 }
 
 /// Where words stand from here on that are neither options nor their values.
-fn bare_words(root: &clap::Command, argv: &[OsString], from: usize) -> Vec<usize> {
-    let with_value = options_with_value(root);
+fn bare_words(argv: &[OsString], from: usize) -> Vec<usize> {
+    let with_value = options_with_value();
     let mut is_value = false;
     let mut bare = Vec::new();
     for (at, arg) in argv.iter().enumerate().skip(from) {
@@ -233,7 +238,8 @@ fn bare_words(root: &clap::Command, argv: &[OsString], from: usize) -> Vec<usize
 }
 
 /// The options of all verbs that have a value.
-fn options_with_value(root: &clap::Command) -> Vec<String> {
+fn options_with_value() -> Vec<String> {
+    let root = Cli::whole();
     let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
     verbs
         .flat_map(clap::Command::get_arguments)
@@ -247,22 +253,14 @@ fn options_with_value(root: &clap::Command) -> Vec<String> {
         .collect()
 }
 
-fn is_word(text: &str) -> bool {
-    !text.starts_with('-') && text.parse::<i64>().is_err()
-}
-
-/// Where the first word stands that may be a verb, or the value of an option.
-fn first_word(argv: &[OsString]) -> Option<usize> {
-    argv.iter().skip(1).position(|arg| arg.to_str().is_some_and(is_word)).map(|at| at + 1)
-}
-
 /// Where the verb stands: options, their values and the number may stand before it.
-fn verb_at(root: &clap::Command, argv: &[OsString]) -> Option<usize> {
-    let first = first_word(argv)?;
+fn verb_at(argv: &[OsString]) -> Option<usize> {
+    let is_word = |text: &str| !text.starts_with('-') && text.parse::<i64>().is_err();
+    let first = argv.iter().skip(1).position(|arg| arg.to_str().is_some_and(is_word))? + 1;
     if first == 1 {
         return Some(first);
     }
-    let with_value = options_with_value(root);
+    let with_value = options_with_value();
     let mut is_value = false;
     for (at, arg) in argv.iter().enumerate().skip(1) {
         let Some(text) = arg.to_str() else { continue };
@@ -286,7 +284,7 @@ mod tests {
     /// The word that is taken for the verb.
     fn verb(line: &str) -> Option<String> {
         let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        verb_at(&Cli::whole(), &argv).map(|at| argv[at].clone().into_string().unwrap())
+        verb_at(&argv).map(|at| argv[at].clone().into_string().unwrap())
     }
 
     #[test]
@@ -329,6 +327,7 @@ mod tests {
             ("ralph loop plan --timeout 5 7", "ralph loop plan --timeout 5 --max-iterations=7"),
             ("ralph run t-1 5", "ralph run t-1 --max-iterations=5"),
             ("ralph run --all 5", "ralph run --all --max-iterations=5"),
+            ("ralph run --all --limit 5", "ralph run --all --limit 5"),
             ("ralph run 5", "ralph run 5"),
             ("ralph run 5 fix/RALPH.md 7", "ralph run --max-iterations=5 fix/RALPH.md 7"),
             ("ralph spawn 5 -- sleep 7", "ralph spawn --max-iterations=5 -- sleep 7"),
@@ -336,12 +335,16 @@ mod tests {
         ] {
             let mut argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let options_at = if line.starts_with("ralph loop ") && !line.ends_with("loop 5") { 3 } else { 2 };
-            number_by_flag(&Cli::whole(), &mut argv, options_at);
+            number_by_flag(&mut argv, options_at);
             assert_eq!(argv.join(" ".as_ref()), expected);
         }
-        for line in
-            ["ralph 5 loop build", "ralph loop 5", "ralph build -n 5", "ralph prompt p.md --max-iterations 5"]
-        {
+        for line in [
+            "ralph 5 loop build",
+            "ralph loop 5",
+            "ralph build -n 5",
+            "ralph prompt p.md --max-iterations 5",
+            "ralph run --limit 5",
+        ] {
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
     }
