@@ -59,7 +59,9 @@ impl BuiltPlan {
             let listed = listed_tasks(&text);
             // Those that were gone before may be back, open or ticked.
             self.due = missing(&self.due, &listed);
-            self.due.extend(listed.into_iter().filter(|(_, done)| !done).map(|(task, _)| task));
+            // One without a word could not be found again.
+            let open = listed.into_iter().filter(|(task, done)| !done && !words(task).is_empty());
+            self.due.extend(open.map(|(task, _)| task));
         }
         self.text = Some(text);
         Ok(())

@@ -145,7 +145,7 @@ fn turns_that_have_failed_in_real_sessions_are_failures() {
         ("codex-acp.empty", "failed", "ended without saying anything"),
         ("claude-agent-acp.refusal", "failed", "it refused to go on"),
         ("gemini.403", "not_logged_in", "reported an error: Your account is not allowed to use this model"),
-        ("gemini.404", "failed", "reported an error: model: no-such-model"),
+        ("gemini.404", "no_model", "reported an error: model: no-such-model"),
         ("gemini.503", "overloaded", "reported an error: The model is overloaded."),
         (
             "gemini.bad_key",

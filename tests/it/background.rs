@@ -98,7 +98,7 @@ fn a_turn_that_comes_to_no_end_takes_the_last_result_back() {
         "background \"$tests\"; say '<promise>COMPLETE</promise>'; result; background ''; init; say 'The tests fail.'",
     );
     let run = scratch.run("prompt p.md 1 --max-retries 0");
-    ends(&run, "agent failure exceeded retries");
+    ends(&run, "agent failure, not retried");
     assert!(run.stderr.contains("claude ended without its final event"), "{run:?}");
 }
 

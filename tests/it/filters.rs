@@ -19,7 +19,7 @@ fn ends(run: &Run, code: i32, reason: &str) {
 fn dies(setting: &str, filter: &str, words: &[&str]) {
     let scratch = with_config(&format!("{setting}='{filter}'"));
     let run = scratch.run("prompt p.md 1 --max-retries 0");
-    ends(&run, 4, "agent failure exceeded retries");
+    ends(&run, 4, "agent failure, not retried");
     for word in words {
         assert!(run.stderr.contains(word), "{word}: {run:?}");
     }
@@ -287,6 +287,6 @@ fn the_sigils_of_a_failed_attempt_do_not_count() {
         r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: something broke"}"#;
     for lines in [&[said.as_str(), error][..], &[&said]] {
         scratch.agent("claude", &says(lines));
-        ends(&scratch.run("prompt p.md 1 --max-retries 0"), 4, "agent failure exceeded retries");
+        ends(&scratch.run("prompt p.md 1 --max-retries 0"), 4, "agent failure, not retried");
     }
 }

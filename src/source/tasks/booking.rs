@@ -12,7 +12,7 @@ use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::engine::validation::{NOT_VERIFIED, Validation, reason, with_reason};
+use crate::engine::validation::{NOT_VERIFIED, VERIFYING_AGENT, Validation, reason, with_reason};
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
@@ -53,7 +53,9 @@ enum Decision {
 impl Decision {
     /// The decision about a task that this validation has not found done.
     fn refuted(proof: &Validation) -> Self {
-        let reason = reason(proof.by.as_deref(), proof.undecided, &proof.output);
+        // The line with it says that an agent has verified the task.
+        let by = proof.by.as_deref().filter(|by| *by != VERIFYING_AGENT);
+        let reason = reason(by, proof.undecided, &proof.output);
         Self::Retry { reason, output: with_reason(proof) }
     }
 }
