@@ -457,10 +457,11 @@ impl Loop<'_> {
     /// Passes on the end of the loop.
     fn tell_end(&mut self, end: &End) {
         self.take_notes();
+        // The time of all its processes, like its counts and its cost.
+        self.book_time();
         let Job { worktree, context, tally, .. } = &mut self.job;
         let work = self.first.as_ref().and_then(|first| worktree.work_since(first.head.as_deref()));
-        // The time of all its processes, like its counts and its cost.
-        let duration = self.elapsed_before + self.started.elapsed();
+        let duration = duration::of_seconds(tally.elapsed_seconds);
         let fact = Fact::loop_ended(end.outcome, end.detail.as_deref(), tally, duration, work);
         context.count(tally).tell_whoever_listens(fact, Unwritten::Outcome(end.outcome));
     }

@@ -147,9 +147,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     if let Some(what) = state.waiting_for.as_ref().filter(|_| snapshot.alive) {
         line("Waiting for", &format_args!("{what} ({})", tries_now(&shell_word(&state.name))))?;
     }
-    if let Some(ended) = state.ended_at {
-        let total = (ended - state.started_at).to_std().unwrap_or_default();
-        line("Total duration", &duration::rough(total))?;
+    if state.ended_at.is_some() {
+        // That of all its processes, as in reports.
+        line("Total duration", &duration::rough(duration::of_seconds(state.tally.elapsed_seconds)))?;
     }
     write_counts(state, snapshot.found.project.is_of_branch(), &mut line)?;
     if snapshot.alive {

@@ -195,7 +195,7 @@ fn an_error_that_the_agent_recovers_from_is_told_where_it_was() {
 /// The provider may have recovered.
 #[test]
 fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
-    let scratch = project("[ $n -lt 2 ] && bad 529 x Overloaded; complete");
+    let scratch = project("[ $n -lt 2 ] && sleep 1.1 && bad 529 x Overloaded; complete");
     let run = scratch.run("prompt p.md 1 --max-limit-wait 1s");
     assert_end(&scratch, &run, 4, "overloaded", "failed");
     let run = scratch.run("resume");
@@ -203,6 +203,10 @@ fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
     assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (2, 1));
     // The user has asked for that, so there is no warning.
     assert!(run.stderr.contains("starting loop") && !run.stderr.contains("warning"), "{run:?}");
+    // Its time is that of both processes, as in reports.
+    let status = scratch.run("status prompt").stdout;
+    let total = status.lines().find_map(|line| line.strip_prefix("Total duration: ")).unwrap();
+    assert_ne!(total, "0s", "{status}");
 }
 
 /// What agents print without a network, each in its own way: as an error of its stream, or on stderr alone.
