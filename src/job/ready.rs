@@ -413,25 +413,30 @@ fn validator(
 ) -> Option<Box<dyn Validator>> {
     let command = validation(settings)?;
     let text = command.to_owned();
-    let (shown, place) = (settings.secrets.word(command), place_of_validation(settings));
+    let (shown, place) = (settings.secrets.word(command), place_of(settings, "validation.command"));
     let command = ValidationCommand::new(command, shown, place, settings.validation_timeout, launch);
     let command = command.in_tree_of(home);
     Some(match settings.proof_level {
         ProofLevel::Place => Box::new(command),
         level => {
-            let measures = Measures { judge, ..measures(settings, level, text) };
+            let measures = Measures { judge, ..measures(settings, level, text, launch) };
             Box::new(Prover::new(project, command, measures))
         }
     })
 }
 
 /// What claims are measured by at this level besides the command.
-fn measures(settings: &Settings, level: ProofLevel, command: String) -> Measures {
+fn measures(settings: &Settings, level: ProofLevel, command: String, launch: &Launch) -> Measures {
+    let prepare = settings.proof_prepare.as_deref().map(|command| {
+        let (shown, place) = (settings.secrets.word(command), place_of(settings, "proof.prepare"));
+        ValidationCommand::new(command, shown, place, settings.validation_timeout, launch)
+    });
     Measures {
         level,
         command,
         protected: settings.proof_protected.clone(),
         on_protected: settings.proof_on_protected,
+        prepare,
         limit: settings.proof_limit,
         judge: None,
     }
@@ -452,9 +457,9 @@ pub(crate) fn prover(
     let launch = launch(project, settings, exports, run);
     let level = ProofLevel::ALL.into_iter().find(|level| level.word() == record.level);
     let asked = record.voice.as_ref().map(|_| OnProtected::Voice);
-    let measures = measures(settings, level.unwrap_or(ProofLevel::Base), command.to_owned());
+    let measures = measures(settings, level.unwrap_or(ProofLevel::Base), command.to_owned(), &launch);
     let measures = Measures { on_protected: asked.unwrap_or(settings.proof_on_protected), ..measures };
-    let (limit, place) = (settings.validation_timeout, place_of_validation(settings));
+    let (limit, place) = (settings.validation_timeout, place_of(settings, "validation.command"));
     Prover::new(project, ValidationCommand::new(command, shown, place, limit, &launch), measures)
 }
 
@@ -462,12 +467,12 @@ pub(crate) fn prover(
 pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<String> {
     let command = validation(settings)?;
     let obstacle = obstacle(command, launch)?;
-    Some(cannot_run(&settings.secrets.word(command), &obstacle, &place_of_validation(settings)))
+    Some(cannot_run(&settings.secrets.word(command), &obstacle, &place_of(settings, "validation.command")))
 }
 
-/// Where the user has written the validation command.
-fn place_of_validation(settings: &Settings) -> String {
-    settings.row("validation.command").map(Resolved::place).unwrap_or_default()
+/// Where the user has written a command.
+fn place_of(settings: &Settings, key: &str) -> String {
+    settings.row(key).map(Resolved::place).unwrap_or_default()
 }
 
 /// An id that is unique on this machine: the time in nanoseconds, our pid, and a count in this process.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::judgement::{Fitness, fitness};
 use super::record;
-use super::tree::{ProofTree, TreeError};
+use super::tree::{ProofTree, TreeError, Unprepared};
 use crate::engine::fact::ProofRun;
 use crate::engine::validation::Validation;
 use crate::side_command::ValidationCommand;
@@ -73,7 +73,15 @@ impl Look {
     ) -> Result<Option<Found>, TreeError> {
         // Only a convenience: without the ref, git may remove a commit that nothing else leads to after some weeks.
         let _ = self.tree.keep_base(&self.base);
-        let laid = self.tree.lay(&self.base, cancelled)?;
+        let began = Instant::now();
+        let laid = match self.tree.lay(&self.base, cancelled) {
+            Err(TreeError::Unprepared(Unprepared(found))) => {
+                let run =
+                    record::ran("prepare", found.by.as_deref().unwrap_or_default(), &found, began.elapsed());
+                return Ok(Some(Found { fitness: Fitness::unprepared(&found), run, is_doubtful: has_agent }));
+            }
+            laid => laid?,
+        };
         self.tree.verify(&self.base)?;
         let began = Instant::now();
         let Some(at_base) = self.command.run_alone(until, cancelled) else { return Ok(None) };

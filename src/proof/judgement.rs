@@ -31,6 +31,8 @@ pub(super) enum Fitness {
     Lacking {
         /// The last line of what the command printed there.
         failure: String,
+        /// The command that prepares it, if that has failed.
+        preparation: Option<String>,
     },
 }
 
@@ -49,11 +51,19 @@ pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) ->
     if with_others.is_none_or(is_same) {
         Fitness::Fit { failure: Some(failure), tests: tests_in(&at_base.output) }
     } else {
-        Fitness::Lacking { failure }
+        Fitness::Lacking { failure, preparation: None }
     }
 }
 
 impl Fitness {
+    /// That of a tree in which its preparation has failed.
+    pub(super) fn unprepared(found: &Validation) -> Self {
+        Self::Lacking {
+            failure: last_line(&found.output),
+            preparation: Some(found.by.clone().unwrap_or_default()),
+        }
+    }
+
     /// The tests that the command has run at the base, if that is known.
     pub(super) fn tests(&self) -> Option<Counts> {
         match self {
@@ -73,7 +83,11 @@ impl Fitness {
             Self::Fit { failure: Some(failure), .. } => {
                 Some(format!("the validation command fails at {base:.7}, where the loop began: {failure}"))
             }
-            Self::Lacking { failure } => Some(format!(
+            Self::Lacking { failure, preparation: Some(command) } => Some(format!(
+                "'{command}', which prepares a clean checkout, fails in one of {base:.7} ({failure}): claims are validated in \
+                 place only; fix proof.prepare"
+            )),
+            Self::Lacking { failure, preparation: None } => Some(format!(
                 "the validation command needs something that is not committed, and fails in a clean checkout of {base:.7} \
                  ({failure}): claims are validated in place only; commit what it needs, or have the command make it"
             )),
@@ -368,7 +382,7 @@ mod tests {
             [found(true, ""), found(false, "2 tests failed\n(exit code 1)"), found(false, "(exit code 1)")]
         {
             let found = fitness(&base, Some(&others));
-            assert!(matches!(found, Fitness::Lacking { failure } if failure.contains("vitest")));
+            assert!(matches!(found, Fitness::Lacking { failure, .. } if failure.contains("vitest")));
         }
         assert_ne!(outline("a\n(exit code 1)"), outline("a\n(exit code 2)"));
     }

@@ -9,6 +9,7 @@ use super::{named, sections};
 use crate::git::{GitError, clean_tree};
 use crate::inspection::Ground;
 use crate::settings::proof_level::{OnProtected, ProofLevel};
+use crate::side_command::ValidationCommand;
 
 /// What a claim is measured by besides the command.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub(crate) struct Measures {
     pub(crate) protected: Vec<String>,
     /// What follows if it passes only without that.
     pub(crate) on_protected: OnProtected,
+    /// Makes what a new checkout lacks.
+    pub(crate) prepare: Option<ValidationCommand>,
     /// The longest time for one claim, without what a second agent needs.
     pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.

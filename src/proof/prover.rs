@@ -14,7 +14,7 @@ use super::measure::{Measures, changed};
 use super::protected::AllProtected;
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
-use super::tree::{Laid, ProofTree, TreeError, remove_all};
+use super::tree::{Laid, ProofTree, TreeError, Unprepared, remove_all};
 use super::voice::{Said, Voice};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, ProofRecord, ProofRun, ProofVoice};
@@ -103,6 +103,7 @@ impl Prover {
 
     /// What the command is looked at with in this tree.
     fn look_at(&self, tree: ProofTree, base: String, began: SystemTime) -> Look {
+        let tree = tree.prepared_by(self.measures.prepare.clone());
         let in_tree = |own_home| self.in_place.clone().with_launch(|launch| tree.bring(launch, own_home));
         let (command, command_at_home) = (in_tree(true), in_tree(false));
         Look { tree, command, command_at_home, base, is_alone: self.measures.with_base(), began }
@@ -162,13 +163,15 @@ impl Prover {
         let Some(look) = self.look.clone().filter(|_| !self.lacks_something()) else {
             return self.prove_in_place(deadline, context).map(ends);
         };
-        let (plans, named) = (self.plans(), self.named.clone());
-        let (commit, tree, laid) = goes!(with_tree(context, {
-            let look = look.clone();
-            move |cancelled| claim(&look, named, &plans, cancelled)
-        })?);
-        (self.record.commit, self.record.tree) = (Some(commit.clone()), tree);
-        let (found, elapsed) = goes!(self.run("claim", &look, laid, deadline, context)?);
+        let (mut commit, is_new, mut ran) = goes!(self.run_claim(&look, deadline, context)?);
+        if !ran.0.ok && !is_new && look.tree.has_preparation() {
+            // The work may need what its preparation makes only now.
+            let tree = look.tree.clone();
+            goes!(with_tree(context, move |_| tree.forget().map(Step::Goes))?);
+            self.record.runs.clear();
+            (commit, _, ran) = goes!(self.run_claim(&look, deadline, context)?);
+        }
+        let (found, elapsed) = ran;
         if !found.ok {
             return self.failed(in_clean_tree(found, &commit), deadline, context).map(ends);
         }
@@ -178,6 +181,29 @@ impl Prover {
             return self.measure(&look, proven, asker, context);
         }
         Ok(Step::Goes(proven))
+    }
+
+    /// Runs the command in the claimed commit; also returns whether the tree was new.
+    fn run_claim(
+        &mut self,
+        look: &Look,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<RanClaim>, End> {
+        let (plans, named) = (self.plans(), self.named.clone());
+        let (commit, tree, laid) = goes!(with_tree(context, {
+            let look = look.clone();
+            move |cancelled| claim(&look, named, &plans, cancelled)
+        })?);
+        (self.record.commit, self.record.tree) = (Some(commit.clone()), tree);
+        Ok(Step::Goes(match laid {
+            Ok(laid) => (commit, laid.is_new, goes!(self.run("claim", look, laid, deadline, context)?)),
+            Err(Unprepared(found)) => {
+                let command = found.by.clone().unwrap_or_default();
+                self.record.runs.push(record::ran("prepare", &command, &found, Duration::ZERO));
+                (commit, true, (*found, Duration::ZERO))
+            }
+        }))
     }
 
     /// A claim has passed in the clean tree: measures it by what was there before its agent.
@@ -415,8 +441,11 @@ impl FilesValidator for Prover {
     }
 }
 
-/// A claimed commit, its tree in git, and that it is laid out.
-type Claim = (String, Option<String>, Laid);
+/// A claimed commit, whether its tree was new, what the command has found there, and how long it took.
+type RanClaim = (String, bool, (Validation, Duration));
+
+/// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
+type Claim = (String, Option<String>, Result<Laid, Unprepared>);
 
 /// Makes a claim ready: everything has to be committed, on top of the base.
 fn claim(
@@ -438,7 +467,10 @@ fn claim(
         let base = base.clone();
         return Ok(unproven(&Unproven::OtherHistory { commit, base }));
     }
-    let laid = tree.lay(&commit, cancelled)?;
+    let laid = match tree.lay(&commit, cancelled) {
+        Err(TreeError::Unprepared(unprepared)) => Err(unprepared),
+        laid => Ok(laid?),
+    };
     clean_tree::verify_since(tree.root(), base, &commit, *began)?;
     Ok(Step::Goes((commit.clone(), clean_tree::tree_of(tree.root(), &commit), laid)))
 }

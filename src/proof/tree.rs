@@ -5,6 +5,7 @@
 //! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
 //! removes everything and begins with a new tree.
 
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,13 @@ use super::carry::Carried;
 use super::environment::{Folders, environment, without};
 use super::listing::Listing;
 use super::protected::{AllProtected, Change};
+use crate::engine::validation::{Validation, reason};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, key, own};
 use crate::git::{GitError, clean_tree};
 use crate::process::launch::Launch;
 use crate::project::Project;
+use crate::side_command::ValidationCommand;
 use crate::text::digest::{hmac_sha256, sha256};
 
 /// How often a lock of another process is tried.
@@ -41,12 +44,26 @@ pub(super) enum TreeError {
     /// A file or folder of ours cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The user's preparation of a new tree has failed.
+    #[error("proof.prepare fails: {0}")]
+    Unprepared(Unprepared),
     /// The system has no thread for it.
     #[error("{0}")]
     Thread(String),
     /// The loop does not want it any more.
     #[error("it was cancelled")]
     Cancelled,
+}
+
+/// What a failed preparation has found.
+#[derive(Debug)]
+pub(super) struct Unprepared(pub(super) Box<Validation>);
+
+impl fmt::Display for Unprepared {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Validation { by, undecided, output, .. } = &*self.0;
+        out.write_str(&reason(by.as_deref(), *undecided, output))
+    }
 }
 
 /// The proof tree of a loop, which may not exist yet.
@@ -59,6 +76,8 @@ pub(super) struct ProofTree {
     name: String,
     /// Ralph's folders, of which nothing belongs to the work.
     own: Vec<PathBuf>,
+    /// Makes what a new tree lacks.
+    preparation: Option<ValidationCommand>,
     /// What signs the seals; without it no tree is used twice.
     key: Option<String>,
 }
@@ -69,6 +88,8 @@ pub(super) struct Laid {
     before: Listing,
     /// What git has in its folder for the tree.
     entry: Listing,
+    /// The tree is new, with what its preparation has made.
+    pub(super) is_new: bool,
     _lock: File,
 }
 
@@ -82,9 +103,21 @@ impl ProofTree {
             root: project.root().to_owned(),
             name: tree.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             tree,
+            preparation: None,
             own: vec![project.run_dir().to_owned(), project.worktrees()],
             key: user.map(|user| hmac_sha256(&user, b"proof trees")),
         }
+    }
+
+    /// The tree with a command that makes what a new one lacks.
+    pub(super) fn prepared_by(mut self, command: Option<ValidationCommand>) -> Self {
+        self.preparation = command.map(|command| command.with_launch(|launch| self.bring(launch, true)));
+        self
+    }
+
+    /// Whether something else than the commits makes a part of it.
+    pub(super) const fn has_preparation(&self) -> bool {
+        self.preparation.is_some()
     }
 
     /// Where the agents work.
@@ -130,11 +163,30 @@ impl ProofTree {
             own::make_folder(folder).map_err(FileError::at(folder))?;
         }
         clean_tree::lay(&self.root, &self.tree, commit)?;
+        if !is_ours {
+            self.prepare(commit, cancelled)?;
+        }
         if let Some((base, protected)) = base {
             self.take_back(base, protected)?;
         }
         let [before, entry] = [self.listing()?, self.entry()?];
-        Ok(Laid { before, entry, _lock: lock })
+        Ok(Laid { before, entry, is_new: !is_ours, _lock: lock })
+    }
+
+    /// Has the user's command make what a new tree lacks. Files of the commit stay as they are there.
+    fn prepare(&self, commit: &str, cancelled: &AtomicBool) -> Result<(), TreeError> {
+        let Some(command) = &self.preparation else { return Ok(()) };
+        let found = command.run_alone(None, cancelled).ok_or(TreeError::Cancelled)?;
+        if !found.ok {
+            return Err(TreeError::Unprepared(Unprepared(Box::new(found))));
+        }
+        Ok(clean_tree::lay(&self.root, &self.tree, commit)?)
+    }
+
+    /// Has the next proof begin with a new tree.
+    pub(super) fn forget(&self) -> Result<(), TreeError> {
+        let seal = self.beside("~seal");
+        Ok(remove_file(&seal).map_err(FileError::at(&seal))?)
     }
 
     /// Lays the base's version of what is protected over a commit.

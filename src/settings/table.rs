@@ -412,6 +412,12 @@ settings! {
             shell: "PROOF_ON_PROTECTED",
             default: "voice",
         }
+        /// Command for sh that makes what a new checkout for proofs lacks, such as npm ci
+        proof_prepare: Option<String> = Setting {
+            key: "proof.prepare",
+            shell: "PROOF_PREPARE",
+            empty: "none",
+        }
         /// Longest time for the proof of one claim, without what a second agent needs
         proof_limit: Duration = Setting {
             key: "proof.limit",

@@ -628,3 +628,37 @@ fn a_proof_that_takes_too_long_proves_nothing_and_names_the_missing_run() {
     let shown = scratch.run("proof").stdout;
     assert!(shown.contains("refuted: ") && shown.contains("proof.limit"), "{shown}");
 }
+
+#[test]
+fn a_new_checkout_is_prepared_and_again_when_the_work_needs_more() {
+    let scratch = project();
+    scratch.write("list", "one\n");
+    executable(
+        &scratch.path("check"),
+        &format!("{CHECK}for name in $(cat list); do test -e node_modules/$name || exit 1; done\n"),
+    );
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "--message", "list"]);
+    // What it does to a file of the commit is undone.
+    let prepare =
+        "mkdir node_modules; for name in $(cat list); do touch node_modules/$name; done; echo good > code";
+    // The first claim leaves a checkout that is prepared for less than the second one needs.
+    agent(&scratch, &["true", "echo good > code; echo two >> list; git commit -qam fix"]);
+    let run = Scratch::finish(start(&scratch, 2, "./check").env("RALPH_PROOF_PREPARE", prepare));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stderr.contains("in place only"), "{run:?}");
+    let shown = scratch.run("proof").stdout;
+    assert!(
+        shown.contains("proven: clean tree ") && shown.matches("at the claimed commit").count() == 1,
+        "{shown}"
+    );
+
+    let scratch = project();
+    agent(&scratch, &[FIX]);
+    let run =
+        Scratch::finish(start(&scratch, 3, "./check").env("RALPH_PROOF_PREPARE", "echo no network; exit 1"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let told = run.stderr.matches("which prepares a clean checkout, fails in one of ").count();
+    assert!(told == 1 && run.stderr.contains("(no network)"), "{run:?}");
+    assert!(scratch.run("report").stdout.contains("proven: ./check, in place only"));
+}

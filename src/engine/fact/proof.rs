@@ -66,8 +66,8 @@ pub struct ProofRun {
     pub digest: String,
     /// How long it took, in seconds.
     pub duration_s: f64,
-    /// base (at the base), claim (in the claimed commit), `claim_with_base` (there, with the base's version of what is protected)
-    /// or place (where the agent works).
+    /// base (at the base), claim (in the claimed commit), `claim_with_base` (there, with the base's version of what is protected),
+    /// place (where the agent works), or prepare (in a new checkout, before them).
     pub of: String,
     /// It succeeded.
     pub ok: bool,
@@ -86,6 +86,7 @@ impl ProofRun {
             "base" => "at the base",
             "claim" => "at the claimed commit",
             "claim_with_base" => "at the claimed commit, with the base's version of what it is measured by",
+            "prepare" => "in a new checkout",
             "place" => "where the agent works",
             other => other,
         }
