@@ -35,7 +35,7 @@ pub(super) fn run(args: &ProofArgs) -> anyhow::Result<u8> {
     let Some(line) = newest(&here, args.target.as_deref())? else {
         let of = args.target.as_ref().map(|target| format!(" of '{target}'")).unwrap_or_default();
         bail!(
-            "no proof{of} is kept in {}: a claim leaves one if its loop has proof.level clean or base ('ralph help validation')",
+            "no proof{of} is kept in {}: a claim leaves one if its loop has proof.level clean, base or strict ('ralph help validation')",
             here.root().display()
         );
     };

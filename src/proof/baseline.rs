@@ -26,6 +26,8 @@ pub(super) struct Look {
     pub(super) tree: ProofTree,
     /// The command, as it runs there.
     pub(super) command: ValidationCommand,
+    /// The command there, with another folder for temporary files.
+    pub(super) command_again: ValidationCommand,
     /// The command there, in the user's home directory.
     pub(super) command_at_home: ValidationCommand,
     /// The commit.

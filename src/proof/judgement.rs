@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::counts::{Counts, counts};
-use super::protected::{AllProtected, Change, Role, named};
+use super::protected::{AllProtected, Change, Protected, Role, named};
 use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
 use crate::reply::usage::Usage;
 use crate::text::count;
@@ -204,6 +204,16 @@ pub(super) fn in_clean_tree(found: Validation, commit: &str) -> Validation {
     Validation { output: format!("{head}{about}{rest}"), by, ..found }
 }
 
+/// A failure in the clean tree at a commit that has passed there before.
+pub(super) fn flaky(found: Validation, commit: &str) -> Validation {
+    let by = found.by.map(|by| format!("flaky: {by} in a clean tree, the second time,"));
+    let about = format!(
+        "(flaky: in a clean checkout of your commit {commit:.7} it passed at first, and then failed in this way, with another \
+         TMPDIR and nothing else changed: find what depends on time, order, chance, or on what an earlier run has left)\n"
+    );
+    Validation { output: about + &found.output, by, ..found }
+}
+
 /// Why work that passes in the clean tree may not be what it seems.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubt {
@@ -292,6 +302,13 @@ pub(super) fn has_no_tests(protected: &AllProtected, found: &Validation) -> bool
     only_came && tests_in(&found.output).is_some_and(|tests| tests.ran == 0)
 }
 
+/// Whether new tests have passed only because none of them has run: sources that name them are not there.
+pub(super) fn have_not_run(tests: &AllProtected, before: Option<Counts>, now: Option<Counts>) -> bool {
+    let is_new =
+        |test: &Protected| test.role == Role::Test && (test.change == Change::Added || test.mixed.is_some());
+    tests.values().any(is_new) && before.zip(now).is_some_and(|(before, now)| now.ran <= before.ran)
+}
+
 /// What a command has found where the agent works, because a clean tree lacks something.
 pub(super) fn in_place_only(found: Validation) -> Validation {
     let by = found.by.map(|by| format!("{by}, in place only"));
@@ -314,6 +331,13 @@ pub(super) enum Unproven {
     NoCommit,
     /// The command has run no test.
     NoTests,
+    /// The tests that it brings pass without it.
+    Green {
+        /// The commit where the loop began.
+        base: String,
+        /// The tests, and what runs them.
+        tests: Box<AllProtected>,
+    },
     /// There was no time left for a run of the command.
     NoTime {
         /// The longest time for a claim.
@@ -341,6 +365,10 @@ impl Unproven {
             Self::NoTests => {
                 "the validation command has run no test: see to it that the tests run".to_owned()
             }
+            Self::Green { base, tests } => format!(
+                "the new tests pass without the work, over the sources of {base:.7}: {}: have them fail there",
+                named(tests, SHOWN)
+            ),
             Self::NoTime { limit, missing } => format!(
                 "the proof did not end within {} (proof.limit), before the end of {missing}: make the validation command faster",
                 duration::format(*limit)

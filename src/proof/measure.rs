@@ -4,7 +4,9 @@ use std::env;
 use std::path::Path;
 use std::time::Duration;
 
-use super::protected::{AllProtected, Change, Difference, Patterns, Protected, Role, differences};
+use super::protected::{
+    AllProtected, Change, Difference, Patterns, Protected, Role, differences, is_prose, is_rust,
+};
 use super::{named, sections};
 use crate::git::{GitError, clean_tree};
 use crate::inspection::Ground;
@@ -14,7 +16,7 @@ use crate::side_command::ValidationCommand;
 /// What a claim is measured by besides the command.
 #[derive(Debug, Clone)]
 pub(crate) struct Measures {
-    /// At [`ProofLevel::Base`] the command has to pass with the base's version of tests and scripts, too.
+    /// From [`ProofLevel::Base`] on the command has to pass with the base's version of tests and scripts, too.
     pub(crate) level: ProofLevel,
     /// The text of the command, which names scripts.
     pub(crate) command: String,
@@ -33,7 +35,12 @@ pub(crate) struct Measures {
 impl Measures {
     /// Whether a claim is measured by the base's version of tests and scripts, too.
     pub(super) fn with_base(&self) -> bool {
-        self.level == ProofLevel::Base
+        matches!(self.level, ProofLevel::Base | ProofLevel::Strict)
+    }
+
+    /// Whether a claim has to pass all checks that there are.
+    pub(super) fn is_strict(&self) -> bool {
+        self.level == ProofLevel::Strict
     }
 }
 
@@ -48,15 +55,51 @@ pub(super) fn changed(
     if differences.is_empty() {
         return Ok(AllProtected::new());
     }
+    let mut found = patterns(root, base, measures).among(&differences);
+    let parts = changed_parts(root, &differences, &found, sections::with_those_of_base)?;
+    found.extend(parts);
+    Ok(found)
+}
+
+/// What tests are made of in a commit and differs from the base, to be laid over the base's sources: then they must fail. `None` if
+/// no test came or changed, or no source did.
+pub(super) fn tests_of_work(
+    root: &Path,
+    base: &str,
+    commit: &str,
+    measures: &Measures,
+) -> Result<Option<AllProtected>, GitError> {
+    let differences = differences(&clean_tree::differences(root, base, commit)?);
+    let patterns = patterns(root, base, measures);
+    let mut found = AllProtected::new();
+    for Difference { path, change, contents, .. } in &differences {
+        if let Some(role) = patterns.role(path).filter(|_| *change != Change::Removed) {
+            let contents = contents.clone();
+            found.insert(path.clone(), Protected { change: *change, role, contents, mixed: None });
+        }
+    }
+    let is_source = |Difference { path, .. }: &Difference| !is_prose(path) && patterns.role(path).is_none();
+    let has_sources = differences.iter().any(is_source);
+    // The base's text with the parts of the commit. A new source file is unknown to the base's sources.
+    let with_those_of_work = |path: &str, base: &str, now: &str| {
+        (!base.is_empty()).then(|| sections::with_those_of_base(path, now, base)).flatten()
+    };
+    let parts = changed_parts(root, &differences, &found, with_those_of_work)?;
+    let parts = parts.into_iter().map(|(path, part)| {
+        let role = if is_rust(&path) { Role::Test } else { part.role };
+        (path, Protected { role, ..part })
+    });
+    found.extend(parts);
+    let has_tests = found.values().any(|protected| protected.role == Role::Test);
+    Ok(Some(found).filter(|_| has_tests && has_sources))
+}
+
+fn patterns(root: &Path, base: &str, measures: &Measures) -> Patterns {
     let at_base = |path: &str| {
         clean_tree::file_of(root, base, path).map(|text| String::from_utf8_lossy(&text).into_owned())
     };
     let scripts = named::scripts(&measures.command, at_base);
-    let more = measures.protected.iter().cloned().chain(on_path(root)).collect();
-    let patterns = Patterns { more, scripts };
-    let mut found = patterns.among(&differences);
-    found.extend(changed_parts(root, &differences, &found)?);
-    Ok(found)
+    Patterns { more: measures.protected.iter().cloned().chain(on_path(root)).collect(), scripts }
 }
 
 /// The folders of the project in which programs are searched, as patterns: in the clean checkout they are searched as well.
@@ -70,11 +113,12 @@ fn on_path(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The files of which only a part is protected, and differs.
+/// The files of which only a part is protected, and differs. `mix` makes the text from the base's and the commit's, by path.
 fn changed_parts(
     root: &Path,
     differences: &[Difference],
     whole: &AllProtected,
+    mix: impl Fn(&str, &str, &str) -> Option<String>,
 ) -> Result<AllProtected, GitError> {
     let may_have = |difference: &&Difference| {
         let Difference { path, change, is_file, .. } = difference;
@@ -89,7 +133,7 @@ fn changed_parts(
     let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
     let mixed = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
         let [base, now] = both else { return None };
-        let mixed = sections::with_those_of_base(&file.path, &text(base)?, &text(now)?)?;
+        let mixed = mix(&file.path, &text(base)?, &text(now)?)?;
         let protected = Protected {
             change: Change::Changed,
             role: Role::Runner,

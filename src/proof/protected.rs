@@ -247,6 +247,11 @@ pub(super) fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
+/// Whether a file is written for people: no test depends on it.
+pub(super) fn is_prose(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "md")
+}
+
 /// Whether a runner of tests could load a file as a program.
 fn is_code(path: &str) -> bool {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str());

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use super::baseline::{Baseline, Found, Look};
 use super::counts::Counts;
 use super::judgement::{
-    BaseSays, Doubt, Fitness, Proven, Unproven, fewer, has_no_tests, in_clean_tree, in_place_only, tests_in,
+    BaseSays, Doubt, Fitness, Proven, Unproven, fewer, flaky, has_no_tests, have_not_run, in_clean_tree,
+    in_place_only, tests_in,
 };
-use super::measure::{Measures, changed};
+use super::measure::{Measures, changed, tests_of_work};
 use super::protected::AllProtected;
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
-use super::tree::{Laid, ProofTree, TreeError, Unprepared, remove_all};
+use super::tree::{Home, Laid, ProofTree, TreeError, Unprepared, remove_all};
 use super::voice::{Said, Voice};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, ProofRecord, ProofRun, ProofVoice};
@@ -48,6 +49,8 @@ pub(crate) struct Prover {
     fitness: Option<Fitness>,
     /// An agent may have had a part in that.
     is_doubtful: bool,
+    /// The commit that has passed twice.
+    repeated: Option<String>,
     voice: Voice,
     /// The commit that is proven instead of HEAD, wherever agents stand.
     named: Option<String>,
@@ -73,6 +76,7 @@ impl Prover {
             baseline: None,
             fitness: None,
             is_doubtful: false,
+            repeated: None,
             voice: Voice::default(),
             named: None,
             base_run: None,
@@ -104,9 +108,17 @@ impl Prover {
     /// What the command is looked at with in this tree.
     fn look_at(&self, tree: ProofTree, base: String, began: SystemTime) -> Look {
         let tree = tree.prepared_by(self.measures.prepare.clone());
-        let in_tree = |own_home| self.in_place.clone().with_launch(|launch| tree.bring(launch, own_home));
-        let (command, command_at_home) = (in_tree(true), in_tree(false));
-        Look { tree, command, command_at_home, base, is_alone: self.measures.with_base(), began }
+        let in_tree = |home| self.in_place.clone().with_launch(|launch| tree.bring(launch, home));
+        let [command, command_again, command_at_home] = [Home::Own, Home::Again, Home::Users].map(in_tree);
+        Look {
+            tree,
+            command,
+            command_again,
+            command_at_home,
+            base,
+            is_alone: self.measures.with_base(),
+            began,
+        }
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -175,6 +187,9 @@ impl Prover {
         if !found.ok {
             return self.failed(in_clean_tree(found, &commit), deadline, context).map(ends);
         }
+        if self.measures.is_strict() {
+            goes!(self.repeat(&look, &commit, deadline, context)?);
+        }
         let tests = tests_in(&found.output);
         let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
         if self.measures.with_base() {
@@ -204,6 +219,29 @@ impl Prover {
                 (commit, true, (*found, Duration::ZERO))
             }
         }))
+    }
+
+    /// A claim has passed: runs the command once more, unless its commit has passed so before.
+    fn repeat(
+        &mut self,
+        look: &Look,
+        commit: &str,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<()>, End> {
+        if self.repeated.as_deref() == Some(commit) {
+            return Ok(Step::Goes(()));
+        }
+        let laid = goes!(with_tree(context, {
+            let (tree, commit) = (look.tree.clone(), commit.to_owned());
+            move |cancelled| tree.lay(&commit, cancelled).map(Step::Goes)
+        })?);
+        let (found, _) = goes!(self.run("again", look, laid, deadline, context)?);
+        if !found.ok {
+            return Ok(ends(Verdict::Found(flaky(found, commit))));
+        }
+        self.repeated = Some(commit.to_owned());
+        Ok(Step::Goes(()))
     }
 
     /// A claim has passed in the clean tree: measures it by what was there before its agent.
@@ -240,11 +278,47 @@ impl Prover {
                 doubt.base = Some((protected, again));
             }
         }
+        if self.measures.is_strict() {
+            goes!(self.see_red(look, &proven, deadline, context)?);
+        }
         if doubt.is_none() {
             Ok(Step::Goes(proven))
         } else {
             self.decide(look, proven, doubt, asker, context)
         }
+    }
+
+    /// Runs the tests that the work brings over the base's sources, where they have to fail.
+    fn see_red(
+        &mut self,
+        look: &Look,
+        proven: &Proven,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Step<()>, End> {
+        const WHAT: &str = "whether the new tests fail without the work";
+        if self.base_run.as_ref().is_some_and(|run| !run.ok) {
+            self.skip(&format!("{WHAT}: the command fails at the base without them"));
+            return Ok(Step::Goes(()));
+        }
+        let laid = goes!(with_tree(context, {
+            let (look, commit, measures) = (look.clone(), proven.commit.clone(), self.measures.clone());
+            move |cancelled| lay_red(&look, &commit, &measures, cancelled).map(Step::Goes)
+        })?);
+        let Some((laid, tests)) = laid else {
+            self.skip(&format!("{WHAT}: there are none, or only tests have changed"));
+            return Ok(Step::Goes(()));
+        };
+        let (found, _) = goes!(self.run("red", look, laid, deadline, context)?);
+        if !found.ok {
+            return Ok(Step::Goes(()));
+        }
+        if have_not_run(&tests, proven.before, tests_in(&found.output)) {
+            self.skip(&format!("{WHAT}: the base's sources do not know them, and they have not run"));
+            return Ok(Step::Goes(()));
+        }
+        let (base, tests) = (look.base.clone(), Box::new(tests));
+        Ok(unproven(&Unproven::Green { base, tests }))
     }
 
     /// What follows for a claim that is doubtful.
@@ -332,7 +406,8 @@ impl Prover {
     ) -> Result<Step<(Validation, Duration)>, End> {
         let began = Instant::now();
         let within = deadline.map_or(self.until, |deadline| deadline.min(self.until));
-        let verdict = look.command.run(Some(within), context)?;
+        let command = if of == "again" { &look.command_again } else { &look.command };
+        let verdict = command.run(Some(within), context)?;
         let took = began.elapsed();
         let tree = look.tree.clone();
         // Without a seal the next proof makes the tree anew.
@@ -491,6 +566,19 @@ fn lay_with_base(
     }
     let laid = tree.lay_with(commit, Some((base, &changed)), cancelled)?;
     Ok(Some((laid, changed)))
+}
+
+/// Lays out the base with the tests that a commit brings; `None` if that would show nothing.
+fn lay_red(
+    look: &Look,
+    commit: &str,
+    measures: &Measures,
+    cancelled: &AtomicBool,
+) -> Result<Option<(Laid, AllProtected)>, TreeError> {
+    let Look { tree, base, .. } = look;
+    let Some(tests) = tests_of_work(tree.root(), base, commit, measures)? else { return Ok(None) };
+    let laid = tree.lay_red(base, (commit, &tests), cancelled)?;
+    Ok(Some((laid, tests)))
 }
 
 /// The files that an agent has left uncommitted. What was so before the loop began is the user's.

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use super::carry::Carried;
 use super::environment::{Folders, environment, without};
 use super::listing::Listing;
-use super::protected::{AllProtected, Change};
+use super::protected::{AllProtected, Change, Protected};
 use crate::engine::validation::{Validation, reason};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, key, own};
@@ -31,7 +31,21 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The longest seal, in bytes.
 const SEAL: u64 = 1024;
 /// What lies beside a tree, as ends of file names; no encoded name ends so.
-const BESIDE: [&str; 4] = ["~home", "~lock", "~seal", "~tmp"];
+const BESIDE: [&str; 5] = [TMP_AGAIN, "~home", "~lock", "~seal", TMP];
+/// The folders for temporary files, the second one for a run that is repeated.
+const TMP: &str = "~tmp";
+const TMP_AGAIN: &str = "~tmp2";
+/// The home directory of a command in the tree, and its folder for temporary files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Its own.
+    Own,
+    /// Its own, with another folder for temporary files.
+    Again,
+    /// The user's.
+    Users,
+}
+
 /// What git writes into its folder for a tree without changing the tree.
 const REFLOGS: &str = "logs";
 
@@ -111,7 +125,7 @@ impl ProofTree {
 
     /// The tree with a command that makes what a new one lacks.
     pub(super) fn prepared_by(mut self, command: Option<ValidationCommand>) -> Self {
-        self.preparation = command.map(|command| command.with_launch(|launch| self.bring(launch, true)));
+        self.preparation = command.map(|command| command.with_launch(|launch| self.bring(launch, Home::Own)));
         self
     }
 
@@ -151,16 +165,17 @@ impl ProofTree {
         own::make_folders(folder).map_err(FileError::at(folder))?;
         let lock = self.lock(cancelled)?;
         let is_ours = self.is_sealed();
-        let (seal, home, tmp) = (self.beside("~seal"), self.beside("~home"), self.beside("~tmp"));
+        let (seal, home) = (self.beside("~seal"), self.beside("~home"));
         remove_file(&seal).map_err(FileError::at(&seal))?;
         if !is_ours {
             clean_tree::remove(&self.root, &self.tree)?;
             clean_tree::remove_folder(&home).map_err(FileError::at(&home))?;
             clean_tree::add(&self.root, &self.tree, commit)?;
         }
-        clean_tree::remove_folder(&tmp).map_err(FileError::at(&tmp))?;
-        for folder in [&home, &tmp] {
-            own::make_folder(folder).map_err(FileError::at(folder))?;
+        own::make_folder(&home).map_err(FileError::at(&home))?;
+        for tmp in [TMP, TMP_AGAIN].map(|end| self.beside(end)) {
+            clean_tree::remove_folder(&tmp).map_err(FileError::at(&tmp))?;
+            own::make_folder(&tmp).map_err(FileError::at(&tmp))?;
         }
         clean_tree::lay(&self.root, &self.tree, commit)?;
         if !is_ours {
@@ -187,6 +202,19 @@ impl ProofTree {
     pub(super) fn forget(&self) -> Result<(), TreeError> {
         let seal = self.beside("~seal");
         Ok(remove_file(&seal).map_err(FileError::at(&seal))?)
+    }
+
+    /// Lays out the base with the tests that a commit brings.
+    pub(super) fn lay_red(
+        &self,
+        base: &str,
+        (commit, tests): (&str, &AllProtected),
+        cancelled: &AtomicBool,
+    ) -> Result<Laid, TreeError> {
+        // All of them are there in the commit.
+        let tests = tests.clone().into_iter();
+        let tests = tests.map(|(path, test)| (path, Protected { change: Change::Changed, ..test })).collect();
+        self.lay_with(base, Some((commit, &tests)), cancelled)
     }
 
     /// Lays the base's version of what is protected over a commit.
@@ -257,11 +285,11 @@ impl ProofTree {
         carried.take_out().map_err(FileError::at(&self.tree))
     }
 
-    /// Has a command run in the tree instead of the folder where agents work, in a home directory of its own or in the
-    /// user's.
-    pub(super) fn bring(&self, launch: &mut Launch, has_own_home: bool) {
-        let (home, tmp) = (self.beside("~home"), self.beside("~tmp"));
-        let own = has_own_home.then_some([home.as_path(), tmp.as_path()]);
+    /// Has a command run in the tree instead of the folder where agents work.
+    pub(super) fn bring(&self, launch: &mut Launch, home: Home) {
+        let tmp = self.beside(if home == Home::Again { TMP_AGAIN } else { TMP });
+        let own_home = self.beside("~home");
+        let own = (home != Home::Users).then_some([own_home.as_path(), tmp.as_path()]);
         let folders = Folders { root: &self.root, tree: &self.tree, own };
         let own: Vec<_> = std::env::vars_os().collect();
         let found = environment(&own, &launch.env, folders, Path::is_dir);

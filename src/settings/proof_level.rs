@@ -10,6 +10,8 @@ pub enum ProofLevel {
     Clean,
     /// It runs there once more, with the tests and scripts of the commit where the loop began.
     Base,
+    /// Also, a pass has to be one twice, and new tests have to fail without the work.
+    Strict,
 }
 
 /// What follows if the work passes only with tests or scripts that the agent has changed.
@@ -41,7 +43,7 @@ impl OnProtected {
 
 impl ProofLevel {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Place, Self::Clean, Self::Base];
+    pub const ALL: [Self; 4] = [Self::Place, Self::Clean, Self::Base, Self::Strict];
 
     /// Its word.
     #[must_use]
@@ -50,6 +52,7 @@ impl ProofLevel {
             Self::Place => "place",
             Self::Clean => "clean",
             Self::Base => "base",
+            Self::Strict => "strict",
         }
     }
 }

@@ -387,14 +387,14 @@ settings! {
             shell: "VALIDATION_TIMEOUT",
             default: "10m",
         }
-        /// How a claim of done is proven: place (where the agent works), clean (in a clean checkout of its commit), or base (also with the tests and scripts of the commit where the loop began)
+        /// How a claim of done is proven: place (where the agent works), clean (in a clean checkout of its commit), base (also with the tests and scripts of the commit where the loop began), or strict (also twice, and with new tests that fail without the work)
         proof_level: ProofLevel = Setting {
             key: "proof.level",
             shell: "PROOF",
             flag: Some(Flag {
                 long: "--proof",
                 value: "LEVEL",
-                help: "Where --validate proves that work is done: place, clean (a checkout of the commit), or base (also with the base's tests)",
+                help: "Where --validate proves that work is done: place, clean (a checkout of the commit), base (also with the base's tests), or strict (all checks)",
                 without: Verb::PLANNING,
                 ..Flag::STOPPING
             }),

@@ -129,7 +129,7 @@ impl SettingType for ProofLevel {
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         let level = Self::ALL.into_iter().find(|level| level.word() == row.value.trim());
-        level.ok_or_else(|| row.invalid(format!("`{}` is none of place, clean and base", row.value)))
+        level.ok_or_else(|| row.invalid(format!("`{}` is none of place, clean, base and strict", row.value)))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct ProofRecord {
     /// The claimed commit; left out if it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// clean, or base: with the base's version of what work is measured by.
+    /// clean, base (with the base's version of what work is measured by), or strict (all checks).
     pub level: String,
     /// It is proven.
     pub ok: bool,
@@ -66,8 +66,8 @@ pub struct ProofRun {
     pub digest: String,
     /// How long it took, in seconds.
     pub duration_s: f64,
-    /// base (at the base), claim (in the claimed commit), `claim_with_base` (there, with the base's version of what is protected),
-    /// place (where the agent works), or prepare (in a new checkout, before them).
+    /// base (at the base), claim (in the claimed commit), again (there once more), `claim_with_base` (there, with the base's version of what is protected),
+    /// red (at the base, with the tests of the claimed commit), place (where the agent works), or prepare (in a new checkout, before them).
     pub of: String,
     /// It succeeded.
     pub ok: bool,
@@ -85,7 +85,9 @@ impl ProofRun {
         match of {
             "base" => "at the base",
             "claim" => "at the claimed commit",
+            "again" => "at the claimed commit once more",
             "claim_with_base" => "at the claimed commit, with the base's version of what it is measured by",
+            "red" => "at the base, with the tests of the claimed commit",
             "prepare" => "in a new checkout",
             "place" => "where the agent works",
             other => other,
