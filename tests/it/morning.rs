@@ -102,7 +102,7 @@ fn every_view_has_the_same_order_and_the_same_words() {
     assert!(scratch.run("report").stdout.lines().next().unwrap().contains(", last heard of at "));
 
     let history = scratch.run("history").stdout;
-    assert!(history.lines().nth(1).unwrap().ends_with("  3 proven, 1 refuted"), "{history}");
+    assert!(history.lines().nth(1).unwrap().ends_with("  1 proven, 2 passed, 1 refuted"), "{history}");
     assert!(history.lines().nth(2).unwrap().ends_with("  unchecked: the agent's word"), "{history}");
     let history: serde_json::Value = serde_json::from_str(&scratch.run("history --json").stdout).unwrap();
     assert_eq!(history[1]["loops"][0]["proof"]["standing"], "unchecked", "{history:#}");
