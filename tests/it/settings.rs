@@ -222,7 +222,8 @@ fn the_help_of_every_loop_tells_what_holds_there() {
             let default = row.setting.in_words(&row.value);
             let entry = format!("{short}{}{value} {} [default: {default}]", flag.long, flag.help);
             // The agent of a run comes from its RALPH.md, that of a worker is its command line.
-            let is_hidden = matches!(verb, Verb::Run | Verb::Spawn) && row.setting.key == "agent.provider";
+            let is_hidden = matches!(verb, Verb::Run | Verb::Spawn) && row.setting.key == "agent.provider"
+                || flag.without.contains(&verb);
             assert_eq!(help.contains(&entry), !is_hidden, "{entry} of {verb:?} in {help}");
         }
     }

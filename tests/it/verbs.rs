@@ -64,13 +64,14 @@ fn a_plan_is_proven_by_its_open_tasks_and_not_by_the_tests_of_the_code() {
     let says = claude_says("<promise>COMPLETE</promise>");
     scratch.agent("claude", &format!("cat > prompt-$RALPH_ITERATION; {says}"));
     scratch.write(".ralph/implementation_plan.md", "# Plan\n\n- [x] a task\n");
-    let run = scratch.run("plan --agent claude 2 --validate false");
+    scratch.write(".ralph/config", "VALIDATION_COMMAND=false\n");
+    let run = scratch.run("plan --agent claude 2");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains("no task of ") && !run.stdout.contains("the validation failed"), "{run:?}");
     let told = scratch.read("prompt-2");
     assert!(told.contains("It said that all is done, but no task of ") && told.contains("'- [ ]'"), "{told}");
     scratch.agent("claude", &format!("echo '- [ ] another' >> .ralph/implementation_plan.md; {says}"));
-    good(&scratch, "plan --agent claude 2 --validate false");
+    good(&scratch, "plan --agent claude 2");
 }
 
 #[test]
