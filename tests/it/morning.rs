@@ -66,9 +66,14 @@ fn night() -> BranchProject {
     project
 }
 
-/// The names of branches at the begins of lines, behind a sign or none.
+/// A name at the begin of a line, behind a sign or none.
+fn at_begin_of_line(name: &str) -> Regex {
+    Regex::new(&format!(r"(?m)^(?:[^\s\w] |\| `|- `)?({name})(?:`|  )")).unwrap()
+}
+
+/// The names of branches at the begins of lines.
 fn order(told: &str) -> Vec<String> {
-    let line = Regex::new(r"(?m)^(?:[^\s\w] |\| `|- `)?(\w+)(?:`|  )").unwrap();
+    let line = at_begin_of_line(r"\w+");
     let names = line.captures_iter(told).map(|found| found[1].to_owned());
     names.filter(|name| BRANCHES.iter().any(|(known, ..)| known == name)).collect()
 }
@@ -84,7 +89,7 @@ fn every_view_has_the_same_order_and_the_same_words() {
         assert_eq!(order(&told), *expected, "{view}: {told}");
         for (name, proof, reason) in BRANCHES.iter().filter(|(name, ..)| expected.contains(name)) {
             let reason = if view == "ls" { "" } else { reason };
-            let own = told.split_once(&format!("{name} ")).unwrap().1;
+            let own = &told[at_begin_of_line(name).find(&told).unwrap().end()..];
             // Up to the line of the next one.
             let own: Vec<&str> = own
                 .lines()
