@@ -365,9 +365,11 @@ impl SigilScanner {
         let first = lines.next().unwrap_or_default();
         if !first.chars().all(is_decoration) {
             self.mention_last(Objection::Place);
-        } else if first.contains(QUOTES) {
-            // It closes a quotation of several lines.
-            self.mention_last(Objection::Quoted);
+        } else if first.contains(QUOTES)
+            && let Some(last) = &mut self.last
+        {
+            // It closes a quotation of several lines, unless more than decoration follows.
+            (last.claimed, last.alone, last.objection) = (None, false, Some(Objection::Quoted));
         }
         self.line.read(first);
         for line in lines {
