@@ -386,6 +386,10 @@ impl SigilScanner {
         // Its line is the one on which it ends.
         self.number += newlines(&sigil.body);
         let line = self.number;
+        for text in sigil.body.split('\n').skip(1) {
+            self.line = std::mem::take(&mut self.line).next();
+            self.line.read(text);
+        }
         self.last =
             Some(Said { sigil, claimed: objection.is_none().then_some(line), alone, line, objection });
         self.line.read_sigil();
