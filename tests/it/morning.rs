@@ -10,7 +10,9 @@ const NIGHT: &str = r#"
 fault() { printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":%s,"result":"%s"}\n' "$1" "$2"; exit 1; }
 costs() { echo '{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":'"$1"',"usage":{"input_tokens":10,"output_tokens":5}}'; }
 case $RALPH_BRANCH in
-  budget) work; say 'one more'; costs 3 ;;
+  budget)
+    [ "$RALPH_ITERATION" = 1 ] || until [ -e "$HOME/go" ]; do sleep 0.05; done
+    work; say 'one more'; costs 3 ;;
   idle) say 'there is nothing to do'; result ;;
   killed) work; touch "$HOME/at-work"; exec sleep 600 ;;
   login) fault 401 'Invalid API key' ;;
@@ -48,11 +50,17 @@ fn night() -> BranchProject {
     assert_eq!(scratch.run("loop build unchecked").code, Some(0));
     scratch.write("ralph.toml", "[validation]\ncommand = 'sh check.sh'\n");
     let ralph = Started::new(scratch, "loop build -m 3 --jobs 6 --max-cost 5");
-    wait_for("all but one to end", || {
-        let told = scratch.run("status").stdout;
-        let ended = told.lines().filter(|line| line.contains(" ended ")).count();
-        (ended == BRANCHES.len() - 1 && project.home_path("at-work").exists()).then_some(())
-    });
+    let await_ends = |count: usize| {
+        wait_for("branches to end", || {
+            let told = scratch.run("status").stdout;
+            let ended = told.lines().filter(|line| line.contains(" ended ")).count();
+            (ended == count && project.home_path("at-work").exists()).then_some(())
+        });
+    };
+    // The budget that they share must not end the others.
+    await_ends(BRANCHES.len() - 2);
+    std::fs::write(project.home_path("go"), "").unwrap();
+    await_ends(BRANCHES.len() - 1);
     // What the branches share is told once, of all of them.
     let shared = "\nbudget of all 6 branches: $6.00/$5.00\n";
     for view in ["", "status"] {
