@@ -10,7 +10,7 @@ use anyhow::bail;
 
 use super::output::{print, print_for_people, width};
 use crate::cli::Cli;
-use crate::text::nearest::nearest;
+use crate::text::nearest::meant;
 use crate::text::palette::STRONG;
 
 /// The heading of the names of pages.
@@ -81,8 +81,7 @@ pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
         None => {
             let root = Cli::whole();
             let verbs = root.get_subcommands().map(clap::Command::get_name);
-            let meant = nearest(&wanted, verbs.chain(TOPICS.iter().map(|topic| topic.name)));
-            let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+            let meant = meant(&wanted, verbs.chain(TOPICS.iter().map(|topic| topic.name)));
             bail!("there is no help about '{first}': {meant}'ralph help' lists verbs and pages")
         }
     }
@@ -117,8 +116,7 @@ fn of_verb(words: &[String]) -> anyhow::Result<u8> {
     let (mut verb, mut known) = (&root, vec!["ralph"]);
     for word in words {
         let Some(below) = verb.find_subcommand(word) else {
-            let meant = nearest(word, verb.get_subcommands().map(clap::Command::get_name));
-            let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+            let meant = meant(word, verb.get_subcommands().map(clap::Command::get_name));
             let known = known.join(" ");
             bail!("there is no '{known} {word}': {meant}'{known} --help' lists what there is")
         };

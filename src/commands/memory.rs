@@ -14,7 +14,7 @@ use crate::job::workspace::locate_records;
 use crate::memory::journal::JournalEntry;
 use crate::memory::knowledge::{self, Knowledge};
 use crate::text::line::one_line;
-use crate::text::nearest::nearest;
+use crate::text::nearest::meant;
 use crate::text::redact::Redactor;
 use crate::text::timestamp::local;
 
@@ -79,8 +79,7 @@ pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
         KnowledgeVerb::Show(args) => {
             let (all, secrets) = read(&args.graph)?;
             let Some(one) = all.iter().find(|one| one.slug == args.name) else {
-                let meant = nearest(&args.name, all.iter().map(|one| one.slug.as_str()));
-                let meant = meant.map_or_else(String::new, |name| format!("did you mean '{name}'? "));
+                let meant = meant(&args.name, all.iter().map(|one| one.slug.as_str()));
                 let said = format!("nothing is known by the name '{}': {meant}", args.name);
                 bail!("{}'ralph knowledge list' shows all", secrets.word(&said));
             };

@@ -13,6 +13,7 @@ use super::plain_loop::count_or_none;
 use super::{report, run_ralph_md, starter};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
+use crate::files::theirs;
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _};
 use crate::inspection::Ground;
@@ -26,7 +27,6 @@ use crate::project::Project;
 use crate::settings::{Origin, Settings, Verb};
 use crate::source::tasks::{Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
-use crate::text::nearest::meant;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
@@ -154,19 +154,11 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
         Err(GraphError::UnknownFeature { .. }) => bail!(
             "TARGET '{target}' is no folder with a RALPH.md here, no task, no feature and no worker: {}'ralph task list' and 'ralph feature \
              list' show what there is, 'ralph init {}' writes a RALPH.md",
-            nearest_folder(target),
+            theirs::meant_in(Path::new("."), target, |path| path.join(run_ralph_md::FILE).is_file()),
             starter::as_target(&Path::new(target).join("RALPH.md"))
         ),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The folder with a RALPH.md here that was probably meant, as the beginning of a sentence.
-fn nearest_folder(target: &str) -> String {
-    let here = Path::new(".").read_dir().into_iter().flatten().flatten();
-    let folders = here.filter(|entry| entry.path().join(run_ralph_md::FILE).is_file());
-    let names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    meant(target, names.iter().map(String::as_str))
 }
 
 fn unknown_task(target: &str) -> GraphError {

@@ -99,11 +99,16 @@ fn without_dots(path: &Path) -> PathBuf {
 /// For a message about a file that does not exist: the one beside it that was probably meant, as the beginning of a sentence.
 pub fn meant(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    meant_in(folder, &path.file_name().unwrap_or_default().to_string_lossy(), Path::is_file)
+}
+
+/// For a message about something that does not exist in a folder: the one of these entries that was probably meant, as the
+/// beginning of a sentence.
+pub fn meant_in(folder: &Path, wanted: &str, is_one: impl Fn(&Path) -> bool) -> String {
     let entries = folder.read_dir().into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.path().is_file());
-    let names: Vec<String> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    nearest::meant(&wanted, names.iter().map(String::as_str))
+    let ones = entries.filter(|entry| is_one(&entry.path()));
+    let names: Vec<String> = ones.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    nearest::meant(wanted, names.iter().map(String::as_str))
 }
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].

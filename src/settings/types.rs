@@ -124,12 +124,20 @@ impl SettingType for Duration {
     }
 }
 
+/// The choice with the word that is written in a row.
+fn one_of<T: Copy>(row: &Resolved, all: &[T], word: fn(T) -> &'static str) -> Result<T, SettingsError> {
+    all.iter().copied().find(|one| word(*one) == row.value.trim()).ok_or_else(|| {
+        let words: Vec<&str> = all.iter().copied().map(word).collect();
+        let (last, others) = words.split_last().unwrap_or((&"", &[]));
+        row.invalid(format!("`{}` is none of {} and {last}", row.value, others.join(", ")))
+    })
+}
+
 impl SettingType for ProofLevel {
     const KIND: ValueKind = ValueKind::Name;
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        let level = Self::ALL.into_iter().find(|level| level.word() == row.value.trim());
-        level.ok_or_else(|| row.invalid(format!("`{}` is none of place, clean, base and strict", row.value)))
+        one_of(row, &Self::ALL, Self::word)
     }
 }
 
@@ -137,8 +145,7 @@ impl SettingType for OnProtected {
     const KIND: ValueKind = ValueKind::Name;
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        let word = Self::ALL.into_iter().find(|on| on.word() == row.value.trim());
-        word.ok_or_else(|| row.invalid(format!("`{}` is none of voice, refuse and tell", row.value)))
+        one_of(row, &Self::ALL, Self::word)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::process::launch::Launch;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
-use crate::text::nearest::nearest;
+use crate::text::nearest::meant;
 
 /// Variables with a key, and the login method that uses it.
 const KEYS: [(&str, &str); 6] = [
@@ -317,8 +317,7 @@ impl Session {
     }
 
     fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
-        let meant = nearest(model, known.iter().map(String::as_str));
-        let meant = meant.map_or_else(String::new, |meant| format!("did you mean '{meant}'? "));
+        let meant = meant(model, known.iter().map(String::as_str));
         let known = crate::text::list::some_of(known, 8);
         let message = if known.is_empty() {
             format!("it offers no choice of models, so that '{model}' cannot be used")

@@ -5,7 +5,7 @@ use serde_saphyr::Error as YamlError;
 
 use super::Problem;
 use crate::text::line;
-use crate::text::nearest::nearest;
+use crate::text::nearest::meant;
 
 /// A line `KEY: VALUE`, possibly as an item of a list.
 struct KeyValue<'a> {
@@ -88,8 +88,7 @@ const IGNORED: &str = "credit";
 fn unknown(field: &str, expected: &[&'static str]) -> String {
     let expected: Vec<&str> = expected.iter().copied().filter(|key| *key != IGNORED).collect();
     let known = expected.join(", ");
-    let meant = nearest(field, expected.iter().copied());
-    let meant = meant.map_or(String::new(), |name| format!("did you mean '{name}'? "));
+    let meant = meant(field, expected.iter().copied());
     format!("there is no key '{field}': {meant}known are {known}")
 }
 
