@@ -56,6 +56,11 @@ pub(super) struct Baseline {
 }
 
 impl Look {
+    /// This look with another folder for temporary files.
+    pub(super) fn again(&self) -> Self {
+        Self { command: self.command_again.clone(), ..self.clone() }
+    }
+
     /// Begins it.
     pub(super) fn start(self) -> Baseline {
         let (send, result) = mpsc::channel();
@@ -125,8 +130,8 @@ impl Baseline {
     }
 
     /// What it finds, unless that is cancelled first or takes longer than `until` then.
-    pub(super) fn wait(&self, until: Instant, cancelled: &AtomicBool) -> Option<Found> {
-        while !cancelled.load(Ordering::Relaxed) && Instant::now() < until {
+    pub(super) fn wait(&self, until: Option<Instant>, cancelled: &AtomicBool) -> Option<Found> {
+        while !cancelled.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
             match self.result.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => {}
                 found => return found.ok().flatten(),

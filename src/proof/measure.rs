@@ -44,54 +44,61 @@ impl Measures {
     }
 }
 
-/// What is protected and differs between the base and a commit.
-pub(super) fn changed(
-    root: &Path,
-    base: &str,
-    commit: &str,
-    measures: &Measures,
-) -> Result<AllProtected, GitError> {
-    let differences = differences(&clean_tree::differences(root, base, commit)?);
-    if differences.is_empty() {
-        return Ok(AllProtected::new());
-    }
-    let mut found = patterns(root, base, measures).among(&differences);
-    let parts = changed_parts(root, &differences, &found, sections::with_those_of_base)?;
-    found.extend(parts);
-    Ok(found)
+/// What differs between the base and a claimed commit.
+#[derive(Debug)]
+pub(super) struct Changes {
+    differences: Vec<Difference>,
+    patterns: Patterns,
 }
 
-/// What tests are made of in a commit and differs from the base, to be laid over the base's sources: then they must fail. `None` if
-/// no test came or changed, or no source did.
-pub(super) fn tests_of_work(
-    root: &Path,
-    base: &str,
-    commit: &str,
-    measures: &Measures,
-) -> Result<Option<AllProtected>, GitError> {
-    let differences = differences(&clean_tree::differences(root, base, commit)?);
-    let patterns = patterns(root, base, measures);
-    let mut found = AllProtected::new();
-    for Difference { path, change, contents, .. } in &differences {
-        if let Some(role) = patterns.role(path).filter(|_| *change != Change::Removed) {
-            let contents = contents.clone();
-            found.insert(path.clone(), Protected { change: *change, role, contents, mixed: None });
-        }
+impl Changes {
+    /// What differs between these two.
+    pub(super) fn between(
+        root: &Path,
+        base: &str,
+        commit: &str,
+        measures: &Measures,
+    ) -> Result<Self, GitError> {
+        let differences = differences(&clean_tree::differences(root, base, commit)?);
+        let is_same = differences.is_empty();
+        let patterns = if is_same { Patterns::default() } else { patterns(root, base, measures) };
+        Ok(Self { differences, patterns })
     }
-    let is_source = |Difference { path, .. }: &Difference| !is_prose(path) && patterns.role(path).is_none();
-    let has_sources = differences.iter().any(is_source);
-    // The base's text with the parts of the commit. A new source file is unknown to the base's sources.
-    let with_those_of_work = |path: &str, base: &str, now: &str| {
-        (!base.is_empty()).then(|| sections::with_those_of_base(path, now, base)).flatten()
-    };
-    let parts = changed_parts(root, &differences, &found, with_those_of_work)?;
-    let parts = parts.into_iter().map(|(path, part)| {
-        let role = if is_rust(&path) { Role::Test } else { part.role };
-        (path, Protected { role, ..part })
-    });
-    found.extend(parts);
-    let has_tests = found.values().any(|protected| protected.role == Role::Test);
-    Ok(Some(found).filter(|_| has_tests && has_sources))
+
+    /// What of it is protected.
+    pub(super) fn protected(&self, root: &Path) -> Result<AllProtected, GitError> {
+        let mut found = self.patterns.among(&self.differences);
+        let parts = changed_parts(root, &self.differences, &found, sections::with_those_of_base)?;
+        found.extend(parts);
+        Ok(found)
+    }
+
+    /// What tests are made of in the commit, to be laid over the base's sources: then they must fail. `None` if no test came or
+    /// changed, or no source did.
+    pub(super) fn tests(&self, root: &Path) -> Result<Option<AllProtected>, GitError> {
+        let mut found = AllProtected::new();
+        for Difference { path, change, contents, .. } in &self.differences {
+            if let Some(role) = self.patterns.role(path).filter(|_| *change != Change::Removed) {
+                let contents = contents.clone();
+                found.insert(path.clone(), Protected { change: *change, role, contents, mixed: None });
+            }
+        }
+        let is_source =
+            |Difference { path, .. }: &Difference| !is_prose(path) && self.patterns.role(path).is_none();
+        let has_sources = self.differences.iter().any(is_source);
+        // The base's text with the parts of the commit. A new source file is unknown to the base's sources.
+        let with_those_of_work = |path: &str, base: &str, now: &str| {
+            (!base.is_empty()).then(|| sections::with_those_of_base(path, now, base)).flatten()
+        };
+        let parts = changed_parts(root, &self.differences, &found, with_those_of_work)?;
+        let parts = parts.into_iter().map(|(path, part)| {
+            let role = if is_rust(&path) { Role::Test } else { part.role };
+            (path, Protected { role, ..part })
+        });
+        found.extend(parts);
+        let has_tests = found.values().any(|protected| protected.role == Role::Test);
+        Ok(Some(found).filter(|_| has_tests && has_sources))
+    }
 }
 
 fn patterns(root: &Path, base: &str, measures: &Measures) -> Patterns {

@@ -1,7 +1,7 @@
 //! Proves a claim in a clean checkout of the claimed commit instead of the files that its agent has left.
 //!
 //! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
-//! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]). [`environment`] says what
+//! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]); [`laying`] puts there what a run needs. [`environment`] says what
 //! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
@@ -13,6 +13,7 @@ mod carry;
 mod counts;
 mod environment;
 mod judgement;
+mod laying;
 mod listing;
 mod measure;
 mod named;

@@ -1,8 +1,7 @@
 //! The validator: without a claim it runs the user's command in place, with one in a clean checkout of the claimed commit.
 
 use std::mem::take;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::baseline::{Baseline, Found, Look};
@@ -11,29 +10,26 @@ use super::judgement::{
     BaseSays, Doubt, Fitness, Proven, Unproven, fewer, flaky, has_no_tests, have_not_run, in_clean_tree,
     in_place_only, tests_in,
 };
-use super::measure::{Measures, changed, tests_of_work};
-use super::protected::AllProtected;
+use super::laying::{claim, lay_red, lay_with_base};
+use super::measure::{Changes, Measures};
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
-use super::tree::{Home, Laid, ProofTree, TreeError, Unprepared, remove_all};
+use super::tree::{Home, Laid, ProofTree, Unprepared, remove_all};
 use super::voice::{Said, Voice};
 use crate::engine::context::Context;
-use crate::engine::fact::{Fact, ProofRecord, ProofRun, ProofVoice};
+use crate::engine::fact::{Fact, ProofRecord, ProofRun};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{Base, Validation, reason};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::files::clock;
-use crate::git::{self, clean_tree};
+use crate::git;
 use crate::project::Project;
 use crate::settings::proof_level::OnProtected;
 use crate::side_command::{ValidationCommand, beside};
 
 /// The name of the tree in which a proof is repeated.
 const AGAIN: &str = "proof --again";
-
-/// Longer than any proof.
-const A_YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// Proves claims in a clean tree.
 pub(crate) struct Prover {
@@ -58,8 +54,8 @@ pub(crate) struct Prover {
     base_run: Option<ProofRun>,
     /// What is known of the current claim.
     record: ProofRecord,
-    /// When the current claim has to be proven.
-    until: Instant,
+    /// When the current claim has to be proven; `None`: the clock does not go that far.
+    until: Option<Instant>,
     /// What the user should know, once.
     notice: Option<String>,
 }
@@ -81,7 +77,7 @@ impl Prover {
             named: None,
             base_run: None,
             record: ProofRecord::default(),
-            until: Instant::now(),
+            until: None,
             notice: None,
         }
     }
@@ -138,8 +134,7 @@ impl Prover {
 
     /// Proves the claim that HEAD is good; `asker` is the attempt that makes it, if one does.
     fn prove(&mut self, asker: Option<&mut Proof<'_>>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let now = Instant::now();
-        self.until = now.checked_add(self.measures.limit).unwrap_or(now + A_YEAR);
+        self.until = Instant::now().checked_add(self.measures.limit);
         let about = asker.as_ref().and_then(|proof| proof.work.about.clone());
         let base = self.look.as_ref().map(|look| look.base.clone());
         let level = self.measures.level.word().to_owned();
@@ -236,7 +231,7 @@ impl Prover {
             let (tree, commit) = (look.tree.clone(), commit.to_owned());
             move |cancelled| tree.lay(&commit, cancelled).map(Step::Goes)
         })?);
-        let (found, _) = goes!(self.run("again", look, laid, deadline, context)?);
+        let (found, _) = goes!(self.run("again", &look.again(), laid, deadline, context)?);
         if !found.ok {
             return Ok(ends(Verdict::Found(flaky(found, commit))));
         }
@@ -264,12 +259,12 @@ impl Prover {
             (Some(now), before) => doubt.fewer = before.and_then(|before| fewer(before, now, &look.base)),
             (None, None) => self.skip("how many tests ran: the output is of no runner that is known"),
         }
-        let laid = with_tree(context, {
+        let (changes, laid) = goes!(with_tree(context, {
             let (look, plans) = (look.clone(), self.plans());
             let (commit, measures) = (proven.commit.clone(), self.measures.clone());
             move |cancelled| lay_with_base(&look, &commit, &measures, &plans, cancelled).map(Step::Goes)
-        })?;
-        if let Some((laid, protected)) = goes!(laid) {
+        })?);
+        if let Some((laid, protected)) = laid {
             self.record.protected = record::changes(&protected);
             let (again, _) = goes!(self.run("claim_with_base", look, laid, deadline, context)?);
             if again.ok {
@@ -279,7 +274,7 @@ impl Prover {
             }
         }
         if self.measures.is_strict() {
-            goes!(self.see_red(look, &proven, deadline, context)?);
+            goes!(self.see_red(look, &proven, changes, deadline, context)?);
         }
         if doubt.is_none() {
             Ok(Step::Goes(proven))
@@ -293,6 +288,7 @@ impl Prover {
         &mut self,
         look: &Look,
         proven: &Proven,
+        changes: Changes,
         deadline: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Result<Step<()>, End> {
@@ -302,8 +298,8 @@ impl Prover {
             return Ok(Step::Goes(()));
         }
         let laid = goes!(with_tree(context, {
-            let (look, commit, measures) = (look.clone(), proven.commit.clone(), self.measures.clone());
-            move |cancelled| lay_red(&look, &commit, &measures, cancelled).map(Step::Goes)
+            let (look, commit) = (look.clone(), proven.commit.clone());
+            move |cancelled| lay_red(&look, &commit, &changes, cancelled).map(Step::Goes)
         })?);
         let Some((laid, tests)) = laid else {
             self.skip(&format!("{WHAT}: there are none, or only tests have changed"));
@@ -341,12 +337,7 @@ impl Prover {
                 let about = (look, proven.commit.as_str(), &doubt);
                 let (said, usage) =
                     goes!(self.voice.ask(self.measures.judge.as_ref(), about, asker, context)?);
-                self.record.voice = match &said {
-                    Said::Agrees => Some(ProofVoice { ok: Some(true), words: String::new() }),
-                    Said::Objects(why) => Some(ProofVoice { ok: Some(false), words: why.clone() }),
-                    Said::Nothing(why) => Some(ProofVoice { ok: None, words: why.clone() }),
-                    Said::Silent => None,
-                };
+                self.record.voice = said.kept();
                 let refusal = match said {
                     Said::Agrees => {
                         proven.base = Some(BaseSays::Overruled);
@@ -405,9 +396,8 @@ impl Prover {
         context: &mut Context<'_>,
     ) -> Result<Step<(Validation, Duration)>, End> {
         let began = Instant::now();
-        let within = deadline.map_or(self.until, |deadline| deadline.min(self.until));
-        let command = if of == "again" { &look.command_again } else { &look.command };
-        let verdict = command.run(Some(within), context)?;
+        let within = deadline.into_iter().chain(self.until).min();
+        let verdict = look.command.run(within, context)?;
         let took = began.elapsed();
         let tree = look.tree.clone();
         // Without a seal the next proof makes the tree anew.
@@ -419,7 +409,7 @@ impl Prover {
 
     /// What follows if a run of the command was cut off: the claim is unproven if its time is over.
     fn cut_off<T>(&self, of: &str, verdict: Verdict) -> Step<T> {
-        if Instant::now() < self.until {
+        if self.until.is_none_or(|until| Instant::now() < until) {
             return ends(verdict);
         }
         let missing = format!("{} {}", self.in_place.shown(), ProofRun::place(of));
@@ -446,7 +436,7 @@ impl Prover {
     /// Looks at the base while no agent is at work.
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         let Some(look) = self.look.clone() else { return Ok(Step::Goes(())) };
-        let until = Some(self.until);
+        let until = self.until;
         let step = with_tree(context, move |cancelled| look.take(false, until, cancelled).map(Step::Goes))?;
         let Some(found) = goes!(step) else {
             return Ok(self.cut_off("base", Verdict::CutOff(Box::default())));
@@ -518,73 +508,3 @@ impl FilesValidator for Prover {
 
 /// A claimed commit, whether its tree was new, what the command has found there, and how long it took.
 type RanClaim = (String, bool, (Validation, Duration));
-
-/// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
-type Claim = (String, Option<String>, Result<Laid, Unprepared>);
-
-/// Makes a claim ready: everything has to be committed, on top of the base.
-fn claim(
-    look: &Look,
-    named: Option<String>,
-    plans: &[PathBuf],
-    cancelled: &AtomicBool,
-) -> Result<Step<Claim>, TreeError> {
-    let Look { tree, base, began, .. } = look;
-    let is_head = named.is_none();
-    let Some(commit) = named.or_else(|| git::head(tree.root())) else {
-        return Ok(unproven(&Unproven::NoCommit));
-    };
-    let files = if is_head { uncommitted(tree, plans, *began)? } else { Vec::new() };
-    if !files.is_empty() {
-        return Ok(unproven(&Unproven::Uncommitted(files)));
-    }
-    if !clean_tree::descends(tree.root(), &commit, base) {
-        let base = base.clone();
-        return Ok(unproven(&Unproven::OtherHistory { commit, base }));
-    }
-    let laid = match tree.lay(&commit, cancelled) {
-        Err(TreeError::Unprepared(unprepared)) => Err(unprepared),
-        laid => Ok(laid?),
-    };
-    clean_tree::verify_since(tree.root(), base, &commit, *began)?;
-    Ok(Step::Goes((commit.clone(), clean_tree::tree_of(tree.root(), &commit), laid)))
-}
-
-/// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed.
-fn lay_with_base(
-    look: &Look,
-    commit: &str,
-    measures: &Measures,
-    plans: &[PathBuf],
-    cancelled: &AtomicBool,
-) -> Result<Option<(Laid, AllProtected)>, TreeError> {
-    let Look { tree, base, .. } = look;
-    let mut changed = changed(tree.root(), base, commit, measures)?;
-    changed.retain(|path, _| !plans.iter().any(|plan| plan == Path::new(path)));
-    if changed.is_empty() {
-        return Ok(None);
-    }
-    let laid = tree.lay_with(commit, Some((base, &changed)), cancelled)?;
-    Ok(Some((laid, changed)))
-}
-
-/// Lays out the base with the tests that a commit brings; `None` if that would show nothing.
-fn lay_red(
-    look: &Look,
-    commit: &str,
-    measures: &Measures,
-    cancelled: &AtomicBool,
-) -> Result<Option<(Laid, AllProtected)>, TreeError> {
-    let Look { tree, base, .. } = look;
-    let Some(tests) = tests_of_work(tree.root(), base, commit, measures)? else { return Ok(None) };
-    let laid = tree.lay_red(base, (commit, &tests), cancelled)?;
-    Ok(Some((laid, tests)))
-}
-
-/// The files that an agent has left uncommitted. What was so before the loop began is the user's.
-fn uncommitted(tree: &ProofTree, plans: &[PathBuf], began: SystemTime) -> Result<Vec<String>, TreeError> {
-    let changed = git::uncommitted(tree.root())?.into_iter();
-    let left = changed
-        .filter(|file| !plans.contains(&file.path) && file.touched.is_none_or(|touched| touched >= began));
-    Ok(left.map(|file| file.path.to_string_lossy().into_owned()).collect())
-}

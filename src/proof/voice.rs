@@ -41,6 +41,19 @@ pub(super) enum Said {
     Silent,
 }
 
+impl Said {
+    /// What a record keeps of it.
+    pub(super) fn kept(&self) -> Option<ProofVoice> {
+        let (ok, words) = match self {
+            Self::Agrees => (Some(true), ""),
+            Self::Objects(why) => (Some(false), &**why),
+            Self::Nothing(why) => (None, &**why),
+            Self::Silent => return None,
+        };
+        Some(ProofVoice { ok, words: words.to_owned() })
+    }
+}
+
 impl Voice {
     /// One that has judged a commit before, as a record says.
     pub(super) fn recalled(commit: &str, said: Option<&ProofVoice>) -> Self {

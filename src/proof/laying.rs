@@ -1,0 +1,85 @@
+//! Lays out in the proof tree what the command looks at for a claim.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use super::baseline::Look;
+use super::judgement::Unproven;
+use super::measure::{Changes, Measures};
+use super::protected::AllProtected;
+use super::step::{Step, unproven};
+use super::tree::{Laid, ProofTree, TreeError, Unprepared};
+use crate::git::{self, clean_tree};
+
+/// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
+pub(super) type Claim = (String, Option<String>, Result<Laid, Unprepared>);
+
+/// Makes a claim ready: everything has to be committed, on top of the base.
+pub(super) fn claim(
+    look: &Look,
+    named: Option<String>,
+    plans: &[PathBuf],
+    cancelled: &AtomicBool,
+) -> Result<Step<Claim>, TreeError> {
+    let Look { tree, base, began, .. } = look;
+    let is_head = named.is_none();
+    let Some(commit) = named.or_else(|| git::head(tree.root())) else {
+        return Ok(unproven(&Unproven::NoCommit));
+    };
+    let files = if is_head { uncommitted(tree, plans, *began)? } else { Vec::new() };
+    if !files.is_empty() {
+        return Ok(unproven(&Unproven::Uncommitted(files)));
+    }
+    if !clean_tree::descends(tree.root(), &commit, base) {
+        let base = base.clone();
+        return Ok(unproven(&Unproven::OtherHistory { commit, base }));
+    }
+    let laid = match tree.lay(&commit, cancelled) {
+        Err(TreeError::Unprepared(unprepared)) => Err(unprepared),
+        laid => Ok(laid?),
+    };
+    clean_tree::verify_since(tree.root(), base, &commit, *began)?;
+    Ok(Step::Goes((commit.clone(), clean_tree::tree_of(tree.root(), &commit), laid)))
+}
+
+/// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed. Also returns
+/// what has changed at all.
+pub(super) fn lay_with_base(
+    look: &Look,
+    commit: &str,
+    measures: &Measures,
+    plans: &[PathBuf],
+    cancelled: &AtomicBool,
+) -> Result<(Changes, Option<(Laid, AllProtected)>), TreeError> {
+    let Look { tree, base, .. } = look;
+    let changes = Changes::between(tree.root(), base, commit, measures)?;
+    let mut protected = changes.protected(tree.root())?;
+    protected.retain(|path, _| !plans.iter().any(|plan| plan == Path::new(path)));
+    if protected.is_empty() {
+        return Ok((changes, None));
+    }
+    let laid = tree.lay_with(commit, Some((base, &protected)), cancelled)?;
+    Ok((changes, Some((laid, protected))))
+}
+
+/// Lays out the base with the tests that a commit brings; `None` if that would show nothing.
+pub(super) fn lay_red(
+    look: &Look,
+    commit: &str,
+    changes: &Changes,
+    cancelled: &AtomicBool,
+) -> Result<Option<(Laid, AllProtected)>, TreeError> {
+    let Look { tree, base, .. } = look;
+    let Some(tests) = changes.tests(tree.root())? else { return Ok(None) };
+    let laid = tree.lay_red(base, (commit, &tests), cancelled)?;
+    Ok(Some((laid, tests)))
+}
+
+/// The files that an agent has left uncommitted. What was so before the loop began is the user's.
+fn uncommitted(tree: &ProofTree, plans: &[PathBuf], began: SystemTime) -> Result<Vec<String>, TreeError> {
+    let changed = git::uncommitted(tree.root())?.into_iter();
+    let left = changed
+        .filter(|file| !plans.contains(&file.path) && file.touched.is_none_or(|touched| touched >= began));
+    Ok(left.map(|file| file.path.to_string_lossy().into_owned()).collect())
+}
