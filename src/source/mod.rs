@@ -39,7 +39,7 @@ fn with_given(prompt: String, given: &Given) -> String {
 /// `gone` from it without being ticked.
 fn tasks_refute(open: &[String], gone: &[String]) -> Option<String> {
     let tasks = |tasks: &[String]| count::of(tasks.len() as u64, "task");
-    let are = |tasks: &[String]| if tasks.len() == 1 { "is" } else { "are" };
+    let are = |tasks: &[String]| count::are(tasks.len() as u64);
     let missing = || {
         let names = some_of(gone.iter(), SHOWN);
         format!("{} of the plan {} gone from it without being ticked: {names}", tasks(gone), are(gone))
@@ -69,7 +69,7 @@ fn listed(tasks: &[String]) -> String {
 /// Why a loop is idle that has open tasks in its plan; each is a line of [`crate::plan::open_tasks`].
 fn idle_with(open: &[String]) -> Option<String> {
     let names = some_of(open.iter().map(|task| task.trim_start_matches("[ ] ")), SHOWN);
-    let are = if open.len() == 1 { "is" } else { "are" };
+    let are = count::are(open.len() as u64);
     let tasks = count::of(open.len() as u64, "task");
     (!open.is_empty()).then(|| format!("nothing changes any more, and {tasks} {are} open: {names}"))
 }

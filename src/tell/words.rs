@@ -359,7 +359,7 @@ pub(crate) fn left_lock(lock: &Path) -> String {
 
 /// What a start has read about an earlier process that was killed, in one line.
 pub(crate) fn recovered(attempts: u64, cost_usd: Option<f64>) -> String {
-    let are = if attempts == 1 { "is" } else { "are" };
+    let are = count::are(attempts);
     let cost = count::money(cost_usd).unwrap_or_default();
     if attempts == 0 {
         return format!("the last run was cut off: {cost} that it had not booked is counted");

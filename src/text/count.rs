@@ -20,6 +20,12 @@ pub(crate) fn of(count: u64, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
+/// The verb behind this many of something.
+#[must_use]
+pub(crate) const fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
 /// `$1.20`; `None` if the cost is zero or unknown.
 #[must_use]
 pub(crate) fn money(cost: Option<f64>) -> Option<String> {
