@@ -50,6 +50,12 @@ impl ProcessIdentity {
                 .is_ok_and(|now| now.start_ticks == self.start_ticks && now.boot_id == self.boot_id)
     }
 
+    /// Whether there is certainly no such process: its pid belongs to our pid namespace, and no process has it.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_of_our_namespace() && Stat::read(self.pid).is_none_or(|stat| stat.is_dead())
+    }
+
     /// What is at an absolute path in the root of this process, which may see other file systems than ours; the inner
     /// `None` if there is nothing, the outer one if it cannot be read.
     #[must_use]

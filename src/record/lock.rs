@@ -150,7 +150,9 @@ pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
     match own::open_to_read(path) {
         Ok(file) => {
             let is_held = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-            let holds = |holder: &Holder| holder.identity.is_alive() || is_held(&file);
+            // Who has just locked the file of a dead holder has not yet written its own name.
+            let is_unseen = |holder: &Holder| !holder.identity.is_gone() && is_held(&file);
+            let holds = |holder: &Holder| holder.identity.is_alive() || is_unseen(holder);
             Ok(read(&file).filter(holds))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -230,6 +232,23 @@ mod tests {
         let lock = Lock::acquire(&path, &me("plan")).unwrap();
         assert_eq!(lock.previous(), Some(&dead));
         assert_eq!(holder(&path).unwrap(), Some(me("plan")));
+    }
+
+    /// Between its lock and its name.
+    #[test]
+    fn the_next_owner_is_not_taken_for_a_dead_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let dead = Holder { identity: ProcessIdentity::of(child.id()).unwrap(), ..me("build") };
+        let mut file = File::create(&path).unwrap();
+        let id = FileId::of(&file).unwrap();
+        write(&mut file, &dead, id).unwrap();
+        file.try_lock().unwrap();
+        assert_eq!(holder(&path).unwrap(), Some(dead));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(holder(&path).unwrap(), None);
     }
 
     #[test]
