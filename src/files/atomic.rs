@@ -44,13 +44,24 @@ pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
 /// its mode, and a link stays one: its target is replaced. A FIFO or a device is refused. The file is on the disk
 /// when this returns.
 pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
-    let replace = || {
+    write_over(path, content, None).map(drop)
+}
+
+/// The same as [`write_theirs`] if the file still has its `old` content just before it is replaced. Returns whether it
+/// had: another program has written it otherwise, and its text is kept.
+pub fn change_theirs(path: &Path, old: &[u8], content: &[u8]) -> Result<bool, FileError> {
+    write_over(path, content, Some(old))
+}
+
+fn write_over(path: &Path, content: &[u8], old: Option<&[u8]>) -> Result<bool, FileError> {
+    let write = || {
         let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
         require_file_or_nothing(&target)?;
         let mode = fs::metadata(&target).map_or(Mode::Usual, |old| Mode::Like(old.permissions()));
-        replace(&target, content, &mode, Durability::Synced).map(drop)
+        let is_old = |file: &Path| old.is_none_or(|old| fs::read(file).is_ok_and(|now| now == old));
+        replace_if(&target, content, &mode, Durability::Synced, &is_old).map(|new| new.is_some())
     };
-    replace().map_err(FileError::at(path))
+    write().map_err(FileError::at(path))
 }
 
 /// Copies a user's file to the first free name of `NAME.bak`, `NAME.bak.1`, … beside it, and returns that path. The
@@ -93,14 +104,26 @@ fn require_file_or_nothing(path: &Path) -> io::Result<()> {
 
 /// Writes a temporary file, then renames it.
 fn replace(path: &Path, content: &[u8], mode: &Mode, durability: Durability) -> io::Result<FileId> {
+    let new = replace_if(path, content, mode, durability, &|_| true)?;
+    new.ok_or_else(|| io::Error::other("it was not replaced"))
+}
+
+/// Writes a temporary file, then renames it if `may_replace` says so of the old one; `None`: it did not.
+fn replace_if(
+    path: &Path,
+    content: &[u8],
+    mode: &Mode,
+    durability: Durability,
+    may_replace: &dyn Fn(&Path) -> bool,
+) -> io::Result<Option<FileId>> {
     let folder = folder_of(path);
     // Temporary files go into the ralph dir if possible, not into a user's folder.
     let ours = if matches!(mode, Mode::Ours) { None } else { temporary::folder_for(folder) };
-    let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, mode, durability));
-    match by_way_of_ours {
-        Some(Ok(id)) => Ok(id),
+    let by_way_of = |way: &Path| replace_by_way_of(way, path, content, mode, durability, may_replace);
+    match ours.map(|ours| by_way_of(&ours)) {
+        Some(Ok(new)) => Ok(new),
         // The error has to name the target's own folder.
-        _ => replace_by_way_of(folder, path, content, mode, durability),
+        _ => by_way_of(folder),
     }
 }
 
@@ -110,7 +133,8 @@ fn replace_by_way_of(
     content: &[u8],
     mode: &Mode,
     durability: Durability,
-) -> io::Result<FileId> {
+    may_replace: &dyn Fn(&Path) -> bool,
+) -> io::Result<Option<FileId>> {
     path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let usual = if matches!(mode, Mode::Ours) { None } else { Some(0o666) };
     // The error has lost the system's number, which distinguishes a lack of resources from a fault of the folder.
@@ -124,13 +148,16 @@ fn replace_by_way_of(
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
     }
+    if !may_replace(path) {
+        return Ok(None);
+    }
     let file = file.persist(path).map_err(|failed| failed.error)?;
     // A program that another thread is just starting inherits the descriptor, so closing ours would not unlock it.
     let _ = file.unlock();
     if durability == Durability::Synced {
         sync_folder(folder_of(path))?;
     }
-    FileId::of(&file)
+    FileId::of(&file).map(Some)
 }
 
 /// The error without the name of the temporary file, which would mean nothing to the user.
@@ -245,6 +272,20 @@ mod tests {
         let message = own(&link, b"ours").unwrap_err().to_string();
         assert!(message.ends_with("link: it is a symbolic link, not a file: move it away"), "{message}");
         assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_change_of_another_program_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plan");
+        fs::write(&path, "theirs").unwrap();
+        assert!(!change_theirs(&path, b"old", b"ours").unwrap());
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(dir.path())),
+            (b"theirs".to_vec(), vec!["plan".to_owned()])
+        );
+        assert!(change_theirs(&path, b"theirs", b"ours").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"ours");
     }
 
     #[test]

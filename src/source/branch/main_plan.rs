@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own, theirs, way_to_read};
 use crate::plan::{
-    Cleared, PlanError, Task, Ticks, has_section, mark_done, merge_tasks, open_box, tasks, without_claims,
+    PlanError, Task, Ticks, has_section, mark_done, merge_tasks, open_box, tasks, without_claims,
 };
 
 /// The plan at the project root. Its text is read again for each change, because the user may be editing it.
@@ -48,14 +48,19 @@ impl MainPlan {
     /// # Errors
     /// If the plan cannot be written.
     pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // An unreadable plan marks nothing as done; the caller that needs it reports the error.
-        let now = read(&self.path).unwrap_or_default();
-        let Cleared { text, claimed, doubled } = without_claims(&now, &self.before, is_meant);
-        if text == now {
+        if read(&self.path).is_err() {
             return Ok(None);
         }
-        write(&self.path, &text)?;
+        let (mut claimed, mut doubled) = (Vec::new(), Vec::new());
+        self.change(|now| {
+            let cleared = without_claims(now, &self.before, is_meant);
+            (claimed, doubled) = (cleared.claimed, cleared.doubled);
+            Ok(cleared.text)
+        })?;
+        if claimed.is_empty() && doubled.is_empty() {
+            return Ok(None);
+        }
         let plan = Path::new(self.path.file_name().unwrap_or_default()).display();
         let mut said = Vec::new();
         if !claimed.is_empty() {
@@ -140,11 +145,16 @@ impl MainPlan {
         !tasks.is_empty() && tasks.iter().all(|task| task.ticked)
     }
 
-    fn change(&self, edit: impl Fn(&str) -> Result<String, String>) -> Result<(), String> {
+    /// Edits the text of the plan, again if a person or an agent has written it meanwhile.
+    fn change(&self, mut edit: impl FnMut(&str) -> Result<String, String>) -> Result<(), String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = read(&self.path)?;
-        let changed = edit(&text)?;
-        if changed == text { Ok(()) } else { write(&self.path, &changed) }
+        loop {
+            let text = read(&self.path)?;
+            let changed = edit(&text)?;
+            if changed == text || write(&self.path, &text, &changed)? {
+                return Ok(());
+            }
+        }
     }
 
     fn fault(&self, error: &PlanError) -> String {
@@ -202,10 +212,11 @@ fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+/// Writes the plan if it still has its `old` text; returns whether it had.
+fn write(path: &Path, old: &str, new: &str) -> Result<bool, String> {
     let within = path.parent().map_or(Ok(()), |folder| theirs::require_within(folder, path));
     within.map_err(|error| FileError::at(path)(error).to_string())?;
-    atomic::write_theirs(path, text.as_bytes()).map_err(|error| error.to_string())
+    atomic::change_theirs(path, old.as_bytes(), new.as_bytes()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
