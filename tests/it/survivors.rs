@@ -163,11 +163,14 @@ fn what_a_hook_leaves_in_the_background_ends_with_it() {
 
 #[test]
 fn a_change_of_the_repository_is_finished_after_a_killed_ralph_if_it_is_short() {
-    for (rest, word) in [("sleep 0.2", "finished"), ("sleep 600 & wait $!", "interrupted")] {
+    for (rest, word) in
+        [("sleep 0.2", "finished"), ("( trap - TERM; exec sleep 600 ) & wait $!", "interrupted")]
+    {
         let project = BranchProject::without_remote(&plan(&[("one", 1)]));
         let (begun, ended) = (project.scratch.home().join("begun"), project.scratch.home().join("ended"));
+        // What it is told after the interrupt would end it before it has written.
         let ends = format!(
-            "trap 'echo interrupted > {0}; exit 1' INT; touch {1}; {rest}",
+            "trap '' TERM; trap 'echo interrupted > {0}; exit 1' INT; touch {1}; {rest}",
             ended.display(),
             begun.display()
         );
