@@ -122,15 +122,18 @@ fn last_line(output: &str) -> String {
     one_line_within(line, LINE)
 }
 
-/// The lines of an output, sorted and without numbers, except for how it has ended: times, process ids, addresses and the order of
-/// what runs at once differ between two runs.
+/// The lines of an output, sorted and without numbers and marks of progress, except for how it has ended: times, process ids,
+/// addresses and the order of what runs at once differ between two runs.
 fn outline(output: &str) -> (Vec<String>, &str) {
     let (printed, end) = output.trim_end().rsplit_once('\n').unwrap_or(("", output));
     let plain = |word: &str| {
         let has_number = word.bytes().any(|byte| byte.is_ascii_digit());
         if has_number { "#".to_owned() } else { word.to_owned() }
     };
-    let line = |line: &str| line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ");
+    // Test runners print a letter or a dot for each test, and break that line where one has failed.
+    let is_mark = |char: char| char.is_ascii_digit() || char.is_ascii_punctuation() || "FEsxX".contains(char);
+    let is_word = |word: &&str| !word.chars().all(is_mark);
+    let line = |line: &str| line.split_whitespace().filter(is_word).map(plain).collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> = printed.lines().map(line).filter(|line| !line.is_empty()).collect();
     lines.sort();
     (lines, end)
@@ -401,6 +404,8 @@ mod tests {
         assert_eq!(fitness(&base, None), fit);
         // What runs at once comes in any order.
         assert_eq!(outline("a\nb 1\n\n(exit code 1)"), outline("b 2\na\n(exit code 1)"));
+        assert_eq!(outline(". 1/2\nadd FAILED\n(exit code 1)"), outline("add FAILED\n.\n(exit code 1)"));
+        assert_eq!(outline(".F [100%]\nadd\n(exit code 1)"), outline("F. [100%]\nadd\n(exit code 1)"));
     }
 
     #[test]
