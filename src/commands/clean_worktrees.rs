@@ -96,7 +96,14 @@ fn clean_proofs(here: &Project, name: Option<&str>) -> bool {
             Err(error) => warn(&error.to_string()),
         }
     }
-    !trees.is_empty()
+    let orphans = match here.proofs_of_all().filter(|_| name.is_none()) {
+        Some(all) => proof::remove_orphans(&all),
+        None => Vec::new(),
+    };
+    for runs in &orphans {
+        say(&format!("removed the proof trees of {}, which is gone", runs.display()));
+    }
+    !trees.is_empty() || !orphans.is_empty()
 }
 
 /// The path of `.worktrees` as git has it: without symbolic links.

@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::{DOT_RALPH, Project, file_name, resolve};
 use crate::files::own;
+use crate::text::digest::sha256;
 
 /// The folder of the branches' records, below the runs.
 const BRANCHES: &str = "branches";
-/// The folder of proof trees, below the runs.
+/// The folder of proof trees.
 const PROOFS: &str = "proof";
+/// The length of a project's key there: long enough to tell a user's projects apart, and short, because the paths of sockets
+/// are limited.
+const PROOF_KEY: usize = 12;
 /// The folder of the records of proofs, in a run.
 const PROOF_RECORDS: &str = "proofs";
 /// What stood in work trees of branches before their records were kept here.
@@ -123,10 +128,22 @@ impl Project {
         folders.filter_map(|folder| own::entries(&folder).ok()).flatten().collect()
     }
 
-    /// The folder of the work trees in which claims are proven.
+    /// The folder of the work trees in which claims are proven, `~/.local/state/ralph/proof/KEY` with a key for this
+    /// project: outside of it, or tools would find its uncommitted files in the folders above. Without a home directory it is
+    /// below the runs.
     #[must_use]
     pub fn proofs(&self) -> PathBuf {
-        self.runs().join(PROOFS)
+        let runs = self.runs();
+        match self.proofs_of_all() {
+            Some(all) => all.join(&sha256(runs.as_os_str().as_bytes())[..PROOF_KEY]),
+            None => runs.join(PROOFS),
+        }
+    }
+
+    /// The folder of the proof trees of all projects of the user; `None` without a home directory.
+    #[must_use]
+    pub fn proofs_of_all(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph").join(PROOFS))
     }
 
     /// The work tree in which the claims of the loop with this name are proven.

@@ -27,4 +27,4 @@ mod voice;
 
 pub(crate) use measure::Measures;
 pub(crate) use prover::Prover;
-pub(crate) use tree::{remove_all, trees};
+pub(crate) use tree::{remove_all, remove_orphans, trees};

@@ -1,13 +1,15 @@
-//! The proof tree of a loop: a work tree of ralph's own in the folder of the runs, with a home directory and a folder for
+//! The proof tree of a loop: a work tree of ralph's own in the user's state folder, with a home directory and a folder for
 //! temporary files beside it. It is kept between two proofs, with what ralph's own runs have built in it.
 //!
 //! An agent can write there. So after each proof a seal is left: a signature, with the user's key, over the state of
 //! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
 //! removes everything and begins with a new tree.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -35,6 +37,11 @@ const BESIDE: [&str; 5] = [TMP_AGAIN, "~home", "~lock", "~seal", TMP];
 /// The folders for temporary files, the second one for a run that is repeated.
 const TMP: &str = "~tmp";
 const TMP_AGAIN: &str = "~tmp2";
+/// Says whose trees lie in a folder: the path of the project's runs.
+const PROJECT: &str = "~project";
+/// The longest path there, in bytes.
+const PATH: u64 = 8192;
+
 /// The home directory of a command in the tree, and its folder for temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Home {
@@ -86,6 +93,8 @@ pub(super) struct ProofTree {
     /// Where the loop's agents work.
     root: PathBuf,
     tree: PathBuf,
+    /// The runs of the project.
+    runs: PathBuf,
     /// The name of its base in git.
     name: String,
     /// Ralph's folders, of which nothing belongs to the work.
@@ -118,7 +127,8 @@ impl ProofTree {
             name: tree.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             tree,
             preparation: None,
-            own: vec![project.run_dir().to_owned(), project.worktrees()],
+            own: vec![project.run_dir().to_owned(), project.worktrees(), project.proofs()],
+            runs: project.runs(),
             key: user.map(|user| hmac_sha256(&user, b"proof trees")),
         }
     }
@@ -168,6 +178,8 @@ impl ProofTree {
         let (seal, home) = (self.beside("~seal"), self.beside("~home"));
         remove_file(&seal).map_err(FileError::at(&seal))?;
         if !is_ours {
+            let project = folder.join(PROJECT);
+            atomic::write_own(&project, self.runs.as_os_str().as_bytes(), Durability::Atomic)?;
             clean_tree::remove(&self.root, &self.tree)?;
             clean_tree::remove_folder(&home).map_err(FileError::at(&home))?;
             clean_tree::add(&self.root, &self.tree, commit)?;
@@ -297,7 +309,7 @@ impl ProofTree {
             launch.args = without(&found.unset, command).into();
         }
         launch.env = found.set;
-        // The command's own git must not find the user's repository around the tree.
+        // The command's own git must not find a repository around the tree: a home directory may be one.
         let above = self.tree.parent().unwrap_or(&self.tree);
         launch.env.push(("GIT_CEILING_DIRECTORIES".into(), above.into()));
         launch.cwd.clone_from(&self.tree);
@@ -371,12 +383,35 @@ pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// If something of it cannot be removed.
 pub(crate) fn remove_all(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    remove_with(tree, || clean_tree::remove(root, tree))
+}
+
+/// Removes what is left of projects that are gone, in the folder of the proof trees of all projects. Returns those projects' runs.
+pub(crate) fn remove_orphans(all: &Path) -> Vec<PathBuf> {
+    let mut gone = Vec::new();
+    for folder in own::entries(all).unwrap_or_default() {
+        let Ok(runs) = own::read(&folder.join(PROJECT), PATH) else { continue };
+        let runs = PathBuf::from(OsString::from_vec(runs));
+        // A project that cannot be seen now may come back.
+        if !matches!(runs.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            continue;
+        }
+        let is_free = trees(&folder).iter().all(|tree| remove_with(tree, || Ok(())).unwrap_or_default());
+        if is_free && clean_tree::remove_folder(&folder).is_ok() {
+            gone.push(runs);
+        }
+    }
+    gone
+}
+
+/// Removes a tree by `remove`, and then what lies beside it; `false` if a proof is at work in it.
+fn remove_with(tree: &Path, remove: impl FnOnce() -> Result<(), GitError>) -> Result<bool, GitError> {
     let path = beside(tree, "~lock");
     let lock = own::open(&path, OpenOptions::new().create(true).truncate(false).write(true)).ok();
     if lock.as_ref().is_some_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock))) {
         return Ok(false);
     }
-    clean_tree::remove(root, tree)?;
+    remove()?;
     for end in BESIDE {
         // What stays is no tree, and the next proof removes it.
         let path = beside(tree, end);

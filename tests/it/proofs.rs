@@ -56,8 +56,15 @@ fn run(scratch: &Scratch, limit: usize, validate: &str) -> Run {
     Scratch::finish(&mut start(scratch, limit, validate))
 }
 
+/// The folder of the project's proof trees, in the user's state folder.
+fn trees(scratch: &Scratch) -> PathBuf {
+    let script = "printf %s \"$(pwd -P)/.ralph/runs\" | sha256sum | cut -c 1-12";
+    let key = Scratch::finish(scratch.command("bash").args(["-c", script])).stdout;
+    scratch.outside().join("home/state/ralph/proof").join(key.trim())
+}
+
 fn tree(scratch: &Scratch) -> PathBuf {
-    scratch.path(".ralph/runs/proof/prompt")
+    trees(scratch).join("prompt")
 }
 
 /// One attempt does this, and its claim is refused for this reason.
@@ -445,7 +452,7 @@ fn a_proof_is_recorded_shown_and_made_again() {
         again.stdout.contains("proven: clean tree ") && again.stdout.contains("base's tests pass"),
         "{again:?}"
     );
-    let trees = fs::read_dir(scratch.path(".ralph/runs/proof")).unwrap();
+    let trees = fs::read_dir(trees(&scratch)).unwrap();
     assert!(
         !trees.map(|entry| entry.unwrap().file_name()).any(|name| name.to_string_lossy().contains("again"))
     );
@@ -533,7 +540,12 @@ fn claims_of_tasks_and_branches_are_proven_as_well() {
     assert!(project.home("prompt-one-2").contains("not committed: proof: commit"), "{run:?}");
     assert_eq!(project.calls("one"), 2);
     let listed = project.scratch.git(&["worktree", "list"]);
-    assert!(listed.contains(".ralph/runs/proof/one ") && project.plan().contains("Status: done"), "{listed}");
+    assert!(
+        listed.contains("/one ")
+            && listed.contains("/ralph/proof/")
+            && project.plan().contains("Status: done"),
+        "{listed}"
+    );
     let run = project.scratch.run("loop build");
     assert!(run.code == Some(0) && run.stdout.contains("done"), "{run:?}");
 }
@@ -592,9 +604,42 @@ fn proof_trees_are_removed_with_the_others() {
     assert_eq!(run(&scratch, 3, "./check").code, Some(0));
     let run = scratch.run("clean --worktrees");
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
-    assert!(run.stdout.contains("removed .ralph/runs/proof/prompt"), "{run:?}");
-    assert!(fs::read_dir(scratch.path(".ralph/runs/proof")).unwrap().next().is_none(), "{run:?}");
+    assert!(run.stdout.contains(&format!("removed {}\n", tree(&scratch).display())), "{run:?}");
+    let left = fs::read_dir(trees(&scratch)).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["~project"], "{run:?}");
     assert!(!scratch.git(&["worktree", "list"]).contains("proof"));
+}
+
+#[test]
+fn a_proof_tree_sees_nothing_of_the_project_that_is_not_committed() {
+    let scratch = project();
+    scratch.write("node_modules/answer/index.js", "module.exports = 'good'\n");
+    executable(
+        &scratch.path("check"),
+        "#!/bin/sh\n[ \"$(node -p \"try { require('answer') } catch { 'bad' }\")\" = good ] || exec grep good code\n",
+    );
+    scratch.git(&["commit", "--quiet", "-am", "check"]);
+    agent(&scratch, &["true", FIX]);
+    let run = run(&scratch, 2, "./check");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("claims are validated in place only"), "{run:?}");
+}
+
+#[test]
+fn the_proof_trees_of_a_project_that_is_gone_are_removed_by_another() {
+    let gone = project();
+    agent(&gone, &[FIX]);
+    assert_eq!(run(&gone, 3, "./check").code, Some(0));
+    let here = Scratch::new();
+    let clean = |ralph: &mut std::process::Command| {
+        Scratch::finish(ralph.env("XDG_STATE_HOME", gone.outside().join("home/state")))
+    };
+    assert_eq!(clean(&mut here.ralph("clean --worktrees")).stdout, "no worktrees to clean\n");
+    assert!(tree(&gone).exists());
+    let trees = trees(&gone);
+    fs::remove_dir_all(gone.root()).unwrap();
+    let run = clean(&mut here.ralph("clean --worktrees"));
+    assert!(run.stdout.contains("which is gone") && !trees.exists(), "{run:?}");
 }
 
 #[test]
