@@ -176,7 +176,12 @@ pub fn reason(by: Option<&str>, undecided: bool, output: &str) -> String {
         };
     };
     let printed = output.trim_end().strip_suffix(how).unwrap_or(output);
-    let printed = if printed.starts_with(NO_OUTPUT) { "" } else { printed };
+    let printed = match printed.split_once('\n') {
+        // What follows says more.
+        Some((remark, rest)) if remark.starts_with(IN_CHECKOUT) => rest,
+        _ if printed.starts_with(NO_OUTPUT) => "",
+        _ => printed,
+    };
     let lines: Vec<String> = telling(printed).into_iter().map(|line| one_line_within(line, LINE)).collect();
     let why = if lines.is_empty() { "it printed nothing".to_owned() } else { lines.join(" | ") };
     format!("{}: {why}", failure(by, false, output))
@@ -192,6 +197,9 @@ pub fn with_reason(validation: &Validation) -> String {
     }
     format!("{}\n{output}", reason(by.as_deref(), false, output))
 }
+
+/// How the line begins that says in which commit a command ran, before its output.
+pub const IN_CHECKOUT: &str = "(run in a clean checkout";
 
 /// What stands before the name of a command that has printed nothing.
 pub const NO_OUTPUT: &str = "(no output from the validation command: ";

@@ -47,7 +47,7 @@ pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
     write_over(path, content, None).map(drop)
 }
 
-/// The same as [`write_theirs`] if the file still has its `old` content just before it is replaced. Returns whether it
+/// [`write_theirs`], if the file still has its `old` content just before it is replaced. Returns whether it
 /// had: another program has written it otherwise, and its text is kept.
 pub fn change_theirs(path: &Path, old: &[u8], content: &[u8]) -> Result<bool, FileError> {
     write_over(path, content, Some(old))

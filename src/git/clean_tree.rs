@@ -140,13 +140,16 @@ pub fn files(root: &Path, tree: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
     Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
-/// Whether files lie in the tree that are no part of its commit, and that git does not ignore.
+/// Whether files lie in the tree that are no part of its commit, and that git does not ignore; those that were `carried` there
+/// do not count.
 ///
 /// # Errors
 /// If git fails.
-pub fn has_strays(root: &Path, tree: &Path) -> Result<bool, GitError> {
+pub fn has_strays(root: &Path, tree: &Path, carried: &[PathBuf]) -> Result<bool, GitError> {
     let words = ["ls-files", "--others", "--exclude-standard", "-z"];
-    Place::of(root, tree)?.read(&words).map(|listed| !listed.is_empty())
+    let listed = Place::of(root, tree)?.read(&words)?;
+    let mut strays = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+    Ok(strays.any(|path| !carried.iter().any(|carried| carried.as_os_str().as_bytes() == path)))
 }
 
 /// What lies in the work tree `root` beside its commit, relative to it: changed, untracked and ignored files, and folders

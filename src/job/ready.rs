@@ -437,6 +437,7 @@ fn measures(settings: &Settings, level: ProofLevel, command: String, launch: &La
         protected: settings.proof_protected.clone(),
         on_protected: settings.proof_on_protected,
         prepare,
+        carry: settings.proof_carry.clone(),
         limit: settings.proof_limit,
         judge: None,
     }

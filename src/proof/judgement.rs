@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::counts::{Counts, counts};
 use super::protected::{AllProtected, Change, Protected, Role, named};
-use crate::engine::validation::{NO_OUTPUT, NOT_VERIFIED, Validation};
+use crate::engine::validation::{IN_CHECKOUT, NO_OUTPUT, NOT_VERIFIED, Validation};
 use crate::reply::usage::Usage;
 use crate::text::count;
 use crate::text::duration;
-use crate::text::line::{last_lines, one_line_within, shell_word};
+use crate::text::line::{one_line_within, shell_word};
 use crate::text::list::some_of;
+use crate::text::telling::telling_line;
 
 /// The longest line of an output in a message, in characters.
 const LINE: usize = 160;
@@ -22,14 +23,14 @@ const SHOWN: usize = 5;
 pub(super) enum Fitness {
     /// It has what the command needs.
     Fit {
-        /// The last line of what the command printed, if it fails at the base.
+        /// What the command printed about it, if it fails at the base.
         failure: Option<String>,
         /// The tests that it ran there, if its runner is known.
         tests: Option<Counts>,
     },
     /// It lacks something that is not committed.
     Lacking {
-        /// The last line of what the command printed there.
+        /// What the command printed about it there.
         failure: String,
         /// The command that prepares it, if that has failed.
         preparation: Option<String>,
@@ -46,7 +47,7 @@ pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) ->
     if at_base.ok {
         return Fitness::Fit { failure: None, tests: tests_in(&at_base.output) };
     }
-    let failure = last_line(&at_base.output);
+    let failure = failure_in(&at_base.output);
     let is_same = |others: &Validation| !others.ok && outline(&others.output) == outline(&at_base.output);
     if with_others.is_none_or(is_same) {
         Fitness::Fit { failure: Some(failure), tests: tests_in(&at_base.output) }
@@ -59,7 +60,7 @@ impl Fitness {
     /// That of a tree in which its preparation has failed.
     pub(super) fn unprepared(found: &Validation) -> Self {
         Self::Lacking {
-            failure: last_line(&found.output),
+            failure: failure_in(&found.output),
             preparation: Some(found.by.clone().unwrap_or_default()),
         }
     }
@@ -89,7 +90,7 @@ impl Fitness {
             )),
             Self::Lacking { failure, preparation: None } => Some(format!(
                 "the validation command needs something that is not committed, and fails in a clean checkout of {base:.7} \
-                 ({failure}): claims are validated in place only; commit what it needs, or have the command make it"
+                 ({failure}): claims are validated in place only; commit what it needs, have proof.prepare make it, or name it in proof.carry"
             )),
         }
     }
@@ -111,15 +112,11 @@ pub(super) fn fewer(before: Counts, now: Counts, base: &str) -> Option<String> {
     })
 }
 
-/// The last line of an output that says something, before the one about its end.
-fn last_line(output: &str) -> String {
-    let lines = last_lines(output, 2);
-    let line = match lines[..] {
-        [line, end] if end.starts_with('(') => line,
-        [.., line] => line,
-        [] => "it printed nothing",
-    };
-    one_line_within(line, LINE)
+/// The line of an output that tells most, which is not the one about its end.
+fn failure_in(output: &str) -> String {
+    let (printed, end) = output.trim_end().rsplit_once('\n').unwrap_or(("", output));
+    let printed = if end.starts_with('(') { printed } else { output };
+    one_line_within(telling_line(printed).unwrap_or("it printed nothing"), LINE)
 }
 
 /// The lines of an output, sorted and without numbers and marks of progress, except for how it has ended: times, process ids,
@@ -199,7 +196,7 @@ impl Proven {
 pub(super) fn in_clean_tree(found: Validation, commit: &str) -> Validation {
     let by = found.by.map(|by| format!("{by} in a clean tree"));
     let about = format!(
-        "(run in a clean checkout of your commit {commit:.7}, which has the committed files, but none that git ignores)\n"
+        "{IN_CHECKOUT} of your commit {commit:.7}, which has the committed files, but none that git ignores)\n"
     );
     let at =
         if found.output.starts_with(NO_OUTPUT) { found.output.find('\n').map_or(0, |at| at + 1) } else { 0 };

@@ -15,11 +15,11 @@ use crate::git::{self, clean_tree};
 /// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
 pub(super) type Claim = (String, Option<String>, Result<Laid, Unprepared>);
 
-/// Makes a claim ready: everything has to be committed, on top of the base.
+/// Makes a claim ready: everything but ralph's `own` files has to be committed, on top of the base.
 pub(super) fn claim(
     look: &Look,
     named: Option<String>,
-    plans: &[PathBuf],
+    own: &[PathBuf],
     cancelled: &AtomicBool,
 ) -> Result<Step<Claim>, TreeError> {
     let Look { tree, base, began, .. } = look;
@@ -27,7 +27,7 @@ pub(super) fn claim(
     let Some(commit) = named.or_else(|| git::head(tree.root())) else {
         return Ok(unproven(&Unproven::NoCommit));
     };
-    let files = if is_head { uncommitted(tree, plans, *began)? } else { Vec::new() };
+    let files = if is_head { uncommitted(tree, own, *began)? } else { Vec::new() };
     if !files.is_empty() {
         return Ok(unproven(&Unproven::Uncommitted(files)));
     }
@@ -76,10 +76,10 @@ pub(super) fn lay_red(
     Ok(Some((laid, tests)))
 }
 
-/// The files that an agent has left uncommitted. What was so before the loop began is the user's.
-fn uncommitted(tree: &ProofTree, plans: &[PathBuf], began: SystemTime) -> Result<Vec<String>, TreeError> {
+/// The files that an agent has left uncommitted, but for ralph's `own`. What was so before the loop began is the user's.
+fn uncommitted(tree: &ProofTree, own: &[PathBuf], began: SystemTime) -> Result<Vec<String>, TreeError> {
     let changed = git::uncommitted(tree.root())?.into_iter();
     let left = changed
-        .filter(|file| !plans.contains(&file.path) && file.touched.is_none_or(|touched| touched >= began));
+        .filter(|file| !own.contains(&file.path) && file.touched.is_none_or(|touched| touched >= began));
     Ok(left.map(|file| file.path.to_string_lossy().into_owned()).collect())
 }

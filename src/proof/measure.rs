@@ -1,7 +1,7 @@
 //! What claims are measured by besides the command, and which of it an agent has changed.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::protected::{
@@ -26,6 +26,8 @@ pub(crate) struct Measures {
     pub(crate) on_protected: OnProtected,
     /// Makes what a new checkout lacks.
     pub(crate) prepare: Option<ValidationCommand>,
+    /// What the agents' files have and a checkout gets links to, from the project's top.
+    pub(crate) carry: Vec<PathBuf>,
     /// The longest time for one claim, without what a second agent needs.
     pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.

@@ -56,6 +56,8 @@ pub(crate) struct Prover {
     record: ProofRecord,
     /// When the current claim has to be proven; `None`: the clock does not go that far.
     until: Option<Instant>,
+    /// When the loop has to end; `None` without a limit of time.
+    loop_ends: Option<Instant>,
     /// What the user should know, once.
     notice: Option<String>,
 }
@@ -78,6 +80,7 @@ impl Prover {
             base_run: None,
             record: ProofRecord::default(),
             until: None,
+            loop_ends: None,
             notice: None,
         }
     }
@@ -103,8 +106,8 @@ impl Prover {
 
     /// What the command is looked at with in this tree.
     fn look_at(&self, tree: ProofTree, base: String, began: SystemTime) -> Look {
-        let tree = tree.prepared_by(self.measures.prepare.clone());
-        let in_tree = |home| self.in_place.clone().with_launch(|launch| tree.bring(launch, home));
+        let tree = tree.prepared_by(self.measures.prepare.clone()).carrying(self.measures.carry.clone());
+        let in_tree = |home| self.in_place.clone().in_checkout(|launch| tree.bring(launch, home));
         let [command, command_again, command_at_home] = [Home::Own, Home::Again, Home::Users].map(in_tree);
         Look {
             tree,
@@ -115,6 +118,17 @@ impl Prover {
             is_alone: self.measures.with_base(),
             began,
         }
+    }
+
+    /// What is looked at for the current claim, in its time.
+    fn look_now(&self) -> Option<Look> {
+        let look = self.look.clone()?;
+        Some(Look { tree: look.tree.until(self.ends_at()), ..look })
+    }
+
+    /// When what is done for the current claim has to have ended.
+    fn ends_at(&self) -> Option<Instant> {
+        self.loop_ends.into_iter().chain(self.until).min()
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -135,6 +149,7 @@ impl Prover {
     /// Proves the claim that HEAD is good; `asker` is the attempt that makes it, if one does.
     fn prove(&mut self, asker: Option<&mut Proof<'_>>, context: &mut Context<'_>) -> Result<Verdict, End> {
         self.until = Instant::now().checked_add(self.measures.limit);
+        self.loop_ends = asker.as_ref().and_then(|proof| proof.deadline);
         let about = asker.as_ref().and_then(|proof| proof.work.about.clone());
         let base = self.look.as_ref().map(|look| look.base.clone());
         let level = self.measures.level.word().to_owned();
@@ -155,6 +170,17 @@ impl Prover {
         Ok(verdict)
     }
 
+    /// Notes what the checkout has links to.
+    fn note_carried(&mut self, laid: &Laid) {
+        let shown = |path: &PathBuf| path.display().to_string();
+        self.record.carried = laid.carried.iter().map(shown).collect();
+        let carry = &self.measures.carry;
+        let missing: Vec<_> = carry.iter().filter(|path| !laid.carried.contains(path)).map(shown).collect();
+        for path in missing {
+            self.skip(&format!("{path} of proof.carry: it is not there, or the checkout has it already"));
+        }
+    }
+
     /// Notes what is not looked at.
     fn skip(&mut self, what: &str) {
         self.record.skipped.push(what.to_owned());
@@ -165,25 +191,24 @@ impl Prover {
         asker: Option<&mut Proof<'_>>,
         context: &mut Context<'_>,
     ) -> Result<Step<Proven>, End> {
-        let deadline = asker.as_ref().and_then(|proof| proof.deadline);
         goes!(self.know_base(context)?);
-        let Some(look) = self.look.clone().filter(|_| !self.lacks_something()) else {
-            return self.prove_in_place(deadline, context).map(ends);
+        let Some(look) = self.look_now().filter(|_| !self.lacks_something()) else {
+            return self.prove_in_place(context).map(ends);
         };
-        let (mut commit, is_new, mut ran) = goes!(self.run_claim(&look, deadline, context)?);
+        let (mut commit, is_new, mut ran) = goes!(self.run_claim(&look, context)?);
         if !ran.0.ok && !is_new && look.tree.has_preparation() {
             // The work may need what its preparation makes only now.
             let tree = look.tree.clone();
             goes!(with_tree(context, move |_| tree.forget().map(Step::Goes))?);
             self.record.runs.clear();
-            (commit, _, ran) = goes!(self.run_claim(&look, deadline, context)?);
+            (commit, _, ran) = goes!(self.run_claim(&look, context)?);
         }
         let (found, elapsed) = ran;
         if !found.ok {
-            return self.failed(in_clean_tree(found, &commit), deadline, context).map(ends);
+            return self.failed(in_clean_tree(found, &commit), context).map(ends);
         }
         if self.measures.is_strict() {
-            goes!(self.repeat(&look, &commit, deadline, context)?);
+            goes!(self.repeat(&look, &commit, context)?);
         }
         let tests = tests_in(&found.output);
         let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
@@ -194,20 +219,24 @@ impl Prover {
     }
 
     /// Runs the command in the claimed commit; also returns whether the tree was new.
-    fn run_claim(
-        &mut self,
-        look: &Look,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Step<RanClaim>, End> {
-        let (plans, named) = (self.plans(), self.named.clone());
-        let (commit, tree, laid) = goes!(with_tree(context, {
+    fn run_claim(&mut self, look: &Look, context: &mut Context<'_>) -> Result<Step<RanClaim>, End> {
+        let (own, named) = (self.may_be_left(), self.named.clone());
+        let step = with_tree(context, {
             let look = look.clone();
-            move |cancelled| claim(&look, named, &plans, cancelled)
-        })?);
+            move |cancelled| claim(&look, named, &own, cancelled)
+        })?;
+        let (commit, tree, laid) = match step {
+            Step::Ends(verdict) if matches!(*verdict, Verdict::CutOff(_)) => {
+                return Ok(self.cut_off("prepare", *verdict));
+            }
+            step => goes!(step),
+        };
         (self.record.commit, self.record.tree) = (Some(commit.clone()), tree);
         Ok(Step::Goes(match laid {
-            Ok(laid) => (commit, laid.is_new, goes!(self.run("claim", look, laid, deadline, context)?)),
+            Ok(laid) => {
+                self.note_carried(&laid);
+                (commit, laid.is_new, goes!(self.run("claim", look, laid, context)?))
+            }
             Err(Unprepared(found)) => {
                 let command = found.by.clone().unwrap_or_default();
                 self.record.runs.push(record::ran("prepare", &command, &found, Duration::ZERO));
@@ -217,13 +246,7 @@ impl Prover {
     }
 
     /// A claim has passed: runs the command once more, unless its commit has passed so before.
-    fn repeat(
-        &mut self,
-        look: &Look,
-        commit: &str,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Step<()>, End> {
+    fn repeat(&mut self, look: &Look, commit: &str, context: &mut Context<'_>) -> Result<Step<()>, End> {
         if self.repeated.as_deref() == Some(commit) {
             return Ok(Step::Goes(()));
         }
@@ -231,7 +254,7 @@ impl Prover {
             let (tree, commit) = (look.tree.clone(), commit.to_owned());
             move |cancelled| tree.lay(&commit, cancelled).map(Step::Goes)
         })?);
-        let (found, _) = goes!(self.run("again", &look.again(), laid, deadline, context)?);
+        let (found, _) = goes!(self.run("again", &look.again(), laid, context)?);
         if !found.ok {
             return Ok(ends(Verdict::Found(flaky(found, commit))));
         }
@@ -247,7 +270,6 @@ impl Prover {
         asker: Option<&mut Proof<'_>>,
         context: &mut Context<'_>,
     ) -> Result<Step<Proven>, End> {
-        let deadline = asker.as_ref().and_then(|proof| proof.deadline);
         let mut doubt = Doubt::default();
         if self.fitness.is_none() || self.is_doubtful {
             goes!(self.look_again(context)?);
@@ -266,7 +288,7 @@ impl Prover {
         })?);
         if let Some((laid, protected)) = laid {
             self.record.protected = record::changes(&protected);
-            let (again, _) = goes!(self.run("claim_with_base", look, laid, deadline, context)?);
+            let (again, _) = goes!(self.run("claim_with_base", look, laid, context)?);
             if again.ok {
                 proven.base = Some(BaseSays::Passes);
             } else if !has_no_tests(&protected, &again) {
@@ -274,7 +296,7 @@ impl Prover {
             }
         }
         if self.measures.is_strict() {
-            goes!(self.see_red(look, &proven, changes, deadline, context)?);
+            goes!(self.see_red(look, &proven, changes, context)?);
         }
         if doubt.is_none() {
             Ok(Step::Goes(proven))
@@ -289,7 +311,6 @@ impl Prover {
         look: &Look,
         proven: &Proven,
         changes: Changes,
-        deadline: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Result<Step<()>, End> {
         const WHAT: &str = "whether the new tests fail without the work";
@@ -305,7 +326,7 @@ impl Prover {
             self.skip(&format!("{WHAT}: there are none, or only tests have changed"));
             return Ok(Step::Goes(()));
         };
-        let (found, _) = goes!(self.run("red", look, laid, deadline, context)?);
+        let (found, _) = goes!(self.run("red", look, laid, context)?);
         if !found.ok {
             return Ok(Step::Goes(()));
         }
@@ -363,21 +384,24 @@ impl Prover {
         plans.map(|plan| self.project.relative(&plan))
     }
 
+    /// What need not be committed: the plans, and the user's settings, which are compared with those of the loop's start.
+    fn may_be_left(&self) -> Vec<PathBuf> {
+        let settings = [self.project.config(), self.project.project_settings()];
+        let settings = settings.map(|file| self.project.relative(&file));
+        self.plans().into_iter().chain(settings).collect()
+    }
+
     fn lacks_something(&self) -> bool {
         matches!(self.fitness, Some(Fitness::Lacking { .. }))
     }
 
-    fn prove_in_place(
-        &mut self,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Verdict, End> {
+    fn prove_in_place(&mut self, context: &mut Context<'_>) -> Result<Verdict, End> {
         self.skip(match self.look {
             Some(_) => "a clean checkout: it lacks what the command needs",
             None => "a clean checkout: there was no commit",
         });
         let began = Instant::now();
-        Ok(match self.in_place.run(deadline, context)? {
+        Ok(match self.in_place.run(self.loop_ends, context)? {
             Verdict::Found(found) => {
                 self.record.runs.push(record::ran("place", self.in_place.shown(), &found, began.elapsed()));
                 Verdict::Found(in_place_only(found))
@@ -392,12 +416,10 @@ impl Prover {
         of: &str,
         look: &Look,
         laid: Laid,
-        deadline: Option<Instant>,
         context: &mut Context<'_>,
     ) -> Result<Step<(Validation, Duration)>, End> {
         let began = Instant::now();
-        let within = deadline.into_iter().chain(self.until).min();
-        let verdict = look.command.run(within, context)?;
+        let verdict = look.command.run(self.ends_at(), context)?;
         let took = began.elapsed();
         let tree = look.tree.clone();
         // Without a seal the next proof makes the tree anew.
@@ -421,7 +443,7 @@ impl Prover {
     fn know_base(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         self.catch_up(context)?;
         if let Some(baseline) = self.baseline.take() {
-            let until = self.until;
+            let until = self.ends_at();
             let waits = self.measures.with_base() && self.fitness.is_none();
             let found = beside(Urgency::Now, context, move |cancelled| {
                 // Dropped, it ends: the claim needs the tree.
@@ -435,8 +457,8 @@ impl Prover {
 
     /// Looks at the base while no agent is at work.
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
-        let Some(look) = self.look.clone() else { return Ok(Step::Goes(())) };
-        let until = self.until;
+        let Some(look) = self.look_now() else { return Ok(Step::Goes(())) };
+        let until = self.ends_at();
         let step = with_tree(context, move |cancelled| look.take(false, until, cancelled).map(Step::Goes))?;
         let Some(found) = goes!(step) else {
             return Ok(self.cut_off("base", Verdict::CutOff(Box::default())));
@@ -447,23 +469,14 @@ impl Prover {
     }
 
     /// A claim has failed in the clean tree, which may be for want of something that is not committed.
-    fn failed(
-        &mut self,
-        found: Validation,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Verdict, End> {
+    fn failed(&mut self, found: Validation, context: &mut Context<'_>) -> Result<Verdict, End> {
         if self.fitness.is_none()
             && let Step::Ends(verdict) = self.look_again(context)?
             && matches!(*verdict, Verdict::CutOff(_))
         {
             return Ok(*verdict);
         }
-        if self.lacks_something() {
-            self.prove_in_place(deadline, context)
-        } else {
-            Ok(Verdict::Found(found))
-        }
+        if self.lacks_something() { self.prove_in_place(context) } else { Ok(Verdict::Found(found)) }
     }
 }
 

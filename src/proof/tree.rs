@@ -10,10 +10,11 @@ use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::carry::Carried;
 use super::environment::{Folders, environment, without};
@@ -101,6 +102,10 @@ pub(super) struct ProofTree {
     own: Vec<PathBuf>,
     /// Makes what a new tree lacks.
     preparation: Option<ValidationCommand>,
+    /// What the agents' files have, and the tree gets links to.
+    carry: Vec<PathBuf>,
+    /// When that has to have ended.
+    until: Option<Instant>,
     /// What signs the seals; without it no tree is used twice.
     key: Option<String>,
 }
@@ -113,6 +118,8 @@ pub(super) struct Laid {
     entry: Listing,
     /// The tree is new, with what its preparation has made.
     pub(super) is_new: bool,
+    /// What there are links to among the agents' files.
+    pub(super) carried: Vec<PathBuf>,
     _lock: File,
 }
 
@@ -127,6 +134,8 @@ impl ProofTree {
             name: tree.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             tree,
             preparation: None,
+            carry: Vec::new(),
+            until: None,
             own: vec![project.run_dir().to_owned(), project.worktrees(), project.proofs()],
             runs: project.runs(),
             key: user.map(|user| hmac_sha256(&user, b"proof trees")),
@@ -135,7 +144,19 @@ impl ProofTree {
 
     /// The tree with a command that makes what a new one lacks.
     pub(super) fn prepared_by(mut self, command: Option<ValidationCommand>) -> Self {
-        self.preparation = command.map(|command| command.with_launch(|launch| self.bring(launch, Home::Own)));
+        self.preparation = command.map(|command| command.in_checkout(|launch| self.bring(launch, Home::Own)));
+        self
+    }
+
+    /// The tree with links to these files and folders among those of the agents.
+    pub(super) fn carrying(mut self, paths: Vec<PathBuf>) -> Self {
+        self.carry = paths;
+        self
+    }
+
+    /// The tree, where preparations have to end until then.
+    pub(super) fn until(mut self, until: Option<Instant>) -> Self {
+        self.until = until;
         self
     }
 
@@ -189,21 +210,47 @@ impl ProofTree {
             clean_tree::remove_folder(&tmp).map_err(FileError::at(&tmp))?;
             own::make_folder(&tmp).map_err(FileError::at(&tmp))?;
         }
+        for path in &self.carry {
+            // The commit may have something else there.
+            self.unlink(path)?;
+        }
         clean_tree::lay(&self.root, &self.tree, commit)?;
         if !is_ours {
             self.prepare(commit, cancelled)?;
+        }
+        let mut carried = Vec::new();
+        for path in &self.carry {
+            if self.link(path)? {
+                carried.push(path.clone());
+            }
         }
         if let Some((base, protected)) = base {
             self.take_back(base, protected)?;
         }
         let [before, entry] = [self.listing()?, self.entry()?];
-        Ok(Laid { before, entry, is_new: !is_ours, _lock: lock })
+        Ok(Laid { before, entry, is_new: !is_ours, carried, _lock: lock })
+    }
+
+    /// Links a path among the agents' files into the tree; `false` if there is none, or the tree has something there.
+    fn link(&self, path: &Path) -> Result<bool, FileError> {
+        let (from, to) = (self.root.join(path), self.tree.join(path));
+        if !from.exists() || to.symlink_metadata().is_ok() {
+            return Ok(false);
+        }
+        let made = to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| symlink(&from, &to));
+        made.map(|()| true).map_err(FileError::at(&to))
+    }
+
+    fn unlink(&self, path: &Path) -> Result<(), FileError> {
+        let to = self.tree.join(path);
+        let is_link = to.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        if is_link { remove_file(&to).map_err(FileError::at(&to)) } else { Ok(()) }
     }
 
     /// Has the user's command make what a new tree lacks. Files of the commit stay as they are there.
     fn prepare(&self, commit: &str, cancelled: &AtomicBool) -> Result<(), TreeError> {
         let Some(command) = &self.preparation else { return Ok(()) };
-        let found = command.run_alone(None, cancelled).ok_or(TreeError::Cancelled)?;
+        let found = command.run_alone(self.until, cancelled).ok_or(TreeError::Cancelled)?;
         if !found.ok {
             return Err(TreeError::Unprepared(Unprepared(Box::new(found))));
         }
@@ -254,7 +301,7 @@ impl ProofTree {
     /// git does not ignore. That need not have been the command.
     pub(super) fn is_disturbed(&self, laid: &Laid) -> Result<bool, TreeError> {
         let is_written = self.is_written(laid, &self.listing()?, &self.entry()?)?;
-        Ok(is_written || clean_tree::has_strays(&self.root, &self.tree)?)
+        Ok(is_written || clean_tree::has_strays(&self.root, &self.tree, &self.carry)?)
     }
 
     fn is_written(&self, laid: &Laid, now: &Listing, entry: &Listing) -> Result<bool, TreeError> {

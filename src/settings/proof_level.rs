@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProofLevel {
     /// The validation command runs where the agent works.
-    #[default]
     Place,
     /// It runs in a clean checkout of the claimed commit.
     Clean,
     /// It runs there once more, with the tests and scripts of the commit where the loop began.
+    #[default]
     Base,
     /// Also, a pass has to be one twice, and new tests have to fail without the work.
     Strict,

@@ -1,6 +1,7 @@
 //! The one table of settings. Loaders, flags, `ralph config`, `config.example`, the guide and the typed values all come from it: a new
 //! setting is one row here.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::SettingsError;
@@ -398,7 +399,7 @@ settings! {
                 without: Verb::PLANNING,
                 ..Flag::STOPPING
             }),
-            default: "place",
+            default: "base",
         }
         /// More files that work is measured by, besides tests and scripts: names, paths and folders, with * for any letters
         proof_protected: Vec<String> = Setting {
@@ -416,6 +417,12 @@ settings! {
         proof_prepare: Option<String> = Setting {
             key: "proof.prepare",
             shell: "PROOF_PREPARE",
+            empty: "none",
+        }
+        /// Ignored files and folders of the project, such as node_modules, to which a checkout for proofs has links; an agent can write there
+        proof_carry: Vec<PathBuf> = Setting {
+            key: "proof.carry",
+            shell: "PROOF_CARRY",
             empty: "none",
         }
         /// Longest time for the proof of one claim, without what a second agent needs

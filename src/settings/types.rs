@@ -1,5 +1,6 @@
 //! The types that values of settings have.
 
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::SettingsError;
@@ -50,6 +51,23 @@ impl SettingType for Vec<String> {
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {
         Ok(row.value.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+/// Paths below the project, written with spaces between them.
+impl SettingType for Vec<PathBuf> {
+    const KIND: ValueKind = ValueKind::Words;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        let path = |word: &str| {
+            let path = Path::new(word);
+            let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+            let wrong = || {
+                row.invalid(format!("`{word}` is no path below the project; write it from the project's top"))
+            };
+            is_below.then(|| path.to_owned()).ok_or_else(wrong)
+        };
+        row.value.split_whitespace().map(path).collect()
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct ValidationCommand {
     unknown: Vec<String>,
     /// The project's own folder, where the command runs in another work tree of it.
     home: Option<PathBuf>,
+    /// It runs in a clean checkout, where no agent can install anything.
+    is_in_checkout: bool,
     limit: Duration,
 }
 
@@ -43,7 +45,15 @@ impl ValidationCommand {
     #[must_use]
     pub(crate) fn new(command: &str, shown: String, place: String, limit: Duration, launch: &Launch) -> Self {
         let unknown = unknown_programs(command, launch);
-        Self { launch: launch.shell(command), shown, place, unknown, home: None, limit }
+        Self {
+            launch: launch.shell(command),
+            shown,
+            place,
+            unknown,
+            home: None,
+            is_in_checkout: false,
+            limit,
+        }
     }
 
     /// The command in a work tree of the project whose own folder is `home`.
@@ -58,11 +68,11 @@ impl ValidationCommand {
         &self.shown
     }
 
-    /// The command with a changed launch.
+    /// The command in a clean checkout, as this change of its launch says.
     #[must_use]
-    pub(crate) fn with_launch(mut self, change: impl FnOnce(&mut Launch)) -> Self {
+    pub(crate) fn in_checkout(mut self, change: impl FnOnce(&mut Launch)) -> Self {
         change(&mut self.launch);
-        self.home = None;
+        self.is_in_checkout = true;
         self
     }
 
@@ -140,9 +150,12 @@ impl ValidationCommand {
             return String::new();
         }
         let (names, home) = (lacking.join(" and "), home.display());
-        format!(
-            "(this work tree has no {names}, as {home} has: git ignores it, so install it here, or have the validation do that)\n"
-        )
+        let remedy = if self.is_in_checkout {
+            "have the validation or proof.prepare install it, or name it in proof.carry"
+        } else {
+            "install it here, or have the validation do that"
+        };
+        format!("(this work tree has no {names}, as {home} has: git ignores it, so {remedy})\n")
     }
 
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {

@@ -30,11 +30,21 @@ fn regex(pattern: &str) -> Regex {
 #[must_use]
 pub(crate) fn telling(output: &str) -> Vec<&str> {
     let lines = last_lines(output, usize::MAX);
-    let names_error = |line: &&str| NAMES_ERROR.is_match(line) && !PASSES.is_match(line);
-    match lines.iter().position(names_error) {
+    match error_in(&lines) {
         Some(at) => lines[at.saturating_sub(1)..lines.len().min(at + 2)].to_vec(),
         None => lines[lines.len().saturating_sub(LAST)..].to_vec(),
     }
+}
+
+/// The first line that names an error; without one the last line. `None` if there is nothing but blank lines.
+#[must_use]
+pub(crate) fn telling_line(output: &str) -> Option<&str> {
+    let lines = last_lines(output, usize::MAX);
+    error_in(&lines).map_or_else(|| lines.last(), |at| lines.get(at)).copied()
+}
+
+fn error_in(lines: &[&str]) -> Option<usize> {
+    lines.iter().position(|line| NAMES_ERROR.is_match(line) && !PASSES.is_match(line))
 }
 
 #[cfg(test)]
@@ -58,6 +68,8 @@ mod tests {
 
     #[test]
     fn without_one_the_last_lines_do() {
+        assert_eq!(telling_line("a\nb failed\nc\n\n"), Some("b failed"));
+        assert_eq!((telling_line("a\nb\n"), telling_line("\n")), (Some("b"), None));
         assert_eq!(telling("a\n\nb\nc\nd\n"), ["b", "c", "d"]);
         assert_eq!(telling("0 errors, failures: 0"), ["0 errors, failures: 0"]);
         assert!(telling("").is_empty());

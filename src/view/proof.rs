@@ -47,6 +47,9 @@ pub(crate) fn text(record: &ProofRecord, of: &str) -> String {
         };
         line("voice", &says);
     }
+    for carried in &record.carried {
+        line("carried", &format!("{carried}, where an agent can write"));
+    }
     for skipped in &record.skipped {
         line("not seen", skipped);
     }

@@ -48,7 +48,8 @@ fn night() -> BranchProject {
     scratch.git(&["commit", "--quiet", "--message", "Check"]);
     project.agent(NIGHT);
     assert_eq!(scratch.run("loop build unchecked").code, Some(0));
-    scratch.write("ralph.toml", "[validation]\ncommand = 'sh check.sh'\n");
+    // The check asks for the branch that it stands on.
+    scratch.write("ralph.toml", "[validation]\ncommand = 'sh check.sh'\n[proof]\nlevel = 'place'\n");
     let ralph = Started::new(scratch, "loop build -m 3 --jobs 6 --max-cost 5");
     let await_ends = |count: usize| {
         wait_for("branches to end", || {

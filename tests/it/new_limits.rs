@@ -141,7 +141,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
     for (budget, reason) in [("--max-tokens 20", "budget"), ("--max-duration 2s", "max_duration")] {
         let before = attempts(&scratch);
         let _ = std::fs::remove_file(beside(&scratch, "good"));
-        let ended = run(&scratch, &format!("prompt p.md 500 {budget} --validate"), &[validate]);
+        let ended = run(&scratch, &format!("prompt p.md 500 {budget} --proof place --validate"), &[validate]);
         assert_end(&scratch, &ended, 4, reason, "paused");
         assert!(ended.stdout.contains("the last work is not proven\n"), "{ended:?}");
         assert!(

@@ -611,6 +611,44 @@ fn proof_trees_are_removed_with_the_others() {
 }
 
 #[test]
+fn ignored_files_are_carried_into_the_checkout_if_the_user_says_so() {
+    let scratch = project();
+    scratch.write("node_modules/runner", "exit 0");
+    executable(&scratch.path("check"), &format!("{CHECK}. ./node_modules/runner; exit 1\n"));
+    scratch.git(&["commit", "--quiet", "-am", "check"]);
+    agent(&scratch, &["true", FIX]);
+    let mut ralph = start(&scratch, 3, "./check");
+    let run = Scratch::finish(ralph.env("RALPH_PROOF_CARRY", "node_modules other"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stderr.contains("in place only"), "{run:?}");
+    let proof = scratch.run("proof").stdout;
+    assert!(proof.contains("proven: clean tree ") && proof.contains("carried  node_modules, "), "{proof}");
+    assert!(proof.contains("other of proof.carry: it is not there"), "{proof}");
+    let link = tree(&scratch).join("node_modules");
+    assert_eq!(fs::read_link(link).unwrap(), scratch.path("node_modules").canonicalize().unwrap());
+    // The user's own folder is still there after the trees are removed.
+    assert_eq!(scratch.run("clean --worktrees").code, Some(0));
+    assert!(scratch.path("node_modules/runner").exists());
+    for wrong in ["/etc", "../x", "a/../../b"] {
+        let mut ralph = start(&scratch, 1, "./check");
+        let run = Scratch::finish(ralph.env("RALPH_PROOF_CARRY", wrong));
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.stderr.contains("is no path below the project"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_preparation_counts_against_the_limit_of_a_proof() {
+    let scratch = project();
+    agent(&scratch, &[FIX]);
+    let mut ralph = start(&scratch, 1, "./check");
+    let run =
+        Scratch::finish(ralph.env("RALPH_PROOF_PREPARE", "exec sleep 600").env("RALPH_PROOF_LIMIT", "1s"));
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("within 1s (proof.limit)"), "{run:?}");
+}
+
+#[test]
 fn a_proof_tree_sees_nothing_of_the_project_that_is_not_committed() {
     let scratch = project();
     scratch.write("node_modules/answer/index.js", "module.exports = 'good'\n");

@@ -125,7 +125,7 @@ fn without_verification_an_agent_is_believed_and_a_command_proves_as_well() {
     ends(&scratch, &run, 4, "tasks_failed");
     assert_eq!(attempts(&scratch), 1, "nobody has to look at what is red");
     assert!(log(&scratch, &id)[0].contains("it is red"), "{:?}", log(&scratch, &id));
-    let failed = "echo it is red; false failed (exit code 1): it is red\n";
+    let failed = "echo it is red; false in a clean tree failed (exit code 1): it is red\n";
     let told = run.stdout.lines().find(|line| line.contains("has failed")).unwrap().to_owned() + "\n";
     assert!(told.ends_with(&format!(": {failed}")) && told.matches("exit code").count() == 1, "{run:?}");
     let report = scratch.run("report").stdout;
@@ -697,10 +697,15 @@ fn a_run_that_is_killed_while_it_verifies_has_booked_the_claim() {
 fn a_run_that_is_killed_while_its_command_validates_has_booked_the_claim() {
     let scratch = tasks(GOOD);
     let id = add(&scratch, "task");
+    // What is looked at beside the agent, at the base, is no claim.
+    let base = scratch.git(&["rev-parse", "HEAD"]);
+    let (base, validates) = (base.trim(), beside(&scratch, "validates"));
+    let validate =
+        format!("[ $(git rev-parse HEAD) = {base} ] || {{ touch {}; sleep 300; }}", validates.display());
     let mut command = scratch.ralph("run --all --validate");
-    command.arg("touch ../validates; sleep 300").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(validate).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    wait_for("the validation", || beside(&scratch, "validates").exists().then_some(()));
+    wait_for("the validation", || validates.exists().then_some(()));
     signal(&child, Signal::KILL);
     assert_eq!(finish(child).code, None);
     let run = crate::policies::run(&scratch, "run --all", &["--validate", "true"]);

@@ -337,7 +337,7 @@ fn what_a_verifying_agent_removes_unseen_by_git_is_validated_before_an_end_that_
         |scratch: &Scratch| fs::read_to_string(beside(scratch, "validated")).unwrap().lines().count();
     let scratch = ignored_build("rm -rf dist;");
     add(&scratch, "task");
-    let ended = crate::policies::run(&scratch, "run --all", &validate);
+    let ended = crate::policies::run(&scratch, "run --all --proof place", &validate);
     ends(&scratch, &ended, 4, "unproven");
     assert!(ended.stderr.contains("test -f dist/app failed (exit code 1)"), "{ended:?}");
     assert_eq!(validations(&scratch), 2, "{ended:?}");
@@ -346,7 +346,7 @@ fn what_a_verifying_agent_removes_unseen_by_git_is_validated_before_an_end_that_
     let scratch = ignored_build("");
     add(&scratch, "one");
     add(&scratch, "two");
-    let ended = crate::policies::run(&scratch, "run --all", &validate);
+    let ended = crate::policies::run(&scratch, "run --all --proof place", &validate);
     ends(&scratch, &ended, 0, "complete");
     assert_eq!((attempts(&scratch), validations(&scratch)), (4, 3), "{ended:?}");
 }
@@ -360,7 +360,8 @@ fn a_run_that_finds_nothing_to_do_is_proven_by_the_validation_all_the_same() {
         let ended = crate::policies::run(&scratch, target, &["--validate", "echo it is red; false"]);
         ends(&scratch, &ended, 4, "unproven");
         for sign in ["✗", "■"] {
-            let line = format!("{sign} echo it is red; false failed (exit code 1): it is red\n");
+            let line =
+                format!("{sign} echo it is red; false in a clean tree failed (exit code 1): it is red\n");
             assert_eq!(ended.stderr.matches(&line).count(), 1, "{ended:?}");
         }
         let ended = crate::policies::run(&scratch, target, &["--validate", "true"]);

@@ -18,6 +18,9 @@ pub struct ProofRecord {
     pub base: Option<String>,
     /// What has proven it, or why it is not proven, in one line.
     pub by: String,
+    /// What is not committed, and was linked into the checkout; left out if nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<String>,
     /// The claimed commit; left out if it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
