@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn without_one_the_last_lines_do() {
-        assert_eq!(telling_line("a\nb failed\nc\n\n"), Some("b failed"));
+        assert_eq!(telling_line("a\nerror: b\nc\n\n"), Some("error: b"));
         assert_eq!((telling_line("a\nb\n"), telling_line("\n")), (Some("b"), None));
         assert_eq!(telling("a\n\nb\nc\nd\n"), ["b", "c", "d"]);
         assert_eq!(telling("0 errors, failures: 0"), ["0 errors, failures: 0"]);
