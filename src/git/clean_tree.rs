@@ -244,6 +244,48 @@ pub fn take_back(
     submodules::lay(&place, root, tree, &known(root, tree)?)
 }
 
+/// Lays the files of another commit or tree over `commit`, which lies in the tree: of a commit with a common history those that came
+/// or changed since then, otherwise all.
+///
+/// # Errors
+/// If git refuses.
+pub fn lay_over(root: &Path, tree: &Path, commit: &str, other: &str) -> Result<(), GitError> {
+    let place = Place::of(root, tree)?;
+    let words =
+        |words: &[&str]| settings(&[]).chain(words.iter().copied()).map(str::to_owned).collect::<Vec<_>>();
+    let git = |command: &[&str]| {
+        let words = words(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        run_with(root, &words, &environment(), LIMIT)
+    };
+    let paths = match git(&["merge-base", commit, other]) {
+        Ok(found) => {
+            let since = String::from_utf8_lossy(&found).trim().to_owned();
+            git(&["diff", "--name-only", "--no-renames", "--diff-filter=d", "-z", &since, other])?
+        }
+        Err(_) => b".".to_vec(),
+    };
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let words = [
+        "--literal-pathspecs",
+        "checkout",
+        "--quiet",
+        "--force",
+        other,
+        "--pathspec-from-file=-",
+        "--pathspec-file-nul",
+    ];
+    place.git(&words, paths)
+}
+
+/// Whether a commit or tree has no file.
+#[must_use]
+pub fn is_empty(root: &Path, tree: &str) -> bool {
+    run(root, &["ls-tree", "-z", tree], LIMIT).is_ok_and(|listed| listed.is_empty())
+}
+
 /// Whether `commit` is `base` or descends from it, as the objects say.
 #[must_use]
 pub fn descends(root: &Path, commit: &str, base: &str) -> bool {

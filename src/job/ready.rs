@@ -37,7 +37,7 @@ use crate::inspection::Ground;
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::proof::{Measures, Prover};
+use crate::proof::{Measures, Prover, held_out_problem};
 use crate::record::config_watch::WatchedConfig;
 use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
@@ -438,6 +438,7 @@ fn measures(settings: &Settings, level: ProofLevel, command: String, launch: &La
         on_protected: settings.proof_on_protected,
         prepare,
         carry: settings.proof_carry.clone(),
+        held_out: settings.proof_held_out.clone(),
         limit: settings.proof_limit,
         judge: None,
     }
@@ -467,8 +468,13 @@ pub(crate) fn prover(
 /// Why the validation command cannot run where the agent does, and where it stands; `None`: nothing is known against it.
 pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<String> {
     let command = validation(settings)?;
-    let obstacle = obstacle(command, launch)?;
-    Some(cannot_run(&settings.secrets.word(command), &obstacle, &place_of(settings, "validation.command")))
+    if let Some(obstacle) = obstacle(command, launch) {
+        let place = place_of(settings, "validation.command");
+        return Some(cannot_run(&settings.secrets.word(command), &obstacle, &place));
+    }
+    let held_out = settings.proof_held_out.as_deref()?;
+    let problem = held_out_problem(&launch.cwd, held_out)?;
+    Some(format!("proof.held_out ({}): {problem}", place_of(settings, "proof.held_out")))
 }
 
 /// Where the user has written a command.

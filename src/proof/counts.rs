@@ -5,6 +5,8 @@
 pub(super) struct Counts {
     /// Tests that ran, failed ones included.
     pub(super) ran: u64,
+    /// Those that failed.
+    pub(super) failed: u64,
     /// Tests that were left out.
     pub(super) skipped: u64,
 }
@@ -13,9 +15,15 @@ pub(super) struct Counts {
 const NONE: [&str; 2] = ["No tests found", "No test files found"];
 
 impl Counts {
-    fn add(&mut self, ran: u64, skipped: u64) {
+    fn add(&mut self, Self { ran, failed, skipped }: Self) {
         self.ran = self.ran.saturating_add(ran);
+        self.failed = self.failed.saturating_add(failed);
         self.skipped = self.skipped.saturating_add(skipped);
+    }
+
+    /// How many have failed; `None` if a runner that has failed says nothing of it.
+    pub(super) fn failed(self) -> Option<u64> {
+        (self.failed > 0).then_some(self.failed)
     }
 }
 
@@ -25,18 +33,18 @@ pub(super) fn counts(output: &str) -> Option<Counts> {
     let mut unittest = None;
     for line in output.lines().map(plain) {
         let line = line.trim();
-        if let Some(one) = cargo(line).or_else(|| pytest(line)).or_else(|| js(line)).or_else(|| mocha(line)) {
-            found.get_or_insert_default().add(one.ran, one.skipped);
+        let one = [cargo, pytest, js, mocha, go, tap].iter().find_map(|runner| runner(line));
+        if let Some(one) = one {
+            found.get_or_insert_default().add(one);
         } else if let Some(ran) = ran_of_unittest(line) {
             unittest = Some(ran);
         } else if let Some(ran) = unittest.filter(|_| line.starts_with("OK") || line.starts_with("FAILED")) {
-            let skipped = after(line, "skipped=").unwrap_or_default();
-            found.get_or_insert_default().add(ran.saturating_sub(skipped), skipped);
+            let of = |word| after(line, word).unwrap_or_default();
+            let (skipped, failed) = (of("skipped="), of("failures=").saturating_add(of("errors=")));
+            found.get_or_insert_default().add(Counts { ran: ran.saturating_sub(skipped), failed, skipped });
             unittest = None;
         } else if NONE.iter().any(|words| line.contains(words)) {
             found.get_or_insert_default();
-        } else if let Some((ran, skipped)) = go(line).or_else(|| tap(line)) {
-            found.get_or_insert_default().add(ran, skipped);
         }
     }
     found
@@ -80,12 +88,14 @@ fn before(line: &str, word: &str) -> Option<u64> {
 fn cargo(line: &str) -> Option<Counts> {
     if line.starts_with("test result: ") {
         let of = |word| before(line, word).unwrap_or_default();
-        return Some(Counts { ran: of("passed") + of("failed"), skipped: of("ignored") + of("filtered") });
+        let failed = of("failed");
+        return Some(Counts { ran: of("passed") + failed, failed, skipped: of("ignored") + of("filtered") });
     }
     let rest = line.strip_prefix("Summary [")?;
     let (_, rest) = rest.split_once(']')?;
     let ran = rest.split_whitespace().next()?.split('/').next()?.parse().ok()?;
-    Some(Counts { ran, skipped: before(rest, "skipped").unwrap_or_default() })
+    let of = |word| before(rest, word).unwrap_or_default();
+    Some(Counts { ran, failed: of("failed"), skipped: of("skipped") })
 }
 
 /// `==== 3 passed, 1 skipped in 0.02s ====`, with `-q` without the bars.
@@ -99,8 +109,9 @@ fn pytest(line: &str) -> Option<Counts> {
         return None;
     }
     let of = |word| before(counted, word).unwrap_or_default();
-    let ran = of("passed") + of("failed") + of("xfailed") + of("xpassed") + of("error") + of("errors");
-    Some(Counts { ran, skipped: of("skipped") + of("deselected") })
+    let failed = of("failed") + of("error") + of("errors");
+    let ran = of("passed") + failed + of("xfailed") + of("xpassed");
+    Some(Counts { ran, failed, skipped: of("skipped") + of("deselected") })
 }
 
 /// Whether it is `0.02s`, or `83.10s (0:01:23)`.
@@ -120,7 +131,8 @@ fn ran_of_unittest(line: &str) -> Option<u64> {
 fn js(line: &str) -> Option<Counts> {
     let rest = line.strip_prefix("Tests:").or_else(|| line.strip_prefix("Tests  "))?;
     let of = |word| before(rest, word).unwrap_or_default();
-    let counts = Counts { ran: of("passed") + of("failed"), skipped: of("skipped") + of("todo") };
+    let failed = of("failed");
+    let counts = Counts { ran: of("passed") + failed, failed, skipped: of("skipped") + of("todo") };
     (counts != Counts::default() || rest.contains("total") || rest.contains("no tests")).then_some(counts)
 }
 
@@ -129,33 +141,47 @@ fn mocha(line: &str) -> Option<Counts> {
     let (number, rest) = line.split_once(' ')?;
     let number = number.parse().ok()?;
     match rest.split(' ').next()? {
-        "passing" if rest.contains('(') => Some(Counts { ran: number, skipped: 0 }),
-        "failing" if rest == "failing" => Some(Counts { ran: number, skipped: 0 }),
-        "pending" if rest == "pending" => Some(Counts { ran: 0, skipped: number }),
+        "passing" if rest.contains('(') => Some(ran(number)),
+        "failing" if rest == "failing" => Some(failed(number)),
+        "pending" if rest == "pending" => Some(skipped(number)),
         _ => None,
     }
 }
 
 /// `--- PASS: TestA (0.00s)` of `go test -v`.
-fn go(line: &str) -> Option<(u64, u64)> {
+fn go(line: &str) -> Option<Counts> {
     let kind = line.strip_prefix("--- ")?.split(':').next()?;
     match kind {
-        "PASS" | "FAIL" => Some((1, 0)),
-        "SKIP" => Some((0, 1)),
+        "PASS" => Some(ran(1)),
+        "FAIL" => Some(failed(1)),
+        "SKIP" => Some(skipped(1)),
         _ => None,
     }
 }
 
 /// `# pass 3`, `# fail 0`, `# skipped 1` and `# todo 0` of node's runner; its other reporter begins with `ℹ`.
-fn tap(line: &str) -> Option<(u64, u64)> {
+fn tap(line: &str) -> Option<Counts> {
     let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
     let (word, number) = rest.split_once(' ')?;
     let number = number.trim().parse().ok()?;
     match word {
-        "pass" | "fail" | "cancelled" => Some((number, 0)),
-        "skipped" | "todo" => Some((0, number)),
+        "pass" => Some(ran(number)),
+        "fail" | "cancelled" => Some(failed(number)),
+        "skipped" | "todo" => Some(skipped(number)),
         _ => None,
     }
+}
+
+fn ran(number: u64) -> Counts {
+    Counts { ran: number, ..Counts::default() }
+}
+
+fn failed(number: u64) -> Counts {
+    Counts { ran: number, failed: number, skipped: 0 }
+}
+
+fn skipped(number: u64) -> Counts {
+    Counts { skipped: number, ..Counts::default() }
 }
 
 #[cfg(test)]
@@ -164,7 +190,25 @@ mod tests {
 
     #[track_caller]
     fn check(output: &str, ran: u64, skipped: u64) {
-        assert_eq!(counts(output), Some(Counts { ran, skipped }), "{output}");
+        let counted = counts(output).map(|counts| (counts.ran, counts.skipped));
+        assert_eq!(counted, Some((ran, skipped)), "{output}");
+    }
+
+    #[test]
+    fn what_failed_is_counted() {
+        for (output, failed) in [
+            ("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out", Some(2)),
+            ("     Summary [   0.104s] 5 tests run: 3 passed, 2 failed, 2 skipped", Some(2)),
+            ("===== 1 failed, 3 passed, 1 error in 0.02s =====", Some(2)),
+            ("Ran 4 tests in 0.001s\n\nFAILED (failures=1, errors=1)", Some(2)),
+            ("Tests:       2 failed, 1 skipped, 3 passed, 5 total", Some(2)),
+            ("  3 passing (12ms)\n  1 pending\n  2 failing", Some(2)),
+            ("--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)", Some(2)),
+            ("# pass 3\n# fail 1\n# cancelled 1", Some(2)),
+            ("3 passed in 0.01s", None),
+        ] {
+            assert_eq!(counts(output).and_then(Counts::failed), failed, "{output}");
+        }
     }
 
     #[test]

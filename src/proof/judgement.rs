@@ -147,6 +147,8 @@ pub(super) struct Proven {
     pub(super) before: Option<Counts>,
     /// What the base's own tests say; `None` if nothing protected has changed, or the base has none.
     pub(super) base: Option<BaseSays>,
+    /// The tests that agents do not get pass, too.
+    pub(super) is_held_out: bool,
     /// How long the command took.
     pub(super) elapsed: Duration,
     /// What it printed.
@@ -187,6 +189,7 @@ impl Proven {
             BaseSays::Overruled => "a second agent agrees".to_owned(),
             BaseSays::Told => "base's tests fail".to_owned(),
         }));
+        words.extend(self.is_held_out.then(|| "held-out tests pass".to_owned()));
         words.push(duration::elapsed(self.elapsed));
         words.join(", ")
     }
@@ -338,6 +341,8 @@ pub(super) enum Unproven {
         /// The tests, and what runs them.
         tests: Box<AllProtected>,
     },
+    /// Tests that agents do not get fail: how many, if that is known.
+    HeldOut(Option<u64>),
     /// There was no time left for a run of the command.
     NoTime {
         /// The longest time for a claim.
@@ -369,6 +374,15 @@ impl Unproven {
                 "the new tests pass without the work, over the sources of {base:.7}: {}: have them fail there",
                 named(tests, SHOWN)
             ),
+            Self::HeldOut(failed) => {
+                let failed = match failed {
+                    Some(failed) => format!("{} that you do not have", count::of(*failed, "test")),
+                    None => "tests that you do not have".to_owned(),
+                };
+                format!(
+                    "{failed} failed: the work passes its own tests, but does not do all that was asked for; read that again"
+                )
+            }
             Self::NoTime { limit, missing } => format!(
                 "the proof did not end within {} (proof.limit), before the end of {missing}: make the validation command faster",
                 duration::format(*limit)
@@ -438,7 +452,7 @@ mod tests {
         let (commit, elapsed) = ("2f3a9c1234".to_owned(), Duration::from_secs(12));
         let alone = Proven { commit, elapsed, ..Proven::default() };
         assert_eq!(alone.by(), "clean tree 2f3a9c1, 12s");
-        let counts = |ran| Some(Counts { ran, skipped: 0 });
+        let counts = |ran| Some(Counts { ran, ..Counts::default() });
         let base = Some(BaseSays::Passes);
         let all = Proven { tests: counts(41), before: counts(38), base, ..alone.clone() };
         assert_eq!(all.by(), "clean tree 2f3a9c1, 41 tests (+3), base's tests pass, 12s");

@@ -9,7 +9,7 @@ use super::judgement::Unproven;
 use super::measure::{Changes, Measures};
 use super::protected::AllProtected;
 use super::step::{Step, unproven};
-use super::tree::{Laid, ProofTree, TreeError, Unprepared};
+use super::tree::{Laid, Over, ProofTree, TreeError, Unprepared};
 use crate::git::{self, clean_tree};
 
 /// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
@@ -59,7 +59,7 @@ pub(super) fn lay_with_base(
     if protected.is_empty() {
         return Ok((changes, None));
     }
-    let laid = tree.lay_with(commit, Some((base, &protected)), cancelled)?;
+    let laid = tree.lay_with(commit, Over::Protected(base, &protected), cancelled)?;
     Ok((changes, Some((laid, protected))))
 }
 

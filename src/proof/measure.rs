@@ -28,6 +28,8 @@ pub(crate) struct Measures {
     pub(crate) prepare: Option<ValidationCommand>,
     /// What the agents' files have and a checkout gets links to, from the project's top.
     pub(crate) carry: Vec<PathBuf>,
+    /// Where the tests are that agents do not get.
+    pub(crate) held_out: Option<String>,
     /// The longest time for one claim, without what a second agent needs.
     pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.

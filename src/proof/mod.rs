@@ -5,13 +5,14 @@
 //! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
-//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run. A claim that is
+//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run. Tests that agents do not get are laid over it ([`held_out`]). A claim that is
 //! doubtful then is judged by a second agent ([`voice`]).
 
 mod baseline;
 mod carry;
 mod counts;
 mod environment;
+mod held_out;
 mod judgement;
 mod laying;
 mod listing;
@@ -25,6 +26,7 @@ mod step;
 mod tree;
 mod voice;
 
+pub(crate) use held_out::problem as held_out_problem;
 pub(crate) use measure::Measures;
 pub(crate) use prover::Prover;
 pub(crate) use tree::{remove_all, remove_orphans, trees};

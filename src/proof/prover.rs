@@ -14,7 +14,7 @@ use super::laying::{claim, lay_red, lay_with_base};
 use super::measure::{Changes, Measures};
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
-use super::tree::{Home, Laid, ProofTree, Unprepared, remove_all};
+use super::tree::{Home, Laid, Over, ProofTree, Unprepared, remove_all};
 use super::voice::{Said, Voice};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, ProofRecord, ProofRun};
@@ -211,10 +211,40 @@ impl Prover {
             goes!(self.repeat(&look, &commit, context)?);
         }
         let tests = tests_in(&found.output);
-        let proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
+        let mut proven = Proven { commit, tests, elapsed, output: found.output, ..Proven::default() };
         if self.measures.with_base() {
-            return self.measure(&look, proven, asker, context);
+            proven = goes!(self.measure(&look, proven, asker, context)?);
         }
+        self.hold_out(&look, proven, context)
+    }
+
+    /// A claim has passed: runs the command once more, with the tests that agents do not get. Of what it finds, the next agent
+    /// learns how many have failed.
+    fn hold_out(
+        &mut self,
+        look: &Look,
+        mut proven: Proven,
+        context: &mut Context<'_>,
+    ) -> Result<Step<Proven>, End> {
+        let Some(tests) = self.measures.held_out.clone() else { return Ok(Step::Goes(proven)) };
+        let (tree, commit) = (look.tree.clone(), proven.commit.clone());
+        let laid = goes!(with_tree(context, move |cancelled| {
+            tree.lay_with(&commit, Over::HeldOut(&tests), cancelled).map(Step::Goes)
+        })?);
+        let (found, _) = goes!(self.run("held_out", look, laid, context)?);
+        // The record lies where agents can read it, and so does the tree.
+        if let Some(run) = self.record.runs.last_mut() {
+            run.output.clear();
+        }
+        let (tree, commit) = (look.tree.clone(), proven.commit.clone());
+        goes!(with_tree(context, move |cancelled| {
+            let laid = tree.lay(&commit, cancelled)?;
+            tree.leave(&laid).map(Step::Goes)
+        })?);
+        if !found.ok {
+            return Ok(unproven(&Unproven::HeldOut(tests_in(&found.output).and_then(Counts::failed))));
+        }
+        proven.is_held_out = true;
         Ok(Step::Goes(proven))
     }
 

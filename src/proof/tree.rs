@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::carry::Carried;
 use super::environment::{Folders, environment, without};
+use super::held_out;
 use super::listing::Listing;
 use super::protected::{AllProtected, Change, Protected};
 use crate::engine::validation::{Validation, reason};
@@ -110,6 +111,17 @@ pub(super) struct ProofTree {
     key: Option<String>,
 }
 
+/// What is laid over a commit.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Over<'a> {
+    /// Nothing.
+    Nothing,
+    /// This commit's version of the files that are protected.
+    Protected(&'a str, &'a AllProtected),
+    /// The tests that agents do not get.
+    HeldOut(&'a str),
+}
+
 /// A commit that is laid out, for one run of a command. Dropped without [`ProofTree::leave`], the tree is not used again.
 #[derive(Debug)]
 pub(super) struct Laid {
@@ -182,14 +194,14 @@ impl ProofTree {
 
     /// Lays out a commit, which takes the tree until the result is dropped.
     pub(super) fn lay(&self, commit: &str, cancelled: &AtomicBool) -> Result<Laid, TreeError> {
-        self.lay_with(commit, None, cancelled)
+        self.lay_with(commit, Over::Nothing, cancelled)
     }
 
-    /// Lays out a commit, with the base's version of the files that are protected.
+    /// Lays out a commit, with something over it.
     pub(super) fn lay_with(
         &self,
         commit: &str,
-        base: Option<(&str, &AllProtected)>,
+        over: Over<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Laid, TreeError> {
         let folder = self.tree.parent().unwrap_or(&self.root);
@@ -224,11 +236,20 @@ impl ProofTree {
                 carried.push(path.clone());
             }
         }
-        if let Some((base, protected)) = base {
-            self.take_back(base, protected)?;
+        match over {
+            Over::Nothing => {}
+            Over::Protected(base, protected) => self.take_back(base, protected)?,
+            Over::HeldOut(tests) => self.lay_held_out(commit, tests)?,
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, is_new: !is_ours, carried, _lock: lock })
+    }
+
+    fn lay_held_out(&self, commit: &str, tests: &str) -> Result<(), TreeError> {
+        let Some(folder) = held_out::folder(&self.root, tests) else {
+            return Ok(clean_tree::lay_over(&self.root, &self.tree, commit, tests)?);
+        };
+        Ok(held_out::copy(&folder, &self.tree).map_err(FileError::at(&folder))?)
     }
 
     /// Links a path among the agents' files into the tree; `false` if there is none, or the tree has something there.
@@ -273,7 +294,7 @@ impl ProofTree {
         // All of them are there in the commit.
         let tests = tests.clone().into_iter();
         let tests = tests.map(|(path, test)| (path, Protected { change: Change::Changed, ..test })).collect();
-        self.lay_with(base, Some((commit, &tests)), cancelled)
+        self.lay_with(base, Over::Protected(commit, &tests), cancelled)
     }
 
     /// Lays the base's version of what is protected over a commit.

@@ -419,6 +419,12 @@ settings! {
             shell: "PROOF_PREPARE",
             empty: "none",
         }
+        /// Tests that agents do not get: a folder outside of the project, or a commit or tree of git, laid over a claimed commit for one more run
+        proof_held_out: Option<String> = Setting {
+            key: "proof.held_out",
+            shell: "PROOF_HELD_OUT",
+            empty: "none",
+        }
         /// Ignored files and folders of the project, such as node_modules, to which a checkout for proofs has links; an agent can write there
         proof_carry: Vec<PathBuf> = Setting {
             key: "proof.carry",

@@ -638,6 +638,46 @@ fn ignored_files_are_carried_into_the_checkout_if_the_user_says_so() {
 }
 
 #[test]
+fn tests_that_agents_do_not_get_find_work_that_was_made_for_the_others() {
+    for is_ref in [false, true] {
+        let scratch = project();
+        executable(&scratch.path("check"), "#!/bin/sh\nfor test in tests/*; do sh $test || exit 1; done\n");
+        scratch.write("tests/one", "grep -q good code || { echo code is bad; exit 1; }\n");
+        scratch.git(&["add", "."]);
+        scratch.git(&["commit", "--quiet", "-m", "tests"]);
+        let hidden = "grep -q 'really' code || { echo the secret answer; echo '# pass 1'; echo '# fail 1'; exit 1; }\n";
+        let held_out = if is_ref {
+            scratch.git(&["checkout", "--quiet", "-b", "hidden"]);
+            scratch.write("tests/two", hidden);
+            scratch.git(&["add", "."]);
+            scratch.git(&["commit", "--quiet", "-m", "hidden"]);
+            scratch.git(&["checkout", "--quiet", "-"]);
+            "hidden".to_owned()
+        } else {
+            let folder = scratch.outside().join("hidden");
+            executable(&folder.join("tests/two"), hidden);
+            folder.display().to_string()
+        };
+        agent(&scratch, &[FIX, "echo really good > code; git commit -qam real"]);
+        let with =
+            |value: &str| Scratch::finish(start(&scratch, 3, "./check").env("RALPH_PROOF_HELD_OUT", value));
+        let run = with(&held_out);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap();
+        assert!(prompt.contains("1 test that you do not have failed"), "{prompt}");
+        assert!(!prompt.contains("secret answer"), "{prompt}");
+        assert!(scratch.run("report").stdout.contains("held-out tests pass"), "{run:?}");
+        assert!(!tree(&scratch).join("tests/two").exists());
+        let kept = Scratch::finish(scratch.command("grep").args(["-r", "secret answer", ".ralph"]));
+        assert_eq!(kept.stdout, "");
+        for (wrong, words) in [("no-such", "neither a folder"), ("tests", "is in the project")] {
+            let run = with(wrong);
+            assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
+        }
+    }
+}
+
+#[test]
 fn a_preparation_counts_against_the_limit_of_a_proof() {
     let scratch = project();
     agent(&scratch, &[FIX]);

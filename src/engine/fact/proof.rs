@@ -91,6 +91,7 @@ impl ProofRun {
             "again" => "at the claimed commit once more",
             "claim_with_base" => "at the claimed commit, with the base's version of what it is measured by",
             "red" => "at the base, with the tests of the claimed commit",
+            "held_out" => "at the claimed commit, with the tests that agents do not get",
             "prepare" => "in a new checkout",
             "place" => "where the agent works",
             other => other,
