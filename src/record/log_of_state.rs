@@ -7,6 +7,9 @@ use super::retention::compressed;
 use super::state::State;
 use crate::project::Project;
 
+/// The extension of the events log beside a session log.
+pub(super) const EVENTS_LOG: &str = "events.jsonl";
+
 /// A state names a file that is not a log of its project.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -45,7 +48,7 @@ pub(super) fn logs(project: &Project, state: &State) -> Option<PathBuf> {
 /// The events log of that run, which may have been removed; `None` if it is not among the project's records.
 pub(super) fn events_log(project: &Project, state: &State) -> Option<PathBuf> {
     let name = state.session_log.as_deref()?.file_name()?;
-    Some(logs(project, state)?.join(name).with_extension("events.jsonl"))
+    Some(logs(project, state)?.join(name).with_extension(EVENTS_LOG))
 }
 
 /// The paths of the loop of this state. A worker's runs are where its state says: among those of other loops of its

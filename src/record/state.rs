@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::config_watch::WatchedConfig;
+use super::log_of_state::EVENTS_LOG;
 use super::state_seal::Seal;
 use super::worker::Worker;
 use crate::engine::budget::Budget;
@@ -300,15 +301,26 @@ impl State {
         self.active && self.is_held
     }
 
+    /// Whether its process is gone and has not said how it ended.
+    fn is_killed(&self) -> bool {
+        self.active && !self.is_held
+    }
+
     /// When its latest attempt ran, plus the time to end an agent; `None` if there was none, or if its end is
     /// unknown.
     #[must_use]
     pub fn last_at_work(&self) -> Option<RangeInclusive<SystemTime>> {
-        let began = SystemTime::from(self.last_iteration_at?);
-        let ended = self.last_iteration_ended_at.map(SystemTime::from).filter(|ended| *ended >= began);
-        // If it was killed, it ran at least until its last log line.
-        let heard = || self.session_log.as_deref()?.metadata().ok()?.modified().ok();
-        Some(began..=ended.or_else(heard)? + LADDER)
+        // A power cut may have taken the beginning of the attempt from the file, and the end of the one before is not
+        // its end.
+        let began = self.last_iteration_at.or(self.is_killed().then_some(self.started_at))?;
+        let ended = self.last_iteration_ended_at.filter(|ended| !self.is_killed() && *ended >= began);
+        // If it was killed, it ran at least until its last log line; a power cut may leave only one of the logs.
+        let heard = || {
+            let (log, written) =
+                (self.session_log.as_deref()?, |log: &Path| log.metadata().ok()?.modified().ok());
+            written(log).max(written(&log.with_extension(EVENTS_LOG)))
+        };
+        Some(began.into()..=ended.map(SystemTime::from).or_else(heard)? + LADDER)
     }
 
     /// Whether it is paused, or will pause after the current attempt.
@@ -320,17 +332,16 @@ impl State {
     /// Its true status: a loop whose process was killed does not run, whatever the file says.
     #[must_use]
     pub fn true_status(&self) -> Status {
-        if self.active && !self.is_held { Status::Stopped } else { self.status }
+        if self.is_killed() { Status::Stopped } else { self.status }
     }
 
     /// Why it really ended; `None` while it runs. For a worker in the words of its files, see
     /// [`Outcome::worker_word`].
     #[must_use]
     pub fn true_exit_reason(&self) -> Option<&str> {
-        let is_killed = self.active && !self.is_held;
         match (self.setup.worker.is_some(), self.outcome()) {
-            (true, _) if is_killed => Outcome::Detached.worker_word(),
-            (false, _) if is_killed => Some(Ended::Killed.word()),
+            (true, _) if self.is_killed() => Outcome::Detached.worker_word(),
+            (false, _) if self.is_killed() => Some(Ended::Killed.word()),
             (true, Some(outcome)) => outcome.worker_word(),
             _ => self.exit_reason.as_deref(),
         }

@@ -58,7 +58,12 @@ impl Tree {
         let lacks_ticks = |state: &State| {
             state.active || state.exit_reason.as_deref() == Some(Outcome::RecordFailed.word())
         };
-        let was_killed = matches!(&state, Found::State(state) if lacks_ticks(state));
+        let was_killed = match &state {
+            Found::State(state) => lacks_ticks(state),
+            // A power cut has left it so.
+            Found::Damaged(_) => true,
+            Found::Nothing | Found::Unknown(_) => false,
+        };
         Ok(Self { project, start, was_killed })
     }
 }
