@@ -371,7 +371,8 @@ impl Unproven {
                 "the validation command has run no test: see to it that the tests run".to_owned()
             }
             Self::Green { base, tests } => format!(
-                "the new tests pass without the work, over the sources of {base:.7}: {}: have them fail there",
+                "the new tests pass without the work, over the sources of {base:.7}: {}: have them fail there, or, where the work \
+                 keeps all behaviour, leave the tests as they were",
                 named(tests, SHOWN)
             ),
             Self::HeldOut(failed) => {
