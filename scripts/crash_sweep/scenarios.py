@@ -7,7 +7,7 @@ from crash_sweep.project import need
 class Scenario:
     """What is played: `command` first; then, after the fault, the next start."""
 
-    # Loops with threads of their own: the fault may come in any of them.
+    # Work on threads of their own: the fault may come in any of them.
     threads = False
     # Whose calls can be broken, see `cutter.py`.
     processes = ("loop", "supervisor")
@@ -81,6 +81,8 @@ class Tasks(Scenario):
     """Five tasks, each of them verified by a second agent."""
 
     name, command, loop, again, loops = "tasks", "run --all", "tasks", "run --all", ("tasks",)
+    # The graph is asked on a thread of its own.
+    threads = True
 
     def prepare(self, project):
         project.agent(r"""id=$(sed -n 's/^## Your task: //p' <<< "$prompt")

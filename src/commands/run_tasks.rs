@@ -1,9 +1,7 @@
 //! `ralph run TASK`, `ralph run FEATURE`, `ralph run --all`: the loop over the graph of tasks.
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
-use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
@@ -25,7 +23,7 @@ use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::settings::{Origin, Settings, Verb};
-use crate::source::tasks::{Models, Places, Target, Tasks, no_tasks};
+use crate::source::tasks::{Graph, Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
@@ -71,7 +69,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let first_model = models.begins_with();
     let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
-    let source = Tasks::new(Rc::new(RefCell::new(store)), target, is_verified);
+    let graph = Graph::new(store).context("cannot start a thread for the graph of tasks")?;
+    let source = Tasks::new(graph, target, is_verified);
     if args.dry_run {
         if let Some(prompt) = source.preview().map_err(Refused::from)? {
             return print_as_it_is(&prompt);

@@ -110,9 +110,8 @@ pub struct Context<'a> {
 
 /// Something that must be renewed while the loop works.
 struct Renewal {
-    every: Duration,
     next: Instant,
-    renew: Box<dyn FnMut() -> Result<(), End>>,
+    renew: Box<dyn FnMut() -> Result<Duration, End>>,
 }
 
 impl<'a> Context<'a> {
@@ -283,10 +282,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// From here on calls `renew` at this interval, whatever the loop waits for, until [`Context::renew_no_more`], or until it
-    /// fails, which ends the attempt and the loop. There is one such call at a time; a new one replaces the last.
-    pub fn renew(&mut self, every: Duration, renew: impl FnMut() -> Result<(), End> + 'static) {
-        self.renewal = Some(Renewal { every, next: Instant::now() + every, renew: Box::new(renew) });
+    /// From here on calls `renew`, whatever the loop waits for: `after` this time, and each next time after the one that it
+    /// answers with, until [`Context::renew_no_more`], or until it fails, which ends the attempt and the loop. It must not wait.
+    /// There is one such call at a time; a new one replaces the last.
+    pub fn renew(&mut self, after: Duration, renew: impl FnMut() -> Result<Duration, End> + 'static) {
+        self.renewal = Some(Renewal { next: Instant::now() + after, renew: Box::new(renew) });
     }
 
     /// Stops the renewing.
@@ -318,12 +318,14 @@ impl<'a> Context<'a> {
         if Instant::now() < renewal.next {
             return Ok(());
         }
-        let renewed = (renewal.renew)();
-        renewal.next = Instant::now() + renewal.every;
-        if renewed.is_err() {
-            self.renewal = None;
+        match (renewal.renew)() {
+            Ok(after) => renewal.next = Instant::now() + after,
+            Err(end) => {
+                self.renewal = None;
+                return Err(end);
+            }
         }
-        renewed
+        Ok(())
     }
 
     /// Sets the count that listeners get with each fact from here on.

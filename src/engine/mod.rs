@@ -7,6 +7,7 @@ pub mod agent;
 pub mod board;
 pub mod budget;
 pub mod context;
+pub mod desk;
 pub mod event;
 pub mod fact;
 pub mod hindsight;

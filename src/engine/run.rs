@@ -172,16 +172,18 @@ impl Loop<'_> {
         if matches!(step(&self.job.limits, &self.job.tally, self.now()), Step::End(_)) {
             return Ok(false);
         }
-        let Some(question) = self.job.source.question() else { return Ok(false) };
-        let answer = self.job.context.ask(&question)?;
+        let Job { context, source, .. } = &mut self.job;
+        let Some(question) = source.question(context)? else { return Ok(false) };
+        let answer = context.ask(&question)?;
         self.started += self.job.context.take_thought();
         let can_go_on = self.job.context.stop.can_be_forgiven();
         let Answer::Line(answer) = answer else { return Ok(false) };
         if answer.is_empty() || !can_go_on {
             return Ok(false);
         }
-        self.job.source.hear(&answer)?;
-        self.job.context.stop.forgive();
+        let Job { context, source, .. } = &mut self.job;
+        source.hear(&answer, context)?;
+        context.stop.forgive();
         // The work that was cut off is handed out again, with this answer.
         self.work = None;
         self.job.tally.note(answer);

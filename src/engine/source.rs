@@ -87,15 +87,18 @@ pub trait Source {
     }
 
     /// The question to a person who has pressed Ctrl+C, when the attempt is over; an answer lets the loop go on. `None`: no question.
-    fn question(&self) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// When the loop cannot go on.
+    fn question(&mut self, _context: &mut Context<'_>) -> Result<Option<String>, End> {
+        Ok(None)
     }
 
     /// Takes the person's answer, which goes into the next prompt as well.
     ///
     /// # Errors
     /// When the loop cannot go on.
-    fn hear(&mut self, _answer: &str) -> Result<(), End> {
+    fn hear(&mut self, _answer: &str, _context: &mut Context<'_>) -> Result<(), End> {
         Ok(())
     }
 

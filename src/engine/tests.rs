@@ -270,7 +270,7 @@ fn what_has_to_be_renewed_is_renewed_while_an_agent_is_at_work_and_ends_the_loop
         match call {
             Call::Next(..) => context.renew(Duration::from_millis(1), move || {
                 counter.set(counter.get() + 1);
-                if counter.get() < 3 { Ok(()) } else { Err(Outcome::GitFailed.into()) }
+                if counter.get() < 3 { Ok(Duration::from_millis(1)) } else { Err(Outcome::GitFailed.into()) }
             }),
             Call::Book(attempt) => booked.set(Some(attempt.report.status)),
             Call::Release | Call::Close => {}

@@ -18,6 +18,9 @@ use crate::engine::fact::Fact;
 /// fields, events and words do not change it.
 pub const VERSION: u32 = 1;
 
+/// The extension of the events log beside a session log.
+pub(super) const EVENTS_LOG: &str = "events.jsonl";
+
 /// One line of `--json` and of logs/session-*.events.jsonl. Later releases may add fields, events and words without a
 /// new version; a reader ignores what it does not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,12 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::event_line::EVENTS_LOG;
 use super::retention::compressed;
 use super::state::State;
 use crate::project::Project;
-
-/// The extension of the events log beside a session log.
-pub(super) const EVENTS_LOG: &str = "events.jsonl";
 
 /// A state names a file that is not a log of its project.
 #[derive(Debug, thiserror::Error)]

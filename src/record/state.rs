@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::config_watch::WatchedConfig;
-use super::log_of_state::EVENTS_LOG;
+use super::event_line::EVENTS_LOG;
 use super::state_seal::Seal;
 use super::worker::Worker;
 use crate::engine::budget::Budget;

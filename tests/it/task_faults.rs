@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::scratch::{Scratch, finish};
+use crate::policies::beside;
+use crate::run_tasks::{GOOD, add, ends, status, tasks};
+use crate::scratch::{Scratch, Started, finish, wait_for};
 use crate::task_verbs::Graph;
 
 /// Runs it with what is at the graph's path, and answers what was said.
@@ -175,6 +177,47 @@ fn a_database_that_stays_locked_is_told_after_the_timeout() {
     drop(other);
     assert_eq!(graph.everything(), before);
     graph.add(&["b"]);
+}
+
+/// Holds the graph as a program does that hangs.
+fn hold(scratch: &Scratch) -> Connection {
+    let other = Connection::open(scratch.path(".ralph/progress.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[test]
+fn a_graph_that_does_not_answer_holds_up_no_ctrl_c() {
+    let waits = "touch ../began; [ $n != 1 ] || until [ -e ../go ]; do sleep 0.02; done";
+    let scratch = tasks(&format!("{waits}; {GOOD}"));
+    let id = add(&scratch, "first");
+
+    // One ends the wait for a task.
+    let held = hold(&scratch);
+    let run = Started::new(&scratch, "run --all");
+    wait_for("the loop", || scratch.read_if_there(".ralph/state.toml").contains("running").then_some(()));
+    scratch.ask_to_stop(run.pid(), Signal::INT);
+    let run = run.finish();
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert!(run.elapsed.as_secs() < 20 && !beside(&scratch, "began").exists(), "{run:?}");
+    drop(held);
+
+    // The second one ends the wait for what is to be booked, and the agent before it.
+    let run = Started::new(&scratch, "run --all");
+    wait_for("the agent", || beside(&scratch, "began").exists().then_some(()));
+    let held = hold(&scratch);
+    scratch.ask_to_stop(run.pid(), Signal::INT);
+    scratch.ask_to_stop(run.pid(), Signal::INT);
+    let run = run.finish();
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert!(run.stderr.contains("the graph of tasks did not answer"), "{run:?}");
+    assert!(run.elapsed.as_secs() < 20, "{run:?}");
+    drop(held);
+
+    // Nothing is lost by it.
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!(status(&scratch, &id), "done");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use chrono::Utc;
 use regex::Regex;
 
 use super::trace::Snapshot;
-use super::{Current, Tasks};
+use super::{Current, Tasks, Undecided};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork};
 use crate::engine::outcome::End;
@@ -58,6 +58,11 @@ impl Decision {
         let reason = reason(by, proof.undecided, &proof.output);
         Self::Retry { reason, output: with_reason(proof) }
     }
+}
+
+/// Whether this run has tried to verify a task often enough.
+pub(super) fn is_left_to_others(undecided: &Undecided, id: &str) -> bool {
+    undecided.get(id).is_some_and(|(count, _)| *count >= UNDECIDED)
 }
 
 /// The results of an attempt besides its report.
@@ -129,14 +134,16 @@ impl Tasks {
         task: &Task,
         context: &mut Context<'_>,
     ) -> Result<bool, End> {
-        let Some(commit) = self.graph.borrow().verified_at(&task.id)?.filter(|_| self.is_verified) else {
-            return Ok(false);
-        };
+        let id = task.id.clone();
+        let seen = self.graph.look(context, move |graph| {
+            let Some(commit) = graph.verified_at(&id)? else { return Ok(None) };
+            Ok::<_, GraphError>(Some((commit, graph.details(&id)?.feature)))
+        });
+        let Some((commit, feature)) = seen??.filter(|_| self.is_verified) else { return Ok(false) };
         let now = Snapshot::take(&self.target.places.ground);
         if !now.is_clean() || now.head() != Some(&commit) {
             return Ok(false);
         }
-        let feature = self.graph.borrow().details(&task.id)?.feature;
         let entry = JournalEntry {
             run_id: self.target.holder.run.clone(),
             iteration,
@@ -154,18 +161,21 @@ impl Tasks {
             reason: VERIFIED_BEFORE.to_owned(),
             created_at: Utc::now(),
         };
-        let done = HowDone { commit: Some(&commit), is_verified: true, attempt: Some(&entry) };
-        if self.graph.borrow_mut().complete(claim, done)? != Ended::Done {
+        let (claim, at) = (claim.clone(), commit.clone());
+        let ended = self.graph.book(context, move |graph| {
+            graph.complete(&claim, HowDone { commit: Some(&at), is_verified: true, attempt: Some(&entry) })
+        });
+        if ended?? != Ended::Done {
             // It has got parts meanwhile, and is ready again after them.
             return Ok(true);
         }
         self.landed.is_done(&task.id, Some(&commit));
-        let feature = feature.as_deref().map(Into::into);
+        let (feature, tasks) = (feature.as_deref().map(Into::into), self.task_counts(context)?);
         context.tell(Fact::TaskEnded {
             outcome: Became::Done.word().into(),
             reason: VERIFIED_BEFORE.into(),
             task: TaskAtWork { feature, id: (&*task.id).into(), model: None, title: (&task.title).into() },
-            tasks: self.task_counts()?,
+            tasks,
         })?;
         Ok(true)
     }
@@ -186,7 +196,7 @@ impl Tasks {
             self.unverified = Some(format!("{} is not verified: {reason}", current.task.id));
         }
         (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
-        self.remember(current, booked, &entry, context)
+        self.remember(current, booked, entry, context)
     }
 
     /// Releases the task of an unfinished attempt, and notes that in the journal.
@@ -203,7 +213,12 @@ impl Tasks {
         if became != Became::Interrupted {
             self.traces.push(Trace::of(&entry, self.target.models.ladder(), None));
         }
-        self.graph.borrow_mut().note(&entry).map_err(End::from)
+        self.note(entry, context)
+    }
+
+    /// Adds an attempt to the journal.
+    fn note(&self, entry: JournalEntry, context: &mut Context<'_>) -> Result<(), End> {
+        self.graph.book(context, move |graph| graph.note(&entry))?.map_err(End::from)
     }
 
     /// The decision for a successful attempt.
@@ -246,21 +261,30 @@ impl Tasks {
                 quoted_line(&other.body, 40)
             ));
         }
-        self.decide_silence(id, changed)
+        self.decide_silence(id, changed, context)
     }
 
     /// The decision for an agent without a report. The journal has the earlier ones, of any run.
-    fn decide_silence(&self, id: &str, changed: bool) -> Result<Decision, End> {
-        let (mut silent, mut idle, mut is_idle) = (1, u32::from(!changed), !changed);
-        self.latest(id, SILENT, &mut |entry| {
-            if entry.reason != SAID_NOTHING {
-                return false;
-            }
-            silent += 1;
-            is_idle &= entry.files_modified.is_empty();
-            idle += u32::from(is_idle);
-            true
-        })?;
+    fn decide_silence(&self, id: &str, changed: bool, context: &mut Context<'_>) -> Result<Decision, End> {
+        let query = JournalQuery {
+            task: Some(id.to_owned()),
+            limit: Some(SILENT as usize),
+            ..JournalQuery::default()
+        };
+        let counted = self.graph.book(context, move |graph| {
+            let (mut silent, mut idle, mut is_idle) = (1, u32::from(!changed), !changed);
+            graph.journal(&query, &mut |entry| {
+                if entry.reason != SAID_NOTHING {
+                    return false;
+                }
+                silent += 1;
+                is_idle &= entry.files_modified.is_empty();
+                idle += u32::from(is_idle);
+                true
+            })?;
+            Ok::<_, GraphError>((silent, idle))
+        });
+        let (silent, idle) = counted??;
         Ok(if idle >= SILENT_AND_IDLE {
             Decision::Failed(format!("{idle} agents in a row said nothing about it and changed nothing"))
         } else if silent >= SILENT {
@@ -293,18 +317,6 @@ impl Tasks {
         Decision::Release(format!("{NOT_VERIFIED}{why}"))
     }
 
-    /// Whether this run has tried to verify a task often enough.
-    pub(super) fn is_left_to_others(&self, id: &str) -> bool {
-        self.undecided.get(id).is_some_and(|(count, _)| *count >= UNDECIDED)
-    }
-
-    /// The latest attempts at a task, the last one first, at most `limit`, as long as `take` wants more.
-    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(JournalEntry) -> bool) -> Result<(), End> {
-        let (task, limit) = (Some(id.to_owned()), Some(limit as usize));
-        let query = JournalQuery { task, limit, ..JournalQuery::default() };
-        self.graph.borrow().journal(&query, take).map_err(End::from)
-    }
-
     /// Books a decision in the graph; returns its word for the journal and the reason. A done task's attempt is in
     /// the journal by then, as `entry`.
     fn carry_out(
@@ -324,21 +336,26 @@ impl Tasks {
                 context.clean(output);
             }
         }
-        let claim = &current.claim;
-        let mut graph = self.graph.borrow_mut();
-        graph.look_after()?;
-        let (ended, reason) = match decision {
-            Decision::Done => {
-                let done = HowDone { commit: head, is_verified: self.is_verified, attempt: Some(entry) };
-                (graph.complete(claim, done), String::new())
-            }
-            Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
-            Decision::Retry { reason, output } => {
-                (graph.retry(claim, &cut(&output, REASON), self.target.retries), reason)
-            }
-            Decision::Release(reason) => (graph.release(claim, &reason).map(|()| Ended::Released), reason),
-        };
-        drop(graph);
+        let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
+        let (is_verified, retries) = (self.is_verified, self.target.retries);
+        let booked = self.graph.book(context, move |graph| {
+            graph.look_after()?;
+            let (ended, reason) = match decision {
+                Decision::Done => {
+                    let done = HowDone { commit: head_then.as_deref(), is_verified, attempt: Some(&entry) };
+                    (graph.complete(&claim, done), String::new())
+                }
+                Decision::Failed(reason) => (graph.fail(&claim, &cut(&reason, REASON)), reason),
+                Decision::Retry { reason, output } => {
+                    (graph.retry(&claim, &cut(&output, REASON), retries), reason)
+                }
+                Decision::Release(reason) => {
+                    (graph.release(&claim, &reason).map(|()| Ended::Released), reason)
+                }
+            };
+            Ok::<_, GraphError>((ended, reason))
+        });
+        let (ended, reason) = booked??;
         let (became, reason) = match ended {
             Ok(Ended::Done) => {
                 self.landed.is_done(&current.task.id, head);
@@ -353,7 +370,8 @@ impl Tasks {
             Err(GraphError::ClaimLost { .. }) => {
                 self.take_back_changed_claim(current, context)?;
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
-                let (became, told) = self.ended_by_another(current)?.unwrap_or((Became::Blocked, why));
+                let (became, told) =
+                    self.ended_by_another(current, context)?.unwrap_or((Became::Blocked, why));
                 self.tell_ended(current, became, told, context)?;
                 // The journal is about this attempt, which has not ended the task.
                 return Ok((Became::Blocked, why.to_owned()));
@@ -369,7 +387,7 @@ impl Tasks {
         &mut self,
         current: &Current,
         booked: &Booked<'_>,
-        entry: &JournalEntry,
+        entry: JournalEntry,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let sigils = &booked.report.sigils;
@@ -395,11 +413,11 @@ impl Tasks {
                 if ladder.is_empty() { "the model is not chosen here" } else { "it is not on the ladder" };
             context.notice(&format!("the agent asks for the model {}: {choice}", quoted_line(hint, 40)))?;
         }
-        self.traces.push(Trace::of(entry, ladder, hint.as_deref()));
+        self.traces.push(Trace::of(&entry, ladder, hint.as_deref()));
         if entry.outcome == Became::Done {
             return Ok(());
         }
-        self.graph.borrow_mut().note(entry).map_err(End::from)
+        self.note(entry, context)
     }
 
     fn entry(

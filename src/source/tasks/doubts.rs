@@ -1,5 +1,7 @@
 //! Changes of the graph by another program, and what they mean for the end of a run.
 
+use std::sync::Arc;
+
 use super::{LOOKS, SOME, Tasks};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -13,7 +15,8 @@ impl Tasks {
     /// files can write the graph's. Changes that cannot be repaired are reported, and keep this run from ending
     /// successfully.
     pub(super) fn reopen_unbooked(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        let found = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
+        let target = Arc::clone(&self.target);
+        let found = self.graph.look(context, move |graph| graph.reopen_unbooked(&target.holder.run))??;
         let names = |tasks: &[Task]| -> Vec<String> {
             tasks.iter().map(|Task { id, title, .. }| format!("{id} {}", quoted_line(title, 80))).collect()
         };
@@ -71,13 +74,13 @@ impl Tasks {
     pub(super) fn sound_end(&mut self, context: &mut Context<'_>) -> Result<End, End> {
         for _ in 0..LOOKS {
             self.reopen_unbooked(context)?;
-            let end = self.end();
-            if self.graph.borrow().is_as_looked_at()? {
+            let end = self.end(context);
+            if self.graph.look(context, |graph| graph.is_as_looked_at())?? {
                 return end;
             }
         }
         self.doubts.push("other programs write into the graph all the time".to_owned());
-        self.end()
+        self.end(context)
     }
 
     /// Exit code 0 would say that everything is done; with changed tasks, that is unknown.

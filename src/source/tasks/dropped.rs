@@ -52,15 +52,17 @@ impl Tasks {
         for id in dropped {
             let commit = self.landed.done.remove(&id).unwrap_or_default();
             let why = format!("it was done at {commit:.10}, and HEAD does not have that any more");
-            let title = match self.graph.borrow().task(&id) {
-                Ok(task) => quoted_line(&task.title, 80),
-                // It was deleted.
-                Err(GraphError::UnknownTask { .. }) => continue,
+            let task = id.clone();
+            let reopened = self.graph.book(context, move |graph| {
+                let title = graph.task(&task)?.title;
+                Ok(graph.reopen(&task, &why)?.then_some(title))
+            });
+            let title = match reopened? {
+                Ok(Some(title)) => quoted_line(&title, 80),
+                // It is open, or was deleted.
+                Ok(None) | Err(GraphError::UnknownTask { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            if !self.graph.borrow_mut().reopen(&id, &why)? {
-                continue;
-            }
             let open = "it is open again, and unverified";
             context.notice(&format!(
                 "{id} {title} was done at {commit:.10}, which HEAD does not have any more: {open}"

@@ -1,17 +1,19 @@
 //! How a loop ends: if no task is left to claim, and at any other end.
 
-use super::{SOME, Tasks};
+use std::sync::Arc;
+
+use super::booking::is_left_to_others;
+use super::{SOME, Target, Tasks, Undecided};
 use crate::engine::budget::Limit;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Ended, Outcome};
 use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
 use crate::text::list::some_of;
 
-impl Tasks {
-    /// The end, if no task of the target can be claimed here.
-    pub(super) fn end(&self) -> Result<End, End> {
-        let graph = self.graph.borrow();
-        let scope = &self.target.scope;
+impl Target {
+    /// See [`Tasks::end`].
+    fn end(&self, graph: &dyn Store, undecided: &Undecided) -> Result<End, End> {
+        let scope = &self.scope;
         let counts = graph.counts(scope)?;
         if counts.total == 0 {
             return Ok(End::because(Outcome::NoTasks, no_tasks(scope)));
@@ -28,13 +30,13 @@ impl Tasks {
             );
             return Ok(End::because(Outcome::TasksFailed, detail));
         }
-        if let Some(why) = self.not_verified(&*graph) {
+        if let Some(why) = not_verified(graph, undecided) {
             return Ok(End::because(Outcome::Unproven, why));
         }
         let stuck = graph.unresolved(scope, SOME)?;
         let mut why = Vec::new();
         for one in &stuck {
-            why.push(match self.missing_here(&*graph, &one.task.id)? {
+            why.push(match self.missing_here(graph, &one.task.id)? {
                 Some((task, commit)) if task == one.task.id => format!(
                     "{task} is said to be done in another work tree: merge {commit:.10} and run again to verify it, or \
                      'ralph task reset {task}' to do it again"
@@ -50,6 +52,14 @@ impl Tasks {
         let more = usize::try_from(open).unwrap_or(usize::MAX).saturating_sub(stuck.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         Ok(End::because(Outcome::Blocked, format!("nothing is ready: {}{more}", why.join("; "))))
+    }
+}
+
+impl Tasks {
+    /// The end, if no task of the target can be claimed here.
+    pub(super) fn end(&self, context: &mut Context<'_>) -> Result<End, End> {
+        let (target, undecided) = (Arc::clone(&self.target), self.undecided.clone());
+        self.graph.look(context, move |graph| target.end(graph, &undecided))?
     }
 
     /// The loop's end, after what the graph says of the target.
@@ -81,26 +91,26 @@ impl Tasks {
         };
         // If the run is killed before this, or its end does not report them, the next one does.
         if self.doubts.is_empty() || end.outcome.ended() == Ended::Unproven {
-            self.graph.borrow_mut().settle_doubts()?;
+            self.graph.book(context, |graph| graph.settle_doubts())??;
         }
         Ok(end)
     }
+}
 
-    /// The tasks that are claimed to be done and that this run could not verify.
-    fn not_verified(&self, graph: &dyn Store) -> Option<String> {
-        let mut found = Vec::new();
-        for (id, (_, why)) in self.undecided.iter().filter(|(id, _)| self.is_left_to_others(id)) {
-            // A task that was removed meanwhile is not unverified.
-            if graph.is_unverified(id).unwrap_or_default() {
-                found.push((id, why));
-            }
+/// The tasks that are claimed to be done and that this run could not verify.
+fn not_verified(graph: &dyn Store, undecided: &Undecided) -> Option<String> {
+    let mut found = Vec::new();
+    for (id, (_, why)) in undecided.iter().filter(|(id, _)| is_left_to_others(undecided, id)) {
+        // A task that was removed meanwhile is not unverified.
+        if graph.is_unverified(id).unwrap_or_default() {
+            found.push((id, why));
         }
-        let (_, why) = found.last()?;
-        let ids = some_of(found.iter().map(|(id, _)| (*id).clone()), SOME);
-        Some(format!(
-            "{ids}: said to be done, and no verification reached a verdict ({why}): run again to verify it first"
-        ))
     }
+    let (_, why) = found.last()?;
+    let ids = some_of(found.iter().map(|(id, _)| (*id).clone()), SOME);
+    Some(format!(
+        "{ids}: said to be done, and no verification reached a verdict ({why}): run again to verify it first"
+    ))
 }
 
 /// What to do if there are no tasks.

@@ -5,6 +5,7 @@ mod briefing;
 mod doubts;
 mod dropped;
 mod ends;
+mod graph;
 mod model;
 mod trace;
 mod verifier;
@@ -13,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
 
 use crate::engine::agent::How;
 use crate::engine::context::Context;
@@ -31,14 +32,12 @@ use crate::prompt::task::Facts;
 use briefing::Briefing;
 use dropped::Landed;
 pub(crate) use ends::no_tasks;
+pub(crate) use graph::Graph;
+use graph::LEASE;
 pub(crate) use model::Models;
 use trace::Snapshot;
 pub(crate) use verifier::Verifier;
 
-/// How long a claim holds for processes that cannot see ours.
-const LEASE: Duration = Duration::from_mins(10);
-/// The interval of its renewal.
-const RENEWAL: Duration = Duration::from_mins(2);
 /// How many ready tasks are tried if the first one waits for a merge.
 const CANDIDATES: usize = 1000;
 /// How often the graph is read again because another process has written meanwhile.
@@ -46,8 +45,8 @@ const LOOKS: u32 = 20;
 /// At most this many tasks are named in a message.
 const SOME: usize = 5;
 
-/// A store that a source, its claim's renewal and a validator share, in one thread.
-pub(crate) type Graph = Rc<RefCell<dyn Store>>;
+/// Verifications of tasks that gave no verdict in this run: how many, and the last reason, by the task's id.
+type Undecided = BTreeMap<String, (u32, String)>;
 
 /// The tasks to work on, and how.
 pub(crate) struct Target {
@@ -100,7 +99,7 @@ pub(crate) struct Current {
 /// A source over a graph of tasks.
 pub(crate) struct Tasks {
     graph: Graph,
-    target: Target,
+    target: Arc<Target>,
     /// Shared with the [`Verifier`].
     current: Rc<RefCell<Option<Current>>>,
     traces: Vec<crate::memory::model::Trace>,
@@ -108,8 +107,7 @@ pub(crate) struct Tasks {
     is_verified: bool,
     /// Remarks for the next agent of a task, by the task's id.
     remarks: HashMap<String, Vec<String>>,
-    /// How many verifications of a task gave no verdict in this run, and the last reason, by the task's id.
-    undecided: BTreeMap<String, (u32, String)>,
+    undecided: Undecided,
     /// Changes of the graph by another program that cannot be repaired.
     doubts: Vec<String>,
     /// What it has done in git.
@@ -155,17 +153,77 @@ impl Current {
     }
 }
 
+impl Target {
+    /// See [`Tasks::preview`].
+    fn preview(&self, graph: &mut dyn Store, is_verified: bool) -> Result<Option<String>, End> {
+        for id in ends::ready(graph, &self.scope, CANDIDATES)? {
+            if self.missing_here(graph, &id)?.is_none() {
+                let task = graph.task(&id)?;
+                let briefing = self.briefing(graph);
+                let (facts, _) = briefing.facts(&task, Vec::new(), &[])?;
+                let only_verifies = is_verified && graph.is_unverified(&id)?;
+                return briefing.prompt(&facts, only_verifies).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn briefing<'a>(&'a self, graph: &'a dyn Store) -> Briefing<'a> {
+        let Self { places, holder, models, retries, .. } = self;
+        Briefing { graph, places, run: &holder.run, of_run: retries.of_run, models: models.ladder() }
+    }
+
+    /// See [`Tasks::claim`].
+    fn claim(&self, graph: &mut dyn Store, undecided: &Undecided) -> Result<Option<(Claim, Task)>, End> {
+        graph.look_after()?;
+        graph.recover()?;
+        let Self { scope, holder, .. } = self;
+        let Some(claim) = graph.claim(scope, holder, LEASE)? else { return Ok(None) };
+        let task = graph.task(&claim.task)?;
+        if self.can_begin(graph, undecided, &task.id)? {
+            return Ok(Some((claim, task)));
+        }
+        // Another task may be possible here.
+        graph.release(&claim, "")?;
+        for id in ends::ready(graph, scope, CANDIDATES)? {
+            if !self.can_begin(graph, undecided, &id)? {
+                continue;
+            }
+            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE)? {
+                let task = graph.task(&claim.task)?;
+                return Ok(Some((claim, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether this run can start an agent for a task: the commits that it builds on are here, and the run has not
+    /// given up verifying it.
+    fn can_begin(&self, graph: &dyn Store, undecided: &Undecided, id: &str) -> Result<bool, End> {
+        Ok(!booking::is_left_to_others(undecided, id) && self.missing_here(graph, id)?.is_none())
+    }
+
+    /// The task that this one builds on and whose commit is not in this work tree, with that commit. An unverified
+    /// task builds on itself.
+    fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
+        let Ground { root, in_git, .. } = &self.places.ground;
+        let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
+        let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
+        Ok(commits.into_iter().find(is_missing))
+    }
+}
+
 impl Tasks {
     /// A source for the tasks of a graph.
     pub(crate) fn new(graph: Graph, target: Target, is_verified: bool) -> Self {
         Self {
             is_verified,
             graph,
-            target,
+            target: Arc::new(target),
             current: Rc::default(),
             traces: Vec::new(),
             remarks: HashMap::new(),
-            undecided: BTreeMap::new(),
+            undecided: Undecided::new(),
             doubts: Vec::new(),
             landed: Landed::default(),
             notes: Vec::new(),
@@ -179,22 +237,8 @@ impl Tasks {
     /// # Errors
     /// If a file that it needs cannot be read.
     pub(crate) fn preview(&self) -> Result<Option<String>, End> {
-        let graph = self.graph.borrow();
-        for id in ends::ready(&*graph, &self.target.scope, CANDIDATES)? {
-            if self.missing_here(&*graph, &id)?.is_none() {
-                let task = graph.task(&id)?;
-                let briefing = self.briefing(&*graph);
-                let (facts, _) = briefing.facts(&task, Vec::new(), &[])?;
-                let only_verifies = self.is_verified && graph.is_unverified(&id)?;
-                return briefing.prompt(&facts, only_verifies).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    fn briefing<'a>(&'a self, graph: &'a dyn Store) -> Briefing<'a> {
-        let Target { places, holder, models, retries, .. } = &self.target;
-        Briefing { graph, places, run: &holder.run, of_run: retries.of_run, models: models.ladder() }
+        let (target, is_verified) = (Arc::clone(&self.target), self.is_verified);
+        self.graph.look_before(move |graph| target.preview(graph, is_verified))?
     }
 
     /// The validator for this source: a `command` of the user's, and an agent if `asks`.
@@ -203,48 +247,14 @@ impl Tasks {
         command: Option<Box<dyn crate::engine::validator::Validator + 'a>>,
         asks: bool,
     ) -> Verifier<'a> {
-        let (graph, current) = (Rc::clone(&self.graph), Rc::clone(&self.current));
+        let (graph, current) = (self.graph.clone(), Rc::clone(&self.current));
         Verifier::new(graph, current, self.target.places.ground.clone(), command, asks)
     }
 
     /// Claims a task that this run can work on in this work tree; `None` if there is none.
-    fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
-        let mut graph = self.graph.borrow_mut();
-        graph.look_after()?;
-        graph.recover()?;
-        let Target { scope, holder, .. } = &self.target;
-        let Some(claim) = graph.claim(scope, holder, LEASE)? else { return Ok(None) };
-        let task = graph.task(&claim.task)?;
-        if self.can_begin(&*graph, &task.id)? {
-            return Ok(Some((claim, task)));
-        }
-        // Another task may be possible here.
-        graph.release(&claim, "")?;
-        for id in ends::ready(&*graph, scope, CANDIDATES)? {
-            if !self.can_begin(&*graph, &id)? {
-                continue;
-            }
-            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE)? {
-                let task = graph.task(&claim.task)?;
-                return Ok(Some((claim, task)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether this run can start an agent for a task: the commits that it builds on are here, and the run has not
-    /// given up verifying it.
-    fn can_begin(&self, graph: &dyn Store, id: &str) -> Result<bool, End> {
-        Ok(!self.is_left_to_others(id) && self.missing_here(graph, id)?.is_none())
-    }
-
-    /// The task that this one builds on and whose commit is not in this work tree, with that commit. An unverified
-    /// task builds on itself.
-    fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
-        let Ground { root, in_git, .. } = &self.target.places.ground;
-        let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
-        let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
-        Ok(commits.into_iter().find(is_missing))
+    fn claim(&self, context: &mut Context<'_>) -> Result<Option<(Claim, Task)>, End> {
+        let (target, undecided) = (Arc::clone(&self.target), self.undecided.clone());
+        self.graph.look(context, move |graph| target.claim(graph, &undecided))?
     }
 
     /// Starts work on a claimed task.
@@ -255,19 +265,25 @@ impl Tasks {
         given: &Given,
         context: &mut Context<'_>,
     ) -> Result<Work, End> {
-        let is_unverified = self.graph.borrow().is_unverified(&task.id)?;
-        let only_verifies = is_unverified && self.is_verified;
         let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
         self.notes.extend(given.notes.iter().cloned());
-        let notes = if only_verifies { Vec::new() } else { std::mem::take(&mut self.notes) };
-        let graph = self.graph.borrow();
-        let briefing = self.briefing(&*graph);
-        let (facts, notices) = briefing.facts(&task, remarks, &notes)?;
+        let (target, task, notes) = (Arc::clone(&self.target), task, self.notes.clone());
+        let is_verified = self.is_verified;
+        let briefed = self.graph.look(context, move |graph| {
+            let only_verifies = is_verified && graph.is_unverified(&task.id)?;
+            let notes = if only_verifies { Vec::new() } else { notes };
+            let briefing = target.briefing(graph);
+            let (facts, notices) = briefing.facts(&task, remarks, &notes)?;
+            let prompt = briefing.prompt(&facts, only_verifies)?;
+            Ok::<_, End>((task, facts, notices, prompt, only_verifies))
+        });
+        let (task, facts, notices, prompt, only_verifies) = briefed??;
+        if !only_verifies {
+            self.notes.clear();
+        }
         for notice in notices {
             context.notice(&notice)?;
         }
-        let prompt = briefing.prompt(&facts, only_verifies)?;
-        drop(graph);
         let choice = self.target.models.choose(&self.traces);
         if let Some((model, Some(instead_of))) = &choice {
             context.notice(&format!("model {model}, as the last agent asked, instead of {instead_of}"))?;
@@ -278,7 +294,7 @@ impl Tasks {
             read_only: only_verifies && self.target.places.ground.looks_only,
             ..How::default()
         };
-        self.renew(&claim, context);
+        self.graph.keep(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
         self.landed.begins(&task.id, before.head());
@@ -298,22 +314,28 @@ impl Tasks {
             undecided: None,
             has_to_be_proven: false,
         };
-        let (task, tasks) = (current.at_work(), self.task_counts()?);
+        let (task, tasks) = (current.at_work(), self.task_counts(context)?);
         context.tell(Fact::TaskStarted { task, tasks, verifies: only_verifies })?;
         *self.current.borrow_mut() = Some(current);
         Ok(Work { prompt, how, about: Some(about) })
     }
 
     /// The counts of the target's tasks.
-    fn task_counts(&self) -> Result<TaskCounts, End> {
-        let counts = self.graph.borrow().counts(&self.target.scope)?;
+    fn task_counts(&self, context: &mut Context<'_>) -> Result<TaskCounts, End> {
+        let target = Arc::clone(&self.target);
+        let counts = self.graph.look(context, move |graph| graph.counts(&target.scope))??;
         Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
     }
 
-    /// Renews the claim while it is ours.
-    fn renew(&self, claim: &Claim, context: &mut Context<'_>) {
-        let (graph, claim) = (Rc::clone(&self.graph), claim.clone());
-        context.renew(RENEWAL, move || graph.borrow_mut().renew(&claim, LEASE).map_err(End::from));
+    /// Returns a claim, with the reason.
+    fn return_claim(
+        &self,
+        claim: &Claim,
+        why: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Result<(), GraphError>, End> {
+        let (claim, why) = (claim.clone(), why.to_owned());
+        self.graph.book(context, move |graph| graph.release(&claim, &why))
     }
 
     /// Releases the claimed task without a booking.
@@ -331,14 +353,11 @@ impl Tasks {
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         context.renew_no_more();
-        let mut graph = self.graph.borrow_mut();
-        let given_back = graph.release(&current.claim, why);
-        drop(graph);
-        let (became, why) = match given_back {
+        let (became, why) = match self.return_claim(&current.claim, why, context)? {
             Ok(()) => (became, why),
             Err(GraphError::ClaimLost { .. }) => {
                 self.take_back_changed_claim(current, context)?;
-                self.ended_by_another(current)?.unwrap_or((became, why))
+                self.ended_by_another(current, context)?.unwrap_or((became, why))
             }
             Err(error) => return Err(error.into()),
         };
@@ -348,8 +367,8 @@ impl Tasks {
     /// Releases and reports a task whose claim by this run was changed by another program.
     fn take_back_changed_claim(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
         let Task { id, title, .. } = &current.task;
-        let is_changed = self.graph.borrow_mut().release_changed(id, &self.target.holder.run)?;
-        if !is_changed {
+        let (task, target) = (id.clone(), Arc::clone(&self.target));
+        if !self.graph.book(context, move |graph| graph.release_changed(&task, &target.holder.run))?? {
             return Ok(());
         }
         context.notice(&format!(
@@ -361,9 +380,13 @@ impl Tasks {
 
     /// The result of a task that was taken from this run while its agent worked, according to the graph; `None` if it
     /// has not ended.
-    fn ended_by_another(&self, current: &Current) -> Result<Option<(Became, &'static str)>, End> {
-        let task = self.graph.borrow().task(&current.task.id);
-        Ok(match task {
+    fn ended_by_another(
+        &self,
+        current: &Current,
+        context: &mut Context<'_>,
+    ) -> Result<Option<(Became, &'static str)>, End> {
+        let id = current.task.id.clone();
+        Ok(match self.graph.book(context, move |graph| graph.task(&id))? {
             Ok(Task { status: Status::Done, .. }) => {
                 Some((Became::Done, "it was set to done meanwhile, and not by this run"))
             }
@@ -384,7 +407,8 @@ impl Tasks {
         reason: &str,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let (outcome, task, tasks) = (became.word().into(), current.at_work(), self.task_counts()?);
+        let tasks = self.task_counts(context)?;
+        let (outcome, task) = (became.word().into(), current.at_work());
         context.tell(Fact::TaskEnded { outcome, reason: reason.into(), task, tasks })
     }
 }
@@ -396,17 +420,17 @@ impl Source for Tasks {
         self.reopen_unbooked(context)?;
         let mut looks = 1;
         loop {
-            let mut claimed = self.claim()?;
+            let mut claimed = self.claim(context)?;
             if claimed.is_none() && self.doubts.is_empty() {
                 self.reopen_dropped(context)?;
                 // That takes a moment, in which tasks may come as well.
-                claimed = self.claim()?;
+                claimed = self.claim(context)?;
             }
-            let Some((claim, task)) = claimed else { return Err(self.end()?) };
+            let Some((claim, task)) = claimed else { return Err(self.end(context)?) };
             // Another program may have written since that it is ready.
-            if looks < LOOKS && !self.graph.borrow().is_as_looked_at()? {
+            if looks < LOOKS && !self.graph.look(context, |graph| graph.is_as_looked_at())?? {
                 looks += 1;
-                self.graph.borrow_mut().release(&claim, "")?;
+                self.return_claim(&claim, "", context)??;
                 self.reopen_unbooked(context)?;
                 continue;
             }
@@ -417,7 +441,7 @@ impl Source for Tasks {
             let begun = booked.and_then(|_| self.begin(claim.clone(), task, given, context));
             if begun.is_err() {
                 // No claim stays; the first reason is the one to report.
-                let _ = self.graph.borrow_mut().release(&claim, "no agent could be started for it");
+                let _ = self.return_claim(&claim, "no agent could be started for it", context);
             }
             return begun;
         }
@@ -435,17 +459,19 @@ impl Source for Tasks {
         self.give_back("no agent was started for it", context)
     }
 
-    fn question(&self) -> Option<String> {
-        let task = self.last.as_ref()?;
+    fn question(&mut self, context: &mut Context<'_>) -> Result<Option<String>, End> {
+        let Some(task) = &self.last else { return Ok(None) };
+        let counts = self.task_counts(context)?;
         // If no task is left, the loop does not continue.
-        self.task_counts().ok().filter(|counts| counts.done + counts.failed < counts.total)?;
-        Some(format!("Feedback for {task} (empty: stop):"))
+        let is_left = counts.done + counts.failed < counts.total;
+        Ok(is_left.then(|| format!("Feedback for {task} (empty: stop):")))
     }
 
-    fn hear(&mut self, answer: &str) -> Result<(), End> {
-        let Some(task) = &self.last else { return Ok(()) };
+    fn hear(&mut self, answer: &str, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(task) = self.last.clone() else { return Ok(()) };
+        let answer = answer.to_owned();
         // The next prompt has the answer even if the task's log cannot be written.
-        match self.graph.borrow_mut().log(task, answer) {
+        match self.graph.book(context, move |graph| graph.log(&task, &answer))? {
             Err(GraphError::UnknownTask { .. } | GraphError::BadValue(_)) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -13,7 +13,7 @@ use crate::engine::report::{Report, Signal};
 use crate::engine::validation::{Base, NOT_VERIFIED, VERIFYING_AGENT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
-use crate::graph::GraphError;
+use crate::graph::{Claim, GraphError};
 use crate::inspection::{Ground, Inspected, Inspection, Question};
 use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::Sigils;
@@ -59,15 +59,19 @@ impl<'a> Verifier<'a> {
 
     /// Marks the task as verified, so that a crash before the booking loses nothing: if everything is committed, the
     /// next run books it at that commit.
-    fn keep_verified(&self) -> Result<(), End> {
-        let current = self.current.borrow();
-        let Some(current) = current.as_ref() else { return Ok(()) };
+    fn keep_verified(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(claim) = self.claim() else { return Ok(()) };
         let now = Snapshot::take(&self.ground);
-        let Some(head) = now.head().filter(|_| now.is_clean()) else { return Ok(()) };
-        match self.graph.borrow_mut().mark_verified(&current.claim, head) {
+        let Some(head) = now.head().filter(|_| now.is_clean()).map(str::to_owned) else { return Ok(()) };
+        match self.graph.book(context, move |graph| graph.mark_verified(&claim, &head))? {
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The claim on the current task.
+    fn claim(&self) -> Option<Claim> {
+        self.current.borrow().as_ref().map(|current| current.claim.clone())
     }
 
     /// Asks an agent whether the task is done.
@@ -110,7 +114,7 @@ impl<'a> Verifier<'a> {
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         if found.is_ok() {
-            self.keep_verified()?;
+            self.keep_verified(context)?;
         }
         let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Fact::Verified { ok: found.is_ok(), reason: reason.into(), task })?;
@@ -194,7 +198,8 @@ impl Validator for Verifier<'_> {
             return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
-        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
+        let claim = current.claim.clone();
+        match self.graph.book(context, move |graph| graph.mark_unverified(&claim, head.as_deref()))? {
             // Booking the attempt reports a lost claim.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
@@ -216,7 +221,7 @@ impl Validator for Verifier<'_> {
         }
         let only_verifies = self.current.borrow().as_ref().is_some_and(|current| current.only_verifies);
         if !self.asks || only_verifies {
-            self.keep_verified()?;
+            self.keep_verified(context)?;
             return Ok(self.found(Ok(())));
         }
         self.ask(&mut proof, context)

@@ -1,0 +1,253 @@
+//! Where the loop gives orders that may take long, to something on a thread of its own: whoever asks hears the loop's requests
+//! meanwhile.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::context::Context;
+use super::inbox::Wake;
+use super::outcome::{End, Outcome};
+use super::stop::Urgency;
+use crate::text::duration;
+
+/// How long an order may take.
+const LONGEST: Duration = Duration::from_mins(3);
+/// How long an order that is under way has from the moment on when the loop has to stop.
+const GRACE: Duration = Duration::from_millis(800);
+/// How long an order has that comes after that moment: it books what the loop leaves behind.
+const LAST: Duration = Duration::from_secs(3);
+
+type Order<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// Takes orders, which are carried out one after the other with an `S`.
+#[derive(Debug)]
+pub struct Desk<S> {
+    /// What messages call it.
+    name: &'static str,
+    /// `None`: it is being closed.
+    orders: Option<Sender<Order<S>>>,
+    /// Closed when the thread has dropped its `S`.
+    closed: Receiver<()>,
+    /// Whether an order was given up. Others would have to wait behind it.
+    is_stuck: Cell<bool>,
+}
+
+/// An order that nobody waits for.
+#[derive(Debug)]
+pub struct Errand<T> {
+    answer: Receiver<thread::Result<T>>,
+}
+
+impl<S: Send + 'static> Desk<S> {
+    /// A desk with `served` behind it, which messages call `name`.
+    ///
+    /// # Errors
+    /// If the system has no room for another thread.
+    pub fn open(name: &'static str, served: S) -> std::io::Result<Self> {
+        let (orders, taken) = channel::<Order<S>>();
+        let (is_open, closed) = channel::<()>();
+        thread::Builder::new().spawn(move || {
+            let _dropped_last = is_open;
+            let mut served = served;
+            for order in taken {
+                order(&mut served);
+            }
+        })?;
+        Ok(Self { name, orders: Some(orders), closed, is_stuck: Cell::new(false) })
+    }
+
+    /// Gives an order and waits for its result. It is given up when it takes too long, and soon after the loop has to stop this
+    /// urgently, or more; it may still be carried out then.
+    ///
+    /// # Errors
+    /// The loop's end, if the order was given up, or if the loop cannot go on.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        context: &mut Context<'_>,
+        unless: Urgency,
+        order: impl FnOnce(&mut S) -> T + Send + 'static,
+    ) -> Result<T, End> {
+        let (port, mailbox) = context.open();
+        let span = if context.urgency() < unless { LONGEST } else { LAST };
+        let mut deadline = Instant::now() + self.unless_stuck(span);
+        self.give(order, move |answer| {
+            port.post(0, answer);
+        });
+        loop {
+            match context.listen(&mailbox, Some(deadline))? {
+                Wake::Message(answer) => return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic))),
+                Wake::Asked(_) if context.urgency() >= unless => {
+                    deadline = deadline.min(Instant::now() + GRACE);
+                }
+                Wake::Asked(_) | Wake::Poked => {}
+                Wake::Slept(gap) => deadline += gap,
+                Wake::Deadline => return Err(self.given_up(context.stopped_by())),
+            }
+        }
+    }
+
+    /// Gives an order and waits for its result where no loop runs.
+    ///
+    /// # Errors
+    /// If it takes too long.
+    pub fn ask_before<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut S) -> T + Send + 'static,
+    ) -> Result<T, End> {
+        let answer = self.begin(order).answer.recv_timeout(self.unless_stuck(LONGEST));
+        let answer = answer.map_err(|_| self.given_up(None))?;
+        Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+
+    /// Gives an order whose result is looked for later.
+    pub fn begin<T: Send + 'static>(&self, order: impl FnOnce(&mut S) -> T + Send + 'static) -> Errand<T> {
+        let (port, answer) = channel();
+        self.give(order, move |result| {
+            // Nobody may wait for it any more.
+            let _ = port.send(result);
+        });
+        Errand { answer }
+    }
+
+    /// The loop's end because of an order without an answer.
+    #[must_use]
+    pub fn given_up(&self, stopped_by: Option<Outcome>) -> End {
+        self.is_stuck.set(true);
+        let name = self.name;
+        match stopped_by {
+            Some(outcome) => {
+                let why =
+                    format!("{name} did not answer: what was to be booked in it is left to the next run");
+                End::because(outcome, why)
+            }
+            None => End::because(
+                Outcome::RecordFailed,
+                format!(
+                    "{name} has not answered for {}: see whether its disk hangs or another program holds it, then run again",
+                    duration::format(LONGEST)
+                ),
+            ),
+        }
+    }
+
+    fn unless_stuck(&self, span: Duration) -> Duration {
+        if self.is_stuck.get() { Duration::ZERO } else { span }
+    }
+
+    /// A panic of the order is the asker's.
+    fn give<T>(
+        &self,
+        order: impl FnOnce(&mut S) -> T + Send + 'static,
+        answer: impl FnOnce(thread::Result<T>) + Send + 'static,
+    ) {
+        let order: Order<S> =
+            Box::new(move |served| answer(catch_unwind(AssertUnwindSafe(|| order(served)))));
+        // Its thread lives as long as there are orders.
+        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+    }
+}
+
+impl<S> Drop for Desk<S> {
+    /// Waits until what was behind it is closed, unless that would be in vain.
+    fn drop(&mut self) {
+        self.orders = None;
+        if !self.is_stuck.get() {
+            let _ = self.closed.recv_timeout(LAST);
+        }
+    }
+}
+
+impl<T> Errand<T> {
+    /// Its result, once; `None`: it is not there yet.
+    #[must_use]
+    pub fn result(&self) -> Option<T> {
+        let answer = self.answer.try_recv().ok()?;
+        Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::inbox::Inbox;
+    use crate::engine::stop::Ask;
+    use crate::engine::testing::context;
+
+    /// Holds the thread of a desk up until the answer is dropped.
+    fn hold(desk: &Desk<u32>) -> Sender<()> {
+        let (sender, dropped) = channel::<()>();
+        desk.begin(move |_| dropped.recv());
+        sender
+    }
+
+    /// A desk with a number, and what holds its thread up until it is dropped.
+    fn held() -> (Desk<u32>, Sender<()>) {
+        let desk = Desk::open("the number", 7).unwrap();
+        let hold = hold(&desk);
+        (desk, hold)
+    }
+
+    #[test]
+    fn orders_are_carried_out_in_their_order() {
+        let inbox = Arc::new(Inbox::default());
+        let mut context = context(&inbox, Vec::new());
+        let (desk, hold) = held();
+        let doubled = desk.begin(|number| *number *= 2);
+        assert!(doubled.result().is_none(), "it is not its turn yet");
+        drop(hold);
+        assert_eq!(desk.ask(&mut context, Urgency::AfterAttempt, |number| *number + 1), Ok(15));
+        assert!(doubled.result().is_some());
+        assert_eq!(desk.ask_before(|number| *number), Ok(14));
+    }
+
+    #[test]
+    fn a_request_ends_the_wait_for_an_order_and_the_next_ones_do_not_wait() {
+        let inbox = Arc::new(Inbox::default());
+        let mut context = context(&inbox, Vec::new());
+        let (desk, _hold) = held();
+        inbox.ask(Ask::Interrupt);
+        let began = Instant::now();
+        let end = desk.ask(&mut context, Urgency::AfterAttempt, |number| *number).unwrap_err();
+        assert_eq!(end.outcome, Outcome::Interrupted);
+        let waited = began.elapsed();
+        assert!(waited >= GRACE, "{waited:?}");
+        let end = desk.ask(&mut context, Urgency::Now, |number| *number).unwrap_err();
+        assert_eq!(end.outcome, Outcome::Interrupted);
+        assert!(began.elapsed() < waited + LAST, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn what_is_booked_is_waited_for_after_one_request_and_not_after_two() {
+        let inbox = Arc::new(Inbox::default());
+        let mut context = context(&inbox, Vec::new());
+        let (desk, hold) = held();
+        inbox.ask(Ask::Interrupt);
+        let releases = thread::spawn(move || {
+            thread::sleep(GRACE * 2);
+            drop(hold);
+        });
+        assert_eq!(desk.ask(&mut context, Urgency::Now, |number| *number), Ok(7));
+        releases.join().unwrap();
+
+        let _hold = self::hold(&desk);
+        inbox.ask(Ask::Interrupt);
+        assert!(desk.ask(&mut context, Urgency::Now, |number| *number).is_err());
+    }
+
+    #[test]
+    fn a_panic_of_an_order_is_its_askers() {
+        let inbox = Arc::new(Inbox::default());
+        let mut context = context(&inbox, Vec::new());
+        let desk = Desk::open("the number", 7).unwrap();
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            desk.ask(&mut context, Urgency::Now, |number| assert_eq!(*number, 8))
+        }));
+        assert!(asked.is_err());
+        assert_eq!(desk.ask_before(|number| *number), Ok(7), "the desk goes on");
+    }
+}
