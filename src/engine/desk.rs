@@ -12,6 +12,7 @@ use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::stop::Urgency;
 use crate::text::duration;
+use crate::threads;
 
 /// How long an order may take.
 const LONGEST: Duration = Duration::from_mins(3);
@@ -49,7 +50,7 @@ impl<S: Send + 'static> Desk<S> {
     pub fn open(name: &'static str, served: S) -> std::io::Result<Self> {
         let (orders, taken) = channel::<Order<S>>();
         let (is_open, closed) = channel::<()>();
-        thread::Builder::new().spawn(move || {
+        threads::start(move || {
             let _dropped_last = is_open;
             let mut served = served;
             for order in taken {

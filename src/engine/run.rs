@@ -359,7 +359,12 @@ impl Loop<'_> {
         {
             return self.release();
         }
-        self.job.tally.begin(given, work.about.as_deref());
+        let Job { tally, validator, .. } = &mut self.job;
+        let is_other = tally.about != work.about;
+        tally.begin(given, work.about.as_deref());
+        if let Some(validator) = validator {
+            validator.work_begins(&work, is_other, &mut tally.base);
+        }
         self.attempt(work)
     }
 

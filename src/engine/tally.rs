@@ -257,11 +257,14 @@ impl Tally {
         if self.was_cut_off() { &mut self.given.notes } else { &mut self.notes }.push(note);
     }
 
-    /// The notes that no finished attempt has had.
+    /// What a loop that starts afresh has from the last one: the notes that no finished attempt has had, and where work on
+    /// the current one of several tasks began.
     #[must_use]
-    pub fn open_notes(&self) -> Vec<String> {
+    pub fn left_over(&self) -> Self {
         let given = self.given.notes.iter().filter(|_| self.was_cut_off());
-        given.chain(&self.notes).cloned().collect()
+        let notes = given.chain(&self.notes).cloned().collect();
+        let base = self.base.clone().filter(|_| self.about.is_some());
+        Self { notes, about: self.about.clone().filter(|_| base.is_some()), base, ..Self::default() }
     }
 
     /// Whether the latest attempt has no result.

@@ -28,9 +28,9 @@ pub const VERIFYING_AGENT: &str = "a verifying agent";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Base {
-    /// The commit where the loop began.
+    /// The commit where work on the claim began.
     pub commit: String,
-    /// When that was.
+    /// When the loop began.
     pub began: DateTime<Utc>,
 }
 

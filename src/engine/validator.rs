@@ -16,6 +16,10 @@ pub trait Validator {
     /// against a commit sets it.
     fn loop_begins(&mut self, _name: &str, _base: &mut Option<Base>) {}
 
+    /// An iteration begins with this work. `is_other`: that of the last one was about something else; then `base` is set to
+    /// where work on this began, if a claim of it is measured against that.
+    fn work_begins(&mut self, _work: &Work, _is_other: bool, _base: &mut Option<Base>) {}
+
     /// Whether this attempt's result can be validated.
     fn applies(&self, _report: &Report) -> bool {
         true

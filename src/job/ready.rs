@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::detached::{self, DETACHED};
 use super::launch::launch;
-use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, open_notes, resume};
+use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, left_over, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
@@ -218,7 +218,7 @@ impl<'a> Ready<'a> {
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
         let step = read_on.and_then(|read_on| read_on.step.take());
         let changed_inside = changed_inside(&before, project);
-        let notes = open_notes(&before, project, &identity, &setup);
+        let left_over = left_over(&before, project, &identity, &setup);
         let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
             Found::State(state) => state.last_at_work(),
             _ => None,
@@ -251,7 +251,7 @@ impl<'a> Ready<'a> {
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
         let (tally, recovered) = match resumed {
             Some(resumed) => shown(resumed, view),
-            None => (with_notes(notes, view), None),
+            None => (told_of_notes(left_over, view), None),
         };
         view.log_is(&project.relative(recorder.session_log()));
         // The thread waits for them.
@@ -329,13 +329,13 @@ fn shown(resumed: Resumed, view: &mut View) -> (Tally, Option<Fact<'static>>) {
     (resumed.tally, resumed.recovered)
 }
 
-/// The tally of a loop that starts afresh, with the notes for its first prompt.
-fn with_notes(notes: Vec<String>, view: &mut View) -> Tally {
-    if !notes.is_empty() {
-        let count = count::of(notes.len() as u64, "note");
+/// The tally of a loop that starts afresh; tells of the notes for its first prompt.
+fn told_of_notes(tally: Tally, view: &mut View) -> Tally {
+    if !tally.notes.is_empty() {
+        let count = count::of(tally.notes.len() as u64, "note");
         view.goes_on(&format!("the first prompt has {count} of 'ralph note'"));
     }
-    Tally { notes, ..Tally::default() }
+    tally
 }
 
 /// A digest of words, to compare them without keeping them.

@@ -239,18 +239,18 @@ pub(super) fn changed_inside(before: &io::Result<Before>, project: &Project) -> 
     })
 }
 
-/// The notes that the last run of this loop has not worked by, for one that starts afresh.
-pub(super) fn open_notes(
+/// What a loop that starts afresh has from its last run, see [`Tally::left_over`].
+pub(super) fn left_over(
     before: &io::Result<Before>,
     project: &Project,
     identity: &LoopIdentity,
     setup: &Setup,
-) -> Vec<String> {
-    let Ok((Found::State(state), read_on)) = before else { return Vec::new() };
+) -> Tally {
+    let Ok((Found::State(state), read_on)) = before else { return Tally::default() };
     let is_it = another_loop(state, identity, setup, is_same_prompt(state, setup)).is_none();
     let is_ours =
         lookup::is_own(project, state) && Trust::of(state, read_on.as_ref(), project) != Trust::Nothing;
-    if is_it && is_ours { state.tally.open_notes() } else { Vec::new() }
+    if is_it && is_ours { state.tally.left_over() } else { Tally::default() }
 }
 
 /// The part of a settings file that counts, in words.

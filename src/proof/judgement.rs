@@ -82,7 +82,7 @@ impl Fitness {
             )),
             Self::Fit { failure: None, .. } => None,
             Self::Fit { failure: Some(failure), .. } => {
-                Some(format!("the validation command fails at {base:.7}, where the loop began: {failure}"))
+                Some(format!("the validation command fails at {base:.7}, where the work began: {failure}"))
             }
             Self::Lacking { failure, preparation: Some(command) } => Some(format!(
                 "'{command}', which prepares a clean checkout, fails in one of {base:.7} ({failure}): claims are validated in \
@@ -327,7 +327,7 @@ pub(super) enum Unproven {
     OtherHistory {
         /// The claimed commit.
         commit: String,
-        /// The commit where the loop began.
+        /// The commit where the work began.
         base: String,
     },
     /// There is no commit any more.
@@ -336,7 +336,7 @@ pub(super) enum Unproven {
     NoTests,
     /// The tests that it brings pass without it.
     Green {
-        /// The commit where the loop began.
+        /// The commit where the work began.
         base: String,
         /// The tests, and what runs them.
         tests: Box<AllProtected>,
@@ -363,7 +363,7 @@ impl Unproven {
                 format!("not committed: {files}: commit what belongs to the work, and remove the rest")
             }
             Self::OtherHistory { commit, base } => format!(
-                "the commit {commit:.7} does not descend from {base:.7}, where the loop began: put the work on top of that, with \
+                "the commit {commit:.7} does not descend from {base:.7}, where the work began: put the work on top of that, with \
                  'git reset --soft {base:.10}' and a new commit"
             ),
             Self::NoCommit => "the branch has no commit any more: commit the work".to_owned(),

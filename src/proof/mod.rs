@@ -2,7 +2,7 @@
 //!
 //! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
 //! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]); [`laying`] puts there what a run needs. [`environment`] says what
-//! the command sees there, [`baseline`] what it finds at the commit where the loop began, also with what lay beside that
+//! the command sees there, [`baseline`] what it finds at the commit where the work began, also with what lay beside that
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
 //! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run. Tests that agents do not get are laid over it ([`held_out`]). A claim that is

@@ -1,5 +1,6 @@
 //! The validator: without a claim it runs the user's command in place, with one in a clean checkout of the claimed commit.
 
+use std::collections::HashMap;
 use std::mem::take;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +20,7 @@ use super::voice::{Said, Voice};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, ProofRecord, ProofRun};
 use crate::engine::outcome::End;
+use crate::engine::source::Work;
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{Base, Validation, reason};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
@@ -27,6 +29,7 @@ use crate::git;
 use crate::project::Project;
 use crate::settings::proof_level::OnProtected;
 use crate::side_command::{ValidationCommand, beside};
+use crate::threads;
 
 /// The name of the tree in which a proof is repeated.
 const AGAIN: &str = "proof --again";
@@ -52,6 +55,10 @@ pub(crate) struct Prover {
     named: Option<String>,
     /// What the command found at the base, if that is known.
     base_run: Option<ProofRun>,
+    /// Where work on each of several tasks began in this process.
+    bases: HashMap<String, String>,
+    /// The last commit that was proven in the clean tree, with what the command found there.
+    proven: Option<(String, ProofRun, Option<Counts>)>,
     /// What is known of the current claim.
     record: ProofRecord,
     /// When the current claim has to be proven; `None`: the clock does not go that far.
@@ -78,6 +85,8 @@ impl Prover {
             voice: Voice::default(),
             named: None,
             base_run: None,
+            bases: HashMap::new(),
+            proven: None,
             record: ProofRecord::default(),
             until: None,
             loop_ends: None,
@@ -120,6 +129,25 @@ impl Prover {
         }
     }
 
+    /// Measures claims against this commit from now on.
+    fn measure_against(&mut self, commit: String) {
+        let Some(look) = self.look.as_mut().filter(|look| look.base != commit) else { return };
+        look.base = commit;
+        // A look that is still on its way is cancelled, which may take a moment.
+        let outdated = self.baseline.take();
+        let _ = threads::start(move || drop(outdated));
+        if self.lacks_something() {
+            return;
+        }
+        (self.fitness, self.is_doubtful, self.base_run) = (None, false, None);
+        if let Some((commit, run, tests)) = &self.proven
+            && self.look.as_ref().is_some_and(|look| look.base == *commit)
+        {
+            self.fitness = Some(Fitness::Fit { failure: None, tests: *tests });
+            self.base_run = Some(ProofRun { of: "base".to_owned(), ..run.clone() });
+        }
+    }
+
     /// What is looked at for the current claim, in its time.
     fn look_now(&self) -> Option<Look> {
         let look = self.look.clone()?;
@@ -155,7 +183,11 @@ impl Prover {
         let level = self.measures.level.word().to_owned();
         self.record = ProofRecord { about, base, level, ..ProofRecord::default() };
         let verdict = match self.try_prove(asker, context)? {
-            Step::Goes(proven) => Verdict::Found(proven.validation()),
+            Step::Goes(proven) => {
+                let run = self.record.runs.iter().find(|run| run.of == "claim").cloned();
+                self.proven = run.map(|run| (proven.commit.clone(), run, proven.tests));
+                Verdict::Found(proven.validation())
+            }
             Step::Ends(verdict) => *verdict,
         };
         if let Verdict::Found(Validation { ok, by, undecided, output, .. }) = &verdict {
@@ -525,9 +557,21 @@ impl Validator for Prover {
             return;
         };
         let tree = ProofTree::of(&self.project, name);
-        let look = self.look_at(tree, base.commit.clone(), base.began.into());
-        self.baseline = Some(look.clone().start());
-        self.look = Some(look);
+        self.look = Some(self.look_at(tree, base.commit.clone(), base.began.into()));
+    }
+
+    fn work_begins(&mut self, work: &Work, is_other: bool, base: &mut Option<Base>) {
+        let (Some(base), Some(look)) = (base, &self.look) else { return };
+        if let Some(about) = &work.about {
+            let now = || git::head(self.project.root()).filter(|_| is_other);
+            let known = self.bases.entry(about.clone());
+            let commit = known.or_insert_with(|| now().unwrap_or_else(|| look.base.clone())).clone();
+            base.commit.clone_from(&commit);
+            self.measure_against(commit);
+        }
+        if self.baseline.is_none() && self.fitness.is_none() {
+            self.baseline = self.look.clone().map(Look::start);
+        }
     }
 
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {

@@ -7,7 +7,7 @@ pub enum ProofLevel {
     Place,
     /// It runs in a clean checkout of the claimed commit.
     Clean,
-    /// It runs there once more, with the tests and scripts of the commit where the loop began.
+    /// It runs there once more, with the tests and scripts of the commit where the work began.
     #[default]
     Base,
     /// Also, a pass has to be one twice, and new tests have to fail without the work.

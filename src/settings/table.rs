@@ -388,7 +388,7 @@ settings! {
             shell: "VALIDATION_TIMEOUT",
             default: "10m",
         }
-        /// How a claim of done is proven: place (where the agent works), clean (in a clean checkout of its commit), base (also with the tests and scripts of the commit where the loop began), or strict (also twice, and with new tests that fail without the work)
+        /// How a claim of done is proven: place (where the agent works), clean (in a clean checkout of its commit), base (also with the tests and scripts of the commit where the work began), or strict (also twice, and with new tests that fail without the work)
         proof_level: ProofLevel = Setting {
             key: "proof.level",
             shell: "PROOF",

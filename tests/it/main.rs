@@ -68,6 +68,7 @@ mod places;
 mod play;
 mod policies;
 mod processes;
+mod proof_bases;
 mod proof_cheats;
 mod proofs;
 mod ralph_md;

@@ -13,7 +13,7 @@ pub struct ProofRecord {
     /// The work that it is about, if there are several; left out otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// The commit where the loop began, against which it is measured; left out without one.
+    /// The commit where work on it began, against which it is measured; left out without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// What has proven it, or why it is not proven, in one line.

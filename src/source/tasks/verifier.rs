@@ -10,6 +10,7 @@ use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::report::{Report, Signal};
+use crate::engine::source::Work;
 use crate::engine::validation::{Base, NOT_VERIFIED, VERIFYING_AGENT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
@@ -171,6 +172,12 @@ impl Validator for Verifier<'_> {
     fn loop_begins(&mut self, name: &str, base: &mut Option<Base>) {
         if let Some(command) = &mut self.command {
             command.loop_begins(name, base);
+        }
+    }
+
+    fn work_begins(&mut self, work: &Work, is_other: bool, base: &mut Option<Base>) {
+        if let Some(command) = &mut self.command {
+            command.work_begins(work, is_other, base);
         }
     }
 
