@@ -1,5 +1,4 @@
-//! Where the loop gives orders that may take long, to something on a thread of its own: whoever asks hears the loop's requests
-//! meanwhile.
+//! Where the loop gives orders that may take long, to something on a thread of its own; it hears requests meanwhile.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -36,7 +35,7 @@ pub struct Desk<S> {
     is_stuck: Cell<bool>,
 }
 
-/// An order that nobody waits for.
+/// An order whose result is looked for later.
 #[derive(Debug)]
 pub struct Errand<T> {
     answer: Receiver<thread::Result<T>>,
@@ -107,7 +106,7 @@ impl<S: Send + 'static> Desk<S> {
     pub fn begin<T: Send + 'static>(&self, order: impl FnOnce(&mut S) -> T + Send + 'static) -> Errand<T> {
         let (port, answer) = channel();
         self.give(order, move |result| {
-            // Nobody may wait for it any more.
+            // The asker may be gone.
             let _ = port.send(result);
         });
         Errand { answer }
