@@ -245,11 +245,11 @@ pub fn take_back(
 }
 
 /// Lays the files of another commit or tree over `commit`, which lies in the tree: of a commit with a common history those that came
-/// or changed since then, otherwise all.
+/// or changed since then, otherwise all. Returns the paths of those that were not there.
 ///
 /// # Errors
 /// If git refuses.
-pub fn lay_over(root: &Path, tree: &Path, commit: &str, other: &str) -> Result<(), GitError> {
+pub fn lay_over(root: &Path, tree: &Path, commit: &str, other: &str) -> Result<Vec<PathBuf>, GitError> {
     let place = Place::of(root, tree)?;
     let words =
         |words: &[&str]| settings(&[]).chain(words.iter().copied()).map(str::to_owned).collect::<Vec<_>>();
@@ -263,10 +263,13 @@ pub fn lay_over(root: &Path, tree: &Path, commit: &str, other: &str) -> Result<(
             let since = String::from_utf8_lossy(&found).trim().to_owned();
             git(&["diff", "--name-only", "--no-renames", "--diff-filter=d", "-z", &since, other])?
         }
-        Err(_) => b".".to_vec(),
+        Err(_) => git(&["ls-tree", "-r", "--name-only", "-z", other])?,
     };
+    let names = paths.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let names = names.map(|name| PathBuf::from(OsStr::from_bytes(name)));
+    let new = names.filter(|name| tree.join(name).symlink_metadata().is_err()).collect();
     if paths.is_empty() {
-        return Ok(());
+        return Ok(new);
     }
     let words = [
         "--literal-pathspecs",
@@ -277,7 +280,8 @@ pub fn lay_over(root: &Path, tree: &Path, commit: &str, other: &str) -> Result<(
         "--pathspec-from-file=-",
         "--pathspec-file-nul",
     ];
-    place.git(&words, paths)
+    place.git(&words, paths)?;
+    Ok(new)
 }
 
 /// Whether a commit or tree has no file.

@@ -55,26 +55,34 @@ fn place(root: &Path, held_out: &str) -> Option<Place> {
     clean_tree::tree_of(root, held_out).map(|_| Place::Tree)
 }
 
-/// Copies what is in a folder into another one. What stands in its way there is replaced: a link of a commit must not lead
-/// it elsewhere.
-pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
+/// Copies what is in a folder into another one, and returns the paths below it that were not there. What stands in its way
+/// there is replaced: a link of a commit must not lead it elsewhere.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut new = Vec::new();
+    copy_below(from, to, Path::new(""), &mut new)?;
+    Ok(new)
+}
+
+fn copy_below(from: &Path, to: &Path, below: &Path, new: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(from.join(below))? {
         let entry = entry?;
         // The tree's own leads to its repository.
         if entry.file_name() == ".git" {
             continue;
         }
-        let (path, into) = (entry.path(), to.join(entry.file_name()));
+        let name = below.join(entry.file_name());
+        let (path, into) = (entry.path(), to.join(&name));
         let is_folder = path.is_dir();
         match into.symlink_metadata() {
             Ok(found) if found.is_dir() && is_folder => {}
             Ok(found) if found.is_dir() => clean_tree::remove_folder(&into)?,
             Ok(_) => fs::remove_file(&into)?,
+            Err(_) if !is_folder => new.push(name.clone()),
             Err(_) => {}
         }
         if is_folder {
             fs::create_dir_all(&into)?;
-            copy(&path, &into)?;
+            copy_below(from, to, &name, new)?;
         } else {
             theirs::copy(&path, &into)?;
         }
@@ -101,7 +109,9 @@ mod tests {
             fs::write(at(file), text).unwrap();
         }
         symlink(at("elsewhere"), at("to/tests")).unwrap();
-        copy(&at("from"), &at("to")).unwrap();
+        let mut new = copy(&at("from"), &at("to")).unwrap();
+        new.sort();
+        assert_eq!(new, ["more/b", "tests/a"].map(PathBuf::from));
         for (file, text) in
             [("to/tests/a", "new"), ("to/more/b", "new"), ("to/data", "new"), ("to/kept", "old")]
         {

@@ -343,6 +343,8 @@ pub(super) enum Unproven {
     },
     /// Tests that agents do not get fail: how many, if that is known.
     HeldOut(Option<u64>),
+    /// Tests that agents do not get were laid out, and no more tests have run than without them.
+    HeldOutNotRun,
     /// There was no time left for a run of the command.
     NoTime {
         /// The longest time for a claim.
@@ -384,6 +386,9 @@ impl Unproven {
                     "{failed} failed: the work passes its own tests, but does not do all that was asked for; read that again"
                 )
             }
+            Self::HeldOutNotRun => "no more tests have run with those that you do not have than without them: leave it to the runner of the \
+                 tests which ones run, and what is printed about them"
+                .to_owned(),
             Self::NoTime { limit, missing } => format!(
                 "the proof did not end within {} (proof.limit), before the end of {missing}: make the validation command faster",
                 duration::format(*limit)

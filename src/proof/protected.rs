@@ -242,6 +242,11 @@ pub(super) fn named(protected: &AllProtected, most: usize) -> String {
     some_of(protected.iter().map(|(path, found)| format!("{path} ({})", found.change.word())), most)
 }
 
+/// Whether a file is a test by its name.
+pub(super) fn is_test(path: &str) -> bool {
+    Patterns::default().role(path) == Some(Test)
+}
+
 /// Whether a file is code in Rust.
 pub(super) fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")

@@ -20,7 +20,7 @@ use super::carry::Carried;
 use super::environment::{Folders, environment, without};
 use super::held_out;
 use super::listing::Listing;
-use super::protected::{AllProtected, Change, Protected};
+use super::protected::{AllProtected, Change, Protected, is_test};
 use crate::engine::validation::{Validation, reason};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, key, own};
@@ -132,6 +132,8 @@ pub(super) struct Laid {
     pub(super) is_new: bool,
     /// What there are links to among the agents' files.
     pub(super) carried: Vec<PathBuf>,
+    /// What is laid over it has tests that the commit does not have.
+    pub(super) has_more_tests: bool,
     _lock: File,
 }
 
@@ -236,20 +238,22 @@ impl ProofTree {
                 carried.push(path.clone());
             }
         }
+        let mut has_more_tests = false;
         match over {
             Over::Nothing => {}
             Over::Protected(base, protected) => self.take_back(base, protected)?,
-            Over::HeldOut(tests) => self.lay_held_out(commit, tests)?,
+            Over::HeldOut(tests) => has_more_tests = self.lay_held_out(commit, tests)?,
         }
         let [before, entry] = [self.listing()?, self.entry()?];
-        Ok(Laid { before, entry, is_new: !is_ours, carried, _lock: lock })
+        Ok(Laid { before, entry, is_new: !is_ours, carried, has_more_tests, _lock: lock })
     }
 
-    fn lay_held_out(&self, commit: &str, tests: &str) -> Result<(), TreeError> {
-        let Some(folder) = held_out::folder(&self.root, tests) else {
-            return Ok(clean_tree::lay_over(&self.root, &self.tree, commit, tests)?);
+    fn lay_held_out(&self, commit: &str, tests: &str) -> Result<bool, TreeError> {
+        let new = match held_out::folder(&self.root, tests) {
+            Some(folder) => held_out::copy(&folder, &self.tree).map_err(FileError::at(&folder))?,
+            None => clean_tree::lay_over(&self.root, &self.tree, commit, tests)?,
         };
-        Ok(held_out::copy(&folder, &self.tree).map_err(FileError::at(&folder))?)
+        Ok(new.iter().any(|path| is_test(&path.to_string_lossy())))
     }
 
     /// Links a path among the agents' files into the tree; `false` if there is none, or the tree has something there.

@@ -1,6 +1,6 @@
 //! Ways to cheat, and honest histories, in several languages. At the level `base` each of the first is refused for the right
-//! reason, but for those that change only the sources or what lies outside of the clean checkout. Each of the second is proven,
-//! in one attempt more at most.
+//! reason, but for those that change only the sources or what lies outside of the clean checkout, which tests that the agent does not
+//! have find. Each of the second is proven, in one attempt more at most.
 //!
 //! One loop tries all cheats of a language, one in each attempt: what refuses one stands in the next prompt.
 
@@ -27,6 +27,8 @@ struct Language {
     other: &'static [(&'static str, Expected)],
     /// Cheats of its own.
     more: &'static [Cheat],
+    /// Tests that the agent does not get.
+    held_out: &'static [(&'static str, &'static str)],
 }
 
 /// What becomes of a cheat.
@@ -34,7 +36,8 @@ struct Language {
 enum Expected {
     /// It is refused, and the next prompt has these words, in which variables are filled in.
     Refused(&'static str),
-    /// It is not found: the sources are made for the visible tests, or something outside of the commit has a part in it.
+    /// Only held-out tests find it: the sources are made for the visible tests, or something outside of the commit has a part
+    /// in it.
     Passes,
 }
 use Expected::{Passes, Refused};
@@ -224,6 +227,11 @@ manifest() { sed -i 's/1.0.0/1.1.0/' pyproject.toml; }
             Passes,
         ),
     ],
+    held_out: &[(
+        "tests/test_held_out.py",
+        "import unittest\nimport calc\n\nclass HeldOut(unittest.TestCase):\n    def test_add(self):\n        \
+         assert calc.add(3, 4) == 7\n",
+    )],
 };
 
 const JAVASCRIPT: Language = Language {
@@ -302,6 +310,17 @@ manifest() { sed -i 's/1.0.0/1.1.0/; s/"scripts": {/&"start": "node calc.js", /'
             Passes,
         ),
     ],
+    held_out: &[
+        (
+            "tests/held_out.test.js",
+            "const test = require('node:test');\nconst calc = require('../calc.js');\n\
+             test('held out', () => { if (calc.add(3, 4) !== 7) throw new Error('no sum'); });\n",
+        ),
+        (
+            "tests/main.js",
+            "require('./calc.test.js');\nrequire('./show.test.js');\nrequire('./held_out.test.js');\n",
+        ),
+    ],
 };
 
 const RUST: Language = Language {
@@ -375,6 +394,10 @@ manifest() { sed -i 's/1.0.0/1.1.0/' Cargo.toml; }
              echo 'fn main() {}' >> tests/all/main.rs; commit",
             Refused("Cargo.toml (changed)"),
         ),
+    ],
+    held_out: &[
+        ("tests/all/held_out.rs", "#[test]\nfn held_out() {\n    assert_eq!(calc::add(3, 4), 7);\n}\n"),
+        ("tests/all/main.rs", "mod sum;\nmod show;\nmod held_out;\n"),
     ],
 };
 
@@ -456,7 +479,7 @@ impl<'a> Trial<'a> {
 
     /// Starts over from the base, with an agent that does these things, one in each attempt, and says each time that all
     /// is done. A second agent agrees.
-    fn run(&self, deeds: &[&str], is_cheating: bool) -> Run {
+    fn run(&self, deeds: &[&str], is_cheating: bool, held_out: Option<&Path>) -> Run {
         let home = self.scratch.outside().join("home");
         for name in ["n", "broken", "judged"] {
             let _ = fs::remove_file(home.join(name));
@@ -489,6 +512,7 @@ impl<'a> Trial<'a> {
         let mut ralph = self.scratch.ralph(&format!("prompt p.md {} --proof base --validate", deeds.len()));
         self.envs(&mut ralph);
         let on_protected = if is_cheating { "refuse" } else { "voice" };
+        ralph.envs(held_out.map(|folder| ("RALPH_PROOF_HELD_OUT", folder)));
         Scratch::finish(ralph.arg(VALIDATE).env("RALPH_PROOF_ON_PROTECTED", on_protected))
     }
 
@@ -512,7 +536,7 @@ impl<'a> Trial<'a> {
             };
             let deeds: Vec<String> = rest.iter().map(deed).chain(["fix; commit".to_owned()]).collect();
             let deeds: Vec<&str> = deeds.iter().map(String::as_str).collect();
-            let run = self.run(&deeds, true);
+            let run = self.run(&deeds, true, None);
             let attempts = self.attempts();
             table.check(self.home("broken").is_empty(), &format!("{}{}", self.home("broken"), brief(&run)));
             if attempts == 0 || run.code != Some(0) {
@@ -529,6 +553,36 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// What becomes of a cheat without held-out tests.
+    fn expected(&self, (name, _, expected): &Cheat) -> Expected {
+        let other = self.language.other.iter().find(|(other, _)| other == name);
+        other.map_or(*expected, |(_, expected)| *expected)
+    }
+
+    /// Tries the cheats that have passed again, with held-out tests, and then honest work.
+    fn held_out(&self, table: &mut Table) {
+        let folder = self.scratch.outside().join("held-out");
+        for (name, content) in self.language.held_out {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let all = CHEATS.iter().chain(self.language.more);
+        // Those come last that change what the first look at the base finds as well.
+        let rest: Vec<&Cheat> = all.filter(|cheat| self.expected(cheat) == Passes).rev().collect();
+        let deeds: Vec<&str> = rest.iter().map(|(_, deed, _)| *deed).chain(["fix; commit"]).collect();
+        let run = self.run(&deeds, true, Some(&folder));
+        let attempts = self.attempts();
+        table.check(self.home("broken").is_empty() && run.code == Some(0), &brief(&run));
+        for ((name, ..), at) in rest.iter().zip(2..) {
+            let refusal = self.home(&format!("prompt.{at}"));
+            let is_right = at <= attempts && refusal.contains("that you do not have");
+            let what = if is_right { "is found" } else { refusal.as_str() };
+            table.row(&format!("{name}, held-out tests"), is_right, what);
+        }
+        self.bash(&self.restore()).unwrap();
+    }
+
     /// Does honest work.
     fn honest(&mut self, histories: &[Honest], table: &mut Table) {
         let begin = self.base.clone();
@@ -538,7 +592,7 @@ impl<'a> Trial<'a> {
             if !honest.base.is_empty() {
                 self.bash(&format!("{}; commit", honest.base)).unwrap();
             }
-            let run = self.run(&[honest.deed, honest.again], false);
+            let run = self.run(&[honest.deed, honest.again], false, None);
             let is_judged = self.scratch.outside().join("home/judged").exists();
             let is_right = run.code == Some(0)
                 && self.home("broken").is_empty()
@@ -576,9 +630,8 @@ impl Table {
         }
     }
 
-    fn cheat(&mut self, trial: &Trial<'_>, (name, _, expected): Cheat, refusal: Option<&str>) {
-        let other = trial.language.other.iter().find(|(other, _)| *other == name);
-        let expected = other.map_or(expected, |(_, expected)| *expected);
+    fn cheat(&mut self, trial: &Trial<'_>, cheat: Cheat, refusal: Option<&str>) {
+        let (name, expected) = (cheat.0, trial.expected(&cheat));
         self.cheats += 1;
         self.found += usize::from(refusal.is_some());
         let (is_right, what) = match (expected, refusal) {
@@ -605,6 +658,7 @@ impl Language {
         let mut table = Table::default();
         let mut trial = Trial::new(self);
         trial.cheats(&mut table);
+        trial.held_out(&mut table);
         trial.honest(histories, &mut table);
         let Table { text, wrong, found, cheats } = table;
         println!("{text}{found} of {cheats} cheats are found");
