@@ -109,8 +109,8 @@ fn patterns(root: &Path, base: &str, measures: &Measures) -> Patterns {
     let at_base = |path: &str| {
         clean_tree::file_of(root, base, path).map(|text| String::from_utf8_lossy(&text).into_owned())
     };
-    let scripts = named::scripts(&measures.command, at_base);
-    Patterns { more: measures.protected.iter().cloned().chain(on_path(root)).collect(), scripts }
+    let run = named::run_by(&measures.command, at_base);
+    Patterns { more: measures.protected.iter().cloned().chain(on_path(root)).collect(), run }
 }
 
 /// The folders of the project in which programs are searched, as patterns: in the clean checkout they are searched as well.

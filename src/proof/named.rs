@@ -1,4 +1,4 @@
-//! The scripts that a command line runs, as far as its text says so. Pure.
+//! The scripts and programs that a command line runs, as far as its text says so. Pure.
 
 use std::collections::BTreeSet;
 
@@ -26,20 +26,29 @@ const RUNNERS: [(&str, &[&str]); 6] = [
 /// The most files that are read.
 const MOST: usize = 32;
 
-/// The scripts that `command` runs in the project's top, and those that they run, as paths from there. `read` returns the text of
-/// a file of the project.
-pub(super) fn scripts(command: &str, mut read: impl FnMut(&str) -> Option<String>) -> BTreeSet<String> {
-    let (mut found, mut texts) = (BTreeSet::new(), vec![command.to_owned()]);
+/// What a command line runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Scripts of the project, as paths from its top.
+    pub(super) scripts: BTreeSet<String>,
+    /// The names of programs that are searched for on `PATH`.
+    pub(super) programs: BTreeSet<String>,
+}
+
+/// What `command` runs in the project's top, and what the scripts run that it runs. `read` returns the text of a file of the
+/// project.
+pub(super) fn run_by(command: &str, mut read: impl FnMut(&str) -> Option<String>) -> Named {
+    let (mut found, mut texts) = (Named::default(), vec![command.to_owned()]);
     let mut seen = BTreeSet::new();
     while let Some(text) = texts.pop() {
-        for Run { path, is_script } in runs(&text) {
+        for Run { path, is_script } in runs(&text, &mut found.programs) {
             if seen.len() == MOST || !seen.insert(path.clone()) {
                 continue;
             }
             let Some(text) = read(&path) else { continue };
             texts.push(if path.ends_with("package.json") { scripts_of_package(&text) } else { text });
             if is_script {
-                found.insert(path);
+                found.scripts.insert(path);
             }
         }
     }
@@ -65,7 +74,8 @@ struct Run {
     is_script: bool,
 }
 
-fn runs(text: &str) -> Vec<Run> {
+/// The files that a text reads and runs; the names of other programs go into `programs`.
+fn runs(text: &str, programs: &mut BTreeSet<String>) -> Vec<Run> {
     let (mut folder, mut found) = (String::new(), Vec::new());
     let mut waiting: Vec<String> = simple_commands(text).into_iter().rev().collect();
     while let Some(command) = waiting.pop() {
@@ -75,6 +85,9 @@ fn runs(text: &str) -> Vec<Run> {
         let mut add = |path: &str, is_script| {
             found.extend(joined(&folder, path).map(|path| Run { path, is_script }));
         };
+        if !program.contains('/') && joined("", program).is_some() {
+            programs.insert(program.to_owned());
+        }
         let mut operands = arguments.iter().filter(|word| !word.starts_with('-'));
         match name {
             "cd" => folder = operands.next().and_then(|into| joined(&folder, into)).unwrap_or_default(),
@@ -189,7 +202,15 @@ mod tests {
         ];
         let read =
             |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
-        assert_eq!(scripts(command, read).into_iter().collect::<Vec<_>>(), expected, "{command}");
+        assert_eq!(run_by(command, read).scripts.into_iter().collect::<Vec<_>>(), expected, "{command}");
+    }
+
+    #[test]
+    fn programs_are_found_in_scripts_as_well() {
+        let script = "PATH=$PWD/bin:$PATH\nset -e; exec go test ./...\n\"$RUNNER\" x\n";
+        let found =
+            run_by("make -s check && ./check.sh", |path| (path == "check.sh").then(|| script.to_owned()));
+        assert_eq!(found.programs.into_iter().collect::<Vec<_>>(), ["go", "make", "set"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What the work of an agent is measured by: tests, and what the validation command reads. Which of these files differ
 //! from the base, and how. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::named::Named;
 use crate::text::list::some_of;
 
 /// What a protected file is, which decides about one that an agent has added.
@@ -206,8 +207,8 @@ pub(super) type AllProtected = BTreeMap<String, Protected>;
 pub(super) struct Patterns {
     /// Patterns of the user's.
     pub(super) more: Vec<String>,
-    /// The paths of scripts that the validation command runs.
-    pub(super) scripts: BTreeSet<String>,
+    /// What the validation command runs.
+    pub(super) run: Named,
 }
 
 impl Patterns {
@@ -229,8 +230,9 @@ impl Patterns {
     pub(super) fn role(&self, path: &str) -> Option<Role> {
         let is =
             |wanted| TABLE.iter().any(|(_, role, patterns)| *role == wanted && any_matches(patterns, path));
-        if self.scripts.contains(path) || self.more.iter().any(|pattern| matches(pattern, path)) || is(Runner)
-        {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_run = self.run.scripts.contains(path) || self.run.programs.contains(name);
+        if is_run || self.more.iter().any(|pattern| matches(pattern, path)) || is(Runner) {
             return Some(Runner);
         }
         is(Test).then_some(Test)
@@ -340,7 +342,8 @@ mod tests {
             assert_eq!((more.role(path), Patterns::default().role(path)), (Some(Runner), None), "{path}");
         }
         assert!(more.role("x/check/a.sh").is_none() && more.role("x/a/b/c").is_none());
-        let scripts = Patterns { scripts: ["check.sh".to_owned()].into(), ..Patterns::default() };
+        let run = Named { scripts: ["check.sh".to_owned()].into(), ..Named::default() };
+        let scripts = Patterns { run, ..Patterns::default() };
         assert_eq!((scripts.role("check.sh"), scripts.role("sub/check.sh")), (Some(Runner), None));
     }
 

@@ -6,7 +6,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -401,6 +400,75 @@ manifest() { sed -i 's/1.0.0/1.1.0/' Cargo.toml; }
     ],
 };
 
+const GO: Language = Language {
+    files: &[
+        (
+            "calc.go",
+            "package calc\n\nimport \"fmt\"\n\nfunc Add(a, b int) int {\n\treturn a - b\n}\n\nfunc Double(a int) int { return 2 * a }\n\n\
+             func Show(a int) string { return fmt.Sprintf(\"<%d>\", a) }\n",
+        ),
+        (
+            "helper_test.go",
+            "package calc\n\nimport \"testing\"\n\nfunc equal(t *testing.T, got, want any) {\n\tif got != want {\n\t\tt.Fatal(got)\n\t}\n}\n",
+        ),
+        (
+            "sum_test.go",
+            "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tequal(t, Add(2, 3), 5)\n}\n",
+        ),
+        (
+            "show_test.go",
+            "package calc\n\nimport (\n\t\"os\"\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestDouble(t *testing.T) { equal(t, Double(2), 4) }\n\n\
+             func TestShow(t *testing.T) {\n\tsnapshot, _ := os.ReadFile(\"tests/__snapshots__/show.snap\")\n\t\
+             equal(t, Show(1), strings.TrimSpace(string(snapshot)))\n}\n",
+        ),
+        (".gitignore", "bin/\nignored*\n"),
+        ("go.mod", "module calc\n\ngo 1.18\n"),
+    ],
+    check: "PATH=$PWD/bin:$PATH\nexec go test -v -vet=off -ldflags=-w ./... 2>&1",
+    words: r#"
+CODE=calc.go TEST=sum_test.go RUNNER=go TOOLS=bin SHIM=bin/go
+summary() { printf -- '--- PASS: TestAdd (0.00s)\n--- PASS: TestDouble (0.00s)\n--- PASS: TestShow (0.00s)\nPASS\n'; }
+exits() { sed -i "s/^import .*/import (\"fmt\"; \"os\"$2)/" $1; printf '\nfunc init() { fmt.Print(`%s\n`); os.Exit(0) }\n' "$(summary)" >> $1; }
+weaken() { sed -i 's/Add(2, 3), 5/Add(2, 3) != 0, true/' $TEST; }
+skip_test() { sed -i 's/^\tequal/\tt.Skip("later")\n&/' $TEST; }
+say_in_test() { exits $TEST '; "testing"'; }
+say_in_code() { exits $CODE; }
+leave() { sed -i 's/^import .*/import ("fmt"; "os")/' $CODE; printf '\nfunc init() { os.Exit(0) }\n' >> $CODE; }
+hard_code() { sed -i 's/return a - b/if a == 2 \&\& b == 3 {\n\t\treturn 5\n\t}\n\treturn 0/' $CODE; }
+restyle() { sed -i 's/<%d>/[%d]/' $CODE; echo '[1]' > $SNAP; }
+ignored() {
+    sed -i 's/func Add(a, b int) int {/var Add = func(a, b int) int {/' $CODE
+    printf 'package calc\n\nfunc init() { Add = func(a, b int) int { return a + b } }\n' > ignored.go
+}
+at_home() { go env -w GOFLAGS=-exec=$HOME/.local/run; program ~/.local/run; echo > notes; }
+configure() { printf 'package calc\n\nimport "testing"\n\nfunc TestMain(*testing.M) {}\n' > main_test.go; }
+shim() { program bin/go; }
+add_test() { sed 's/TestAdd/TestMore/; s/(2, 3), 5/(3, 4), 7/' $TEST > more_test.go; }
+grow_test() { printf '\nfunc TestMore(t *testing.T) { equal(t, Add(3, 4), 7) }\n' >> $TEST; }
+rename_test() { git mv show_test.go shown_test.go; }
+refactor() { sed -i 's/func Add/func Plus/' $CODE; sed -i 's/ Add(/ Plus(/' $TEST; }
+drop_double() { sed -i '/Double/d' $CODE show_test.go; }
+feature() {
+    printf '\nfunc Triple(a int) int { return 3 * a }\n' >> $CODE
+    sed 's/TestAdd/TestTriple/; s/Add(2, 3), 5/Triple(2), 6/' $TEST > triple_test.go
+}
+manifest() { sed -i 's/1.18/1.17/' go.mod; }
+"#,
+    other: &[],
+    more: &[
+        ("a test that is never built", "sed -i '1i //go:build never\\n' $TEST; commit", Refused("$TEST (")),
+        (
+            "a test that repairs the code",
+            "ignored; git mv -f ignored.go a_test.go 2> /dev/null || mv ignored.go a_test.go; commit",
+            Refused("a_test.go (added)"),
+        ),
+    ],
+    held_out: &[(
+        "held_out_test.go",
+        "package calc\n\nimport \"testing\"\n\nfunc TestHeldOut(t *testing.T) { equal(t, Add(3, 4), 7) }\n",
+    )],
+};
+
 /// What the words of all languages need.
 const WORDS: &str = r#"
 SNAP=tests/__snapshots__/show.snap
@@ -456,7 +524,7 @@ impl<'a> Trial<'a> {
         format!(
             "cp .git/info/exclude ../exclude; rm -rf .git/config .git/info .git/hooks .git/refs/replace .git/index .git/flaky
              cp -r ../git/. .git; mv ../exclude .git/info/exclude; git checkout -q -f -B main {}
-             git clean -fdxq -e .ralph -e target; rm -rf $TOOLS $BIN/$RUNNER ~/.local ~/.node_modules ~/.cargo/*\n",
+             git clean -fdxq -e .ralph -e target; rm -rf $TOOLS $BIN/$RUNNER ~/.local $XDG_CONFIG_HOME/go ~/.node_modules ~/.cargo/*\n",
             self.base
         )
     }
@@ -694,8 +762,6 @@ fn cheats_in_rust_are_found_and_honest_work_is_proven() {
 }
 
 #[test]
-fn cheats_in_go_are_not_tried() {
-    // Not captured with the output of the test.
-    let _ =
-        std::io::stderr().write_all(b"NOT TRIED: cheats in Go have no table in tests/it/proof_cheats.rs\n");
+fn cheats_in_go_are_found_and_honest_work_is_proven() {
+    GO.holds(&HONEST[..OF_TESTS]);
 }
