@@ -14,11 +14,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::call::{LIMIT, run, run_with, run_within};
 use super::change::alone;
-use super::changes::LOOK_LIMIT;
+use super::changes::{LOOK_LIMIT, touched};
 use super::error::GitError;
 use super::head_file;
 use super::trees::without_links;
@@ -163,6 +163,23 @@ pub fn not_committed(root: &Path) -> Result<Vec<PathBuf>, GitError> {
     let listed = run(root, &words, LOOK_LIMIT)?;
     let names = listed.split(|&byte| byte == 0).filter_map(|entry| entry.get(3..));
     Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+}
+
+/// Whether files of the tree lack a filter that the repository's own configuration has defined since before `began`.
+///
+/// # Errors
+/// If git fails.
+pub fn lacks_filters(root: &Path, tree: &Path, began: SystemTime) -> Result<bool, GitError> {
+    let config = head_file::common_dir(root).map(|common| common.join("config"));
+    if config.and_then(|config| touched(&config)).is_none_or(|touched| touched >= began) {
+        return Ok(false);
+    }
+    let place = Place::of(root, tree)?;
+    let of_filter = |name: &String| format!(":(top,attr:filter={name})");
+    let patterns: Vec<String> = place.off.iter().map(of_filter).collect();
+    let words: Vec<&str> =
+        ["ls-files", "-z", "--"].into_iter().chain(patterns.iter().map(String::as_str)).collect();
+    Ok(!patterns.is_empty() && !place.read(&words)?.is_empty())
 }
 
 /// What differs between two commits, as git prints it with `-z`: raw lines, then numbers of lines.

@@ -96,6 +96,8 @@ impl Look {
         let is_disturbed = self.tree.is_disturbed(&laid)?;
         let fitness = if at_base.ok {
             fitness(&at_base, None)
+        } else if self.tree.lacks_filters(self.began)? {
+            Fitness::unfiltered(&at_base)
         } else {
             let Some(fitness) = self.with_others(&at_base, until, cancelled)? else { return Ok(None) };
             fitness

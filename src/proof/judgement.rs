@@ -65,6 +65,12 @@ impl Fitness {
         }
     }
 
+    /// That of a tree whose files lack filters of the repository's configuration.
+    pub(super) fn unfiltered(found: &Validation) -> Self {
+        let why = "filters of the repository's own configuration, as those of git-crypt, are off there";
+        Self::Lacking { failure: format!("{}; {why}", failure_in(&found.output)), preparation: None }
+    }
+
     /// The tests that the command has run at the base, if that is known.
     pub(super) fn tests(&self) -> Option<Counts> {
         match self {

@@ -369,6 +369,11 @@ impl ProofTree {
         carried.take_out().map_err(FileError::at(&self.tree))
     }
 
+    /// Whether files lack a filter that the repository has defined since before the loop `began`.
+    pub(super) fn lacks_filters(&self, began: SystemTime) -> Result<bool, GitError> {
+        clean_tree::lacks_filters(&self.root, &self.tree, began)
+    }
+
     /// Has a command run in the tree instead of the folder where agents work.
     pub(super) fn bring(&self, launch: &mut Launch, home: Home) {
         let tmp = self.beside(if home == Home::Again { TMP_AGAIN } else { TMP });

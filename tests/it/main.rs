@@ -70,6 +70,7 @@ mod policies;
 mod processes;
 mod proof_bases;
 mod proof_cheats;
+mod proof_faults;
 mod proofs;
 mod ralph_md;
 mod ralph_md_faults;

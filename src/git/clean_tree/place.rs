@@ -41,6 +41,8 @@ pub(super) struct Place {
     index: Option<PathBuf>,
     /// Settings that switch off the filters that the repository's own configuration defines.
     filters: Vec<String>,
+    /// The names of these filters.
+    pub(super) off: BTreeSet<String>,
 }
 
 impl Place {
@@ -63,8 +65,9 @@ impl Place {
             option
         };
         let options = [option("--git-dir=", git_dir), option("--work-tree=", tree)];
-        let mut place = Self { tree: tree.to_owned(), options, index, filters: Vec::new() };
-        place.filters = place.filters_off()?;
+        let mut place =
+            Self { tree: tree.to_owned(), options, index, filters: Vec::new(), off: BTreeSet::new() };
+        (place.filters, place.off) = place.filters_off()?;
         Ok(place)
     }
 
@@ -91,15 +94,15 @@ impl Place {
     }
 
     /// The filters of the user and of the system stay: LFS is one.
-    fn filters_off(&self) -> Result<Vec<String>, GitError> {
+    fn filters_off(&self) -> Result<(Vec<String>, BTreeSet<String>), GitError> {
         let words = ["config", "--show-scope", "--null", "--get-regexp", r"^filter\."];
         let listed = match self.read(&words) {
             // There is none.
-            Err(GitError::Refused { .. }) => return Ok(Vec::new()),
+            Err(GitError::Refused { .. }) => return Ok(Default::default()),
             listed => listed?,
         };
-        let mut off = Vec::new();
-        for name in filters_of_repository(&String::from_utf8_lossy(&listed)) {
+        let (mut off, names) = (Vec::new(), filters_of_repository(&String::from_utf8_lossy(&listed)));
+        for name in &names {
             if name.contains(['=', char::REPLACEMENT_CHARACTER]) {
                 let what =
                     "a filter in the repository's configuration has a name that cannot be switched off";
@@ -109,7 +112,7 @@ impl Place {
             let ends = ["clean=", "smudge=", "process=", "required=false"];
             off.extend(ends.map(|end| format!("filter.{name}.{end}")));
         }
-        Ok(off)
+        Ok((off, names))
     }
 }
 
