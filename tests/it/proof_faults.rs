@@ -70,11 +70,11 @@ fn what_a_partial_clone_lacks_is_fetched() {
     let scratch = project("test -e old || exit 2");
     scratch.write("old", "there\n");
     commit(&scratch);
-    let make = "git clone -q --bare . ../origin && git -C ../origin config uploadpack.allowFilter true &&
+    let script = "git clone -q --bare . ../origin && git -C ../origin config uploadpack.allowFilter true &&
         git -C ../origin config uploadpack.allowAnySHA1InWant true && rm -rf .git code old &&
         git clone -q --no-checkout --filter=blob:none \"file://$(realpath ../origin)\" ../new && mv ../new/.git . &&
         git checkout -q -f";
-    let made = Scratch::finish(scratch.command("bash").args(["-c", make]));
+    let made = Scratch::finish(scratch.command("bash").args(["-c", script]));
     assert_eq!(made.code, Some(0), "{made:?}");
     is_proven(&scratch);
 }
