@@ -15,6 +15,7 @@ use crate::engine::policy::Limits;
 use crate::plan::Plan;
 use crate::presets::{self, Compiled};
 use crate::prompt::front_matter;
+use crate::proof::reads_junit;
 use crate::record::replayed::{self, Replayed};
 use crate::record::report::Live;
 use crate::record::state_read::{self, Extent};
@@ -30,10 +31,11 @@ use crate::view::transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The readers. Their inputs are in a folder of the same name under `tests/fuzz/`, with links to what real agents have said.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("acp", |bytes| acp::hear(bytes)),
     ("events", events),
     ("front_matter", |bytes| drop(front_matter::Document::parse(&text(bytes), &[]))),
+    ("junit", |bytes| _ = reads_junit(&text(bytes))),
     ("plan", |bytes| drop(Plan::parse(&text(bytes), &|name| !name.contains("..")))),
     ("screens", screens),
     ("settings", |bytes| _ = toml::reads(&text(bytes))),

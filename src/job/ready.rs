@@ -439,6 +439,7 @@ fn measures(settings: &Settings, level: ProofLevel, command: String, launch: &La
         prepare,
         carry: settings.proof_carry.clone(),
         held_out: settings.proof_held_out.clone(),
+        junit: settings.proof_junit.clone(),
         limit: settings.proof_limit,
         judge: None,
     }

@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::judgement::{Fitness, fitness};
+use super::judgement::{Fitness, fitness, tests_in};
+use super::junit;
+use super::programs::Programs;
 use super::record;
 use super::tree::{ProofTree, TreeError, Unprepared};
 use crate::engine::fact::ProofRun;
 use crate::engine::validation::Validation;
+use crate::files::clock;
 use crate::side_command::ValidationCommand;
 use crate::threads;
 
@@ -30,6 +33,10 @@ pub(super) struct Look {
     pub(super) command_again: ValidationCommand,
     /// The command there, in the user's home directory.
     pub(super) command_at_home: ValidationCommand,
+    /// The programs that the command runs.
+    pub(super) programs: Programs,
+    /// Where the command writes reports about tests.
+    pub(super) junit: Option<String>,
     /// The commit.
     pub(super) base: String,
     /// Nothing that was built beside an agent may have a part in a proof.
@@ -67,7 +74,10 @@ impl Look {
         let cancelled = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&cancelled);
         // Without a thread, the first claim that needs it does it.
-        let _ = threads::start(move || drop(send.send(self.take(true, None, &flag).ok().flatten())));
+        let _ = threads::start(move || {
+            self.programs.take(self.tree.root(), &self.base);
+            drop(send.send(self.take(true, None, &flag).ok().flatten()));
+        });
         Baseline { result, cancelled }
     }
 
@@ -91,7 +101,7 @@ impl Look {
         };
         self.tree.verify(&self.base)?;
         let began = Instant::now();
-        let Some(at_base) = self.command.run_alone(until, cancelled) else { return Ok(None) };
+        let Some(at_base) = self.run(&self.command, until, cancelled) else { return Ok(None) };
         let run = record::ran("base", self.command.shown(), &at_base, began.elapsed());
         let is_disturbed = self.tree.is_disturbed(&laid)?;
         let fitness = if at_base.ok {
@@ -111,6 +121,29 @@ impl Look {
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }
 
+    /// Runs a command in the tree, with what its reports count.
+    fn run(
+        &self,
+        command: &ValidationCommand,
+        until: Option<Instant>,
+        cancelled: &AtomicBool,
+    ) -> Option<Validation> {
+        let since = clock::of_files();
+        let found = command.run_alone(until, cancelled)?;
+        Some(self.with_reports(found, since))
+    }
+
+    /// What a command has found that ran in the tree since then, with what its reports count if it prints no count itself.
+    pub(super) fn with_reports(&self, found: Validation, since: SystemTime) -> Validation {
+        match &self.junit {
+            Some(pattern) if tests_in(&found.output).is_none() => {
+                let lines = junit::lines(self.tree.path(), pattern, since);
+                junit::with_lines(found, &lines)
+            }
+            _ => found,
+        }
+    }
+
     /// What a tree is worth in which the command has failed. After an error it has files of others, and no seal.
     fn with_others(
         &self,
@@ -119,7 +152,7 @@ impl Look {
         cancelled: &AtomicBool,
     ) -> Result<Option<Fitness>, TreeError> {
         let carried = self.tree.carry(self.began)?;
-        let with_others = self.command_at_home.run_alone(until, cancelled);
+        let with_others = self.run(&self.command_at_home, until, cancelled);
         self.tree.take_out(carried)?;
         Ok(with_others.map(|with_others| fitness(at_base, Some(&with_others))))
     }

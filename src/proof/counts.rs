@@ -1,5 +1,7 @@
 //! How many tests have run, as known runners say it at their end. Pure.
 
+use super::junit::COUNTED;
+
 /// What a runner has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -15,7 +17,7 @@ pub(super) struct Counts {
 const NONE: [&str; 2] = ["No tests found", "No test files found"];
 
 impl Counts {
-    fn add(&mut self, Self { ran, failed, skipped }: Self) {
+    pub(super) fn add(&mut self, Self { ran, failed, skipped }: Self) {
         self.ran = self.ran.saturating_add(ran);
         self.failed = self.failed.saturating_add(failed);
         self.skipped = self.skipped.saturating_add(skipped);
@@ -29,6 +31,9 @@ impl Counts {
 
 /// The tests that an output counts; `None` if it is of no known runner. A command may run several of them.
 pub(super) fn counts(output: &str) -> Option<Counts> {
+    if let Some(counts) = output.lines().rev().find_map(junit) {
+        return Some(counts);
+    }
     let mut found: Option<Counts> = None;
     let mut unittest = None;
     for line in output.lines().map(plain) {
@@ -48,6 +53,14 @@ pub(super) fn counts(output: &str) -> Option<Counts> {
         }
     }
     found
+}
+
+/// The line about reports, which stands there where no runner is known.
+fn junit(line: &str) -> Option<Counts> {
+    let rest = line.strip_prefix(COUNTED)?;
+    let of = |word| before(rest, word).unwrap_or_default();
+    let ran = rest.split(' ').next()?.parse().ok()?;
+    Some(Counts { ran, failed: of("failed"), skipped: of("skipped") })
 }
 
 /// Without the colours of a terminal.
@@ -229,6 +242,7 @@ mod tests {
         check("# tests 4\n# suites 0\n# pass 3\n# fail 0\n# cancelled 0\n# skipped 1\n# todo 0", 3, 1);
         check("ℹ tests 1\nℹ pass 1\nℹ fail 0", 1, 0);
         check("No tests found, exiting with code 1", 0, 0);
+        check("JUnit: 1 test ran, 1 failed, 2 skipped, in 2 reports; failed: 3 skipped", 1, 2);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use super::counts::{Counts, counts};
+use super::junit::COUNTED;
 use super::protected::{AllProtected, Change, Protected, Role, named};
+use crate::engine::fact::ProofProgram;
 use crate::engine::validation::{IN_CHECKOUT, NO_OUTPUT, NOT_VERIFIED, Validation};
 use crate::reply::usage::Usage;
 use crate::text::count;
@@ -104,7 +106,7 @@ impl Fitness {
 
 /// The tests that an output counts; `None` also if a part of it was left out.
 pub(super) fn tests_in(output: &str) -> Option<Counts> {
-    counts(output).filter(|_| !output.contains("bytes left out"))
+    counts(output).filter(|_| !output.contains("bytes left out") || output.contains(COUNTED))
 }
 
 /// What was left out of the tests, if that is so.
@@ -114,6 +116,18 @@ pub(super) fn fewer(before: Counts, now: Counts, base: &str) -> Option<String> {
         format!(
             "{} tests ran and {} were skipped, where at {base:.7} {} ran and {} were skipped: bring them back",
             now.ran, now.skipped, before.ran, before.skipped
+        )
+    })
+}
+
+/// What is wrong with the programs that the command runs, if anything is.
+pub(super) fn other_programs(programs: &[ProofProgram]) -> Option<String> {
+    let other: Vec<String> =
+        programs.iter().filter(|program| program.before.is_some()).map(ProofProgram::what_differs).collect();
+    (!other.is_empty()).then(|| {
+        format!(
+            "the validation command runs other programs than when the loop began: {}: bring back what was there",
+            some_of(other, SHOWN)
         )
     })
 }
@@ -228,6 +242,8 @@ pub(super) fn flaky(found: Validation, commit: &str) -> Validation {
 pub(super) struct Doubt {
     /// Fewer tests ran than at the base.
     pub(super) fewer: Option<String>,
+    /// The command runs other programs than when the loop began.
+    pub(super) programs: Option<String>,
     /// It does not pass with the base's version of these files.
     pub(super) base: Option<(AllProtected, Validation)>,
 }
@@ -235,7 +251,11 @@ pub(super) struct Doubt {
 impl Doubt {
     /// Whether there is none.
     pub(super) const fn is_none(&self) -> bool {
-        self.fewer.is_none() && self.base.is_none()
+        self.fewer.is_none() && self.programs.is_none() && self.base.is_none()
+    }
+
+    fn notes(&self) -> impl Iterator<Item = String> {
+        self.fewer.iter().chain(&self.programs).cloned()
     }
 
     /// What the user should know if the work counts all the same.
@@ -244,7 +264,7 @@ impl Doubt {
             let named = named(protected, SHOWN);
             format!("the work passes only with files that its agent has changed since {base:.7}: {named}: look at these")
         });
-        self.fewer.iter().cloned().chain(changed).collect::<Vec<_>>().join("; ")
+        self.notes().chain(changed).collect::<Vec<_>>().join("; ")
     }
 
     /// A second agent has refused the claim for this reason.
@@ -261,18 +281,18 @@ impl Doubt {
 
     /// The claim is refused for it.
     pub(super) fn refusal(self, base: &str) -> Validation {
+        let notes: Vec<String> = self.notes().collect();
         let Some((protected, found)) = self.base else {
-            let output = self.fewer.unwrap_or_default();
-            return Validation { undecided: true, output, ..Validation::default() };
+            return Validation { undecided: true, output: notes.join("; "), ..Validation::default() };
         };
-        let fewer = self.fewer.map(|fewer| format!("({fewer})\n")).unwrap_or_default();
+        let notes: String = notes.iter().map(|note| format!("({note})\n")).collect();
         let way_back = way_back(&protected, base);
         let about = format!(
             "(run with the files of {base:.7} that your work is measured by, in place of yours: {}; {way_back})\n",
             named(&protected, SHOWN)
         );
         let by = found.by.map(|by| format!("{by} with the tests of {base:.7}"));
-        Validation { output: fewer + &about + &found.output, by, ..found }
+        Validation { output: notes + &about + &found.output, by, ..found }
     }
 }
 
@@ -491,6 +511,7 @@ mod tests {
         let doubt = || Doubt {
             fewer: Some("0 tests ran".to_owned()),
             base: Some((protected.clone(), failed.clone())),
+            ..Doubt::default()
         };
         let output = doubt().refusal("1234567890ab").output;
         for words in [

@@ -14,7 +14,7 @@ pub(super) struct Listing(BTreeMap<PathBuf, Stamp>);
 
 /// What changes when a program writes an entry. A time of modification can be set, a time of change (ctime) cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     mode: u32,
     inode: u64,
     /// Of a folder nothing more: its entries say what happens to it.
@@ -23,7 +23,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(found: &fs::Metadata) -> Self {
+    pub(super) fn of(found: &fs::Metadata) -> Self {
         let (mode, inode) = (found.mode(), found.ino());
         if found.is_dir() {
             return Self { mode, inode, size: 0, changed: (0, 0) };

@@ -30,6 +30,8 @@ pub(crate) struct Measures {
     pub(crate) carry: Vec<PathBuf>,
     /// Where the tests are that agents do not get.
     pub(crate) held_out: Option<String>,
+    /// Where the command writes reports about tests in the XML of JUnit, as a pattern of paths.
+    pub(crate) junit: Option<String>,
     /// The longest time for one claim, without what a second agent needs.
     pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.
@@ -105,10 +107,13 @@ impl Changes {
     }
 }
 
+/// The text of a file in a commit.
+pub(super) fn text_at(root: &Path, commit: &str, path: &str) -> Option<String> {
+    clean_tree::file_of(root, commit, path).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
 fn patterns(root: &Path, base: &str, measures: &Measures) -> Patterns {
-    let at_base = |path: &str| {
-        clean_tree::file_of(root, base, path).map(|text| String::from_utf8_lossy(&text).into_owned())
-    };
+    let at_base = |path: &str| text_at(root, base, path);
     let run = named::run_by(&measures.command, at_base);
     Patterns { more: measures.protected.iter().cloned().chain(on_path(root)).collect(), run }
 }

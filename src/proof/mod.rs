@@ -5,8 +5,8 @@
 //! the command sees there, [`baseline`] what it finds at the commit where the work began, also with what lay beside that
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
-//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run. Tests that agents do not get are laid over it ([`held_out`]). A claim that is
-//! doubtful then is judged by a second agent ([`voice`]).
+//! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run, where need be from reports ([`junit`]). Tests that agents do not get are laid over it ([`held_out`]). [`programs`] says whether the command runs the programs of
+//! the loop's start. A claim that is doubtful then is judged by a second agent ([`voice`]).
 
 mod baseline;
 mod carry;
@@ -14,10 +14,12 @@ mod counts;
 mod environment;
 mod held_out;
 mod judgement;
+mod junit;
 mod laying;
 mod listing;
 mod measure;
 mod named;
+mod programs;
 mod protected;
 mod prover;
 mod record;
@@ -27,6 +29,8 @@ mod tree;
 mod voice;
 
 pub(crate) use held_out::problem as held_out_problem;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use junit::reads as reads_junit;
 pub(crate) use measure::Measures;
 pub(crate) use prover::Prover;
 pub(crate) use tree::{remove_all, remove_orphans, trees};

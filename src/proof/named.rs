@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::process::programs::interpreters_in;
+
 /// Programs, and a word of make, that run the script which is their first argument, whatever its name.
 const SHELLS: [&str; 8] = [".", "bash", "dash", "include", "ksh", "sh", "source", "zsh"];
 /// Programs that run a program of the project. It counts only if its name says that it checks something: often it is the work
@@ -14,15 +16,21 @@ const PREFIXES: [&str; 16] = [
     "!", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "sudo", "then", "time",
     "timeout", "until", "while",
 ];
+/// Those of them that are programs.
+const RUNNING: [&str; 5] = ["env", "nice", "nohup", "sudo", "timeout"];
 /// Where the scripts of programs are that run the project's own.
 const RUNNERS: [(&str, &[&str]); 6] = [
     ("just", &["justfile", "Justfile", ".justfile"]),
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("npm", &["package.json"]),
-    ("pnpm", &["package.json"]),
+    ("npm", &[PACKAGE]),
+    ("pnpm", &[PACKAGE]),
     ("task", &["Taskfile.yml", "Taskfile.yaml"]),
-    ("yarn", &["package.json"]),
+    ("yarn", &[PACKAGE]),
 ];
+/// Commands of the shell itself that are programs as well.
+const BUILT_IN: [&str; 7] = ["echo", "false", "kill", "printf", "pwd", "test", "true"];
+/// A manifest whose commands another program may read and run.
+const PACKAGE: &str = "package.json";
 /// The most files that are read.
 const MOST: usize = 32;
 
@@ -31,28 +39,41 @@ const MOST: usize = 32;
 pub(super) struct Named {
     /// Scripts of the project, as paths from its top.
     pub(super) scripts: BTreeSet<String>,
-    /// The names of programs that are searched for on `PATH`.
+    /// Programs, as names or absolute paths. Not each of them need exist.
     pub(super) programs: BTreeSet<String>,
 }
 
-/// What `command` runs in the project's top, and what the scripts run that it runs. `read` returns the text of a file of the
+/// What `command` runs in the project's top, and what is run by the scripts that it runs. `read` returns the text of a file of the
 /// project.
 pub(super) fn run_by(command: &str, mut read: impl FnMut(&str) -> Option<String>) -> Named {
     let (mut found, mut texts) = (Named::default(), vec![command.to_owned()]);
     let mut seen = BTreeSet::new();
     while let Some(text) = texts.pop() {
-        for Run { path, is_script } in runs(&text, &mut found.programs) {
+        let first = text.strip_prefix("#!").and_then(|text| interpreters_in(text.lines().next()?));
+        let interpreters = first.into_iter().flat_map(|(one, other)| [Some(one), other]).flatten();
+        found.programs.extend(interpreters.filter(|name| is_program(name)).map(str::to_owned));
+        // What reads a manifest may run what it says, in ways that only a shell knows.
+        let package = text.contains(PACKAGE).then(|| Run { path: PACKAGE.to_owned(), is_script: false });
+        for Run { path, is_script } in runs(&text, &mut found.programs).into_iter().chain(package) {
             if seen.len() == MOST || !seen.insert(path.clone()) {
                 continue;
             }
             let Some(text) = read(&path) else { continue };
-            texts.push(if path.ends_with("package.json") { scripts_of_package(&text) } else { text });
+            texts.push(if path.ends_with(PACKAGE) { scripts_of_package(&text) } else { text });
             if is_script {
                 found.scripts.insert(path);
             }
         }
     }
     found
+}
+
+/// Whether a word can be the name of a program outside of the project.
+fn is_program(word: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._+-/".contains(char);
+    let is_outside = word.starts_with('/') || !word.contains('/');
+    let is_word = word.starts_with('/') || word.starts_with(|char: char| char.is_ascii_alphanumeric());
+    is_word && is_outside && word.chars().all(is_plain) && !BUILT_IN.contains(&word)
 }
 
 /// The commands of a manifest for npm, one on each line.
@@ -74,20 +95,22 @@ struct Run {
     is_script: bool,
 }
 
-/// The files that a text reads and runs; the names of other programs go into `programs`.
+/// The files that a text runs; the words at the places of programs are added to the `programs`.
 fn runs(text: &str, programs: &mut BTreeSet<String>) -> Vec<Run> {
     let (mut folder, mut found) = (String::new(), Vec::new());
     let mut waiting: Vec<String> = simple_commands(text).into_iter().rev().collect();
     while let Some(command) = waiting.pop() {
         let words = shlex::split(&command).unwrap_or_default();
         let Some((program, arguments)) = program_of(&words) else { continue };
+        let before = words[..words.len() - arguments.len() - 1].iter().map(String::as_str);
+        let is_prefix = |word: &&str| RUNNING.contains(word);
+        programs.extend(
+            before.filter(is_prefix).chain([program]).filter(|word| is_program(word)).map(str::to_owned),
+        );
         let name = program.rsplit('/').next().unwrap_or(program);
         let mut add = |path: &str, is_script| {
             found.extend(joined(&folder, path).map(|path| Run { path, is_script }));
         };
-        if !program.contains('/') && joined("", program).is_some() {
-            programs.insert(program.to_owned());
-        }
         let mut operands = arguments.iter().filter(|word| !word.starts_with('-'));
         match name {
             "cd" => folder = operands.next().and_then(|into| joined(&folder, into)).unwrap_or_default(),
@@ -225,6 +248,28 @@ mod tests {
         check("make test", &["check.sh", "lib/common.sh", "rules.mk"]);
         check("npm test", &["ci.sh"]);
         check("python3.11 tools/run_tests.py -v", &["tools/run_tests.py"]);
+    }
+
+    #[test]
+    fn programs_are_found_where_commands_begin() {
+        let files = [
+            (
+                "check.sh",
+                "#!/usr/bin/env bash\nset -e\nexec sh -c \"$(sed -n 's/.*\"a\": \"\\([^\"]*\\)\"/\\1/p' package.json)\"\n",
+            ),
+            ("Makefile", "check:\n\t@./check.sh\n"),
+            (PACKAGE, "{\"scripts\": {\"test\": \"node tests/main.js\"}}"),
+        ];
+        let read =
+            |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
+        let programs = |command: &str| run_by(command, read).programs.into_iter().collect::<Vec<_>>();
+        let all = programs("make -s check");
+        assert!(
+            ["/usr/bin/env", "bash", "make", "node"].iter().all(|name| all.contains(&(*name).to_owned())),
+            "{all:?}"
+        );
+        assert_eq!(programs("A=1 timeout 60 pytest -q | tee log"), ["pytest", "tee", "timeout"]);
+        assert_eq!(programs("/opt/x/python3 a.py && ./run && echo ok && $RUN x"), ["/opt/x/python3"]);
     }
 
     #[test]

@@ -288,7 +288,7 @@ fn is_like_path(pattern: &str, path: &str) -> bool {
 }
 
 /// Whether a name has the letters of a pattern, in which `*` stands for any.
-fn is_like(pattern: &str, name: &str) -> bool {
+pub(super) fn is_like(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(name) = name.strip_prefix(begin) else { return false };
     name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| is_like(rest, &name[at..]))

@@ -9,10 +9,11 @@ use super::baseline::{Baseline, Found, Look};
 use super::counts::Counts;
 use super::judgement::{
     BaseSays, Doubt, Fitness, Proven, Unproven, fewer, flaky, has_no_tests, have_not_run, in_clean_tree,
-    in_place_only, tests_in,
+    in_place_only, other_programs, tests_in,
 };
 use super::laying::{claim, lay_red, lay_with_base};
 use super::measure::{Changes, Measures};
+use super::programs::Programs;
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
 use super::tree::{Home, Laid, Over, ProofTree, Unprepared, remove_all};
@@ -107,7 +108,9 @@ impl Prover {
         self.voice = Voice::recalled(&commit, record.voice.as_ref());
         self.named = Some(commit);
         // Any object may have been written since.
-        self.look = Some(self.look_at(tree.clone(), base, SystemTime::UNIX_EPOCH));
+        let look = self.look_at(tree.clone(), base, SystemTime::UNIX_EPOCH);
+        look.programs.recall(tree.root(), &look.base, &record.programs);
+        self.look = Some(look);
         let verdict = self.prove(None, context);
         let _ = remove_all(self.project.root(), tree.path());
         verdict
@@ -123,6 +126,8 @@ impl Prover {
             command,
             command_again,
             command_at_home,
+            junit: self.measures.junit.clone(),
+            programs: Programs::of(&self.measures.command, &self.in_place),
             base,
             is_alone: self.measures.with_base(),
             began,
@@ -186,6 +191,7 @@ impl Prover {
             Step::Goes(proven) => {
                 let run = self.record.runs.iter().find(|run| run.of == "claim").cloned();
                 self.proven = run.map(|run| (proven.commit.clone(), run, proven.tests));
+                self.look.iter().for_each(|look| look.programs.accept());
                 Verdict::Found(proven.validation())
             }
             Step::Ends(verdict) => *verdict,
@@ -349,11 +355,21 @@ impl Prover {
             (Some(now), before) => doubt.fewer = before.and_then(|before| fewer(before, now, &look.base)),
             (None, None) => self.skip("how many tests ran: the output is of no runner that is known"),
         }
-        let (changes, laid) = goes!(with_tree(context, {
+        let ((changes, laid), programs) = goes!(with_tree(context, {
             let (look, plans) = (look.clone(), self.plans());
             let (commit, measures) = (proven.commit.clone(), self.measures.clone());
-            move |cancelled| lay_with_base(&look, &commit, &measures, &plans, cancelled).map(Step::Goes)
+            move |cancelled| {
+                let laid = lay_with_base(&look, &commit, &measures, &plans, cancelled)?;
+                Ok(Step::Goes((laid, look.programs.now(look.tree.root()))))
+            }
         })?);
+        match programs {
+            Some(programs) => {
+                doubt.programs = other_programs(&programs);
+                self.record.programs = programs;
+            }
+            None => self.skip("which programs the command runs: they are not known from the loop's start"),
+        }
         if let Some((laid, protected)) = laid {
             self.record.protected = record::changes(&protected);
             let (again, _) = goes!(self.run("claim_with_base", look, laid, context)?);
@@ -486,13 +502,26 @@ impl Prover {
         laid: Laid,
         context: &mut Context<'_>,
     ) -> Result<Step<(Validation, Duration)>, End> {
-        let began = Instant::now();
+        let (began, since) = (Instant::now(), clock::of_files());
         let verdict = look.command.run(self.ends_at(), context)?;
         let took = began.elapsed();
-        let tree = look.tree.clone();
-        // Without a seal the next proof makes the tree anew.
-        let _ = beside(Urgency::Now, context, move |_| tree.leave(&laid))?;
-        let Verdict::Found(found) = verdict else { return Ok(self.cut_off(of, verdict)) };
+        let verdict = match verdict {
+            Verdict::Found(found) => Ok(found),
+            verdict => Err(verdict),
+        };
+        let after = beside(Urgency::Now, context, {
+            let (look, verdict) = (look.clone(), verdict.as_ref().ok().cloned());
+            move |_| {
+                let found = verdict.map(|found| look.with_reports(found, since));
+                // Without a seal the next proof makes the tree anew.
+                let _ = look.tree.leave(&laid);
+                found
+            }
+        })?;
+        let found = match verdict {
+            Ok(found) => after.ok().flatten().unwrap_or(found),
+            Err(verdict) => return Ok(self.cut_off(of, verdict)),
+        };
         self.record.runs.push(record::ran(of, look.command.shown(), &found, took));
         Ok(Step::Goes((found, took)))
     }

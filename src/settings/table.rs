@@ -431,6 +431,12 @@ settings! {
             shell: "PROOF_CARRY",
             empty: "none",
         }
+        /// Reports about tests in the XML of JUnit that the command writes, such as target/surefire-reports/*.xml; they count where its output counts no tests
+        proof_junit: Option<String> = Setting {
+            key: "proof.junit",
+            shell: "PROOF_JUNIT",
+            empty: "none",
+        }
         /// Longest time for the proof of one claim, without what a second agent needs
         proof_limit: Duration = Setting {
             key: "proof.limit",

@@ -1,5 +1,6 @@
 //! The command that proves an agent's work.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -66,6 +67,11 @@ impl ValidationCommand {
     /// The command as the user wrote it, without secrets.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// The path on which it finds programs; `None` in a sandbox, which has others.
+    pub(crate) fn search_path(&self) -> Option<OsString> {
+        self.launch.wrapper.is_empty().then(|| self.launch.variable("PATH").unwrap_or_default())
     }
 
     /// The command in a clean checkout, as this change of its launch says.

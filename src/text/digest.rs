@@ -12,6 +12,23 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
+/// The SHA-256 of all that can be read.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn sha256_of(mut from: impl io::Read) -> io::Result<String> {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut room = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut room) {
+            Ok(0) => return Ok(hex(context.finish().as_ref())),
+            Ok(length) => context.update(&room[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// The SHA-256 of words, each preceded by its length, so that adjacent words cannot be confused.
 #[must_use]
 pub(crate) fn sha256_of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

@@ -39,6 +39,15 @@ pub(crate) fn text(record: &ProofRecord, of: &str) -> String {
     for change in &record.protected {
         line(&change.change, &format!("{} ({:.7} → {:.7})", change.path, change.before, change.after));
     }
+    let (same, other): (Vec<_>, Vec<_>) =
+        record.programs.iter().partition(|program| program.before.is_none());
+    for program in other {
+        line("program", &program.what_differs());
+    }
+    if !same.is_empty() {
+        let names: Vec<&str> = same.iter().map(|program| program.name.as_str()).collect();
+        line("programs", &format!("{}: as when the loop began", names.join(", ")));
+    }
     if let Some(voice) = &record.voice {
         let says = match voice.ok {
             Some(true) => "a second agent agrees".to_owned(),
@@ -79,7 +88,7 @@ mod tests {
     use anstream::adapter::strip_str;
 
     use super::*;
-    use crate::engine::fact::{ProofChange, ProofTests, ProofVoice};
+    use crate::engine::fact::{ProofChange, ProofFile, ProofProgram, ProofTests, ProofVoice};
 
     #[test]
     fn a_record_says_what_ran_and_what_differs() {
@@ -92,7 +101,15 @@ mod tests {
             output: "one\nnot ok 1\n(exit code 1)".to_owned(),
             tests: Some(ProofTests { ran: 3, skipped: 1 }),
         };
+        let program = |name: &str, before| ProofProgram {
+            before,
+            digest: "d".to_owned(),
+            name: name.to_owned(),
+            path: format!("/bin/{name}"),
+        };
+        let before = ProofFile { digest: "e".to_owned(), path: "/usr/bin/node".to_owned() };
         let record = ProofRecord {
+            programs: vec![program("npm", None), program("node", Some(before)), program("sh", None)],
             base: Some("1111111aaa".to_owned()),
             by: "clean tree 2222222, 3 tests, a second agent agrees, 1s".to_owned(),
             commit: Some("2222222aaa".to_owned()),
@@ -115,6 +132,8 @@ proven: clean tree 2222222, 3 tests, a second agent agrees, 1s
   commit   2222222aaa
   base     1111111aaa
   changed  tests/a (4444444 → 3333333)
+  program  node is /bin/node now, and was /usr/bin/node
+  programs npm, sh: as when the loop began
   voice    a second agent agrees
   not seen nothing
   passed   npm test at the claimed commit: 1.2s, 3 tests, 1 skipped

@@ -71,6 +71,8 @@ mod processes;
 mod proof_bases;
 mod proof_cheats;
 mod proof_faults;
+mod proof_programs;
+mod proof_reports;
 mod proofs;
 mod ralph_md;
 mod ralph_md_faults;

@@ -193,7 +193,7 @@ fn what_is_written_into_the_proof_tree_is_gone_at_the_next_proof() {
 }
 
 /// Attempts that do these things at the level `base`, with more flags.
-fn at_base(scratch: &Scratch, deeds: &[&str], more: &[(&str, &str)], validate: &str) -> Run {
+pub(crate) fn at_base(scratch: &Scratch, deeds: &[&str], more: &[(&str, &str)], validate: &str) -> Run {
     agent(scratch, deeds);
     let mut ralph = scratch.ralph(&format!("prompt p.md {} --proof base --validate", deeds.len()));
     ralph.env("RALPH_PROOF_ON_PROTECTED", "refuse");
@@ -201,7 +201,7 @@ fn at_base(scratch: &Scratch, deeds: &[&str], more: &[(&str, &str)], validate: &
 }
 
 /// A project whose check is below `scripts/`, and its tests below `tests/`.
-fn measured() -> Scratch {
+pub(crate) fn measured() -> Scratch {
     let scratch = project();
     executable(
         &scratch.path("scripts/check"),

@@ -28,6 +28,9 @@ pub struct ProofRecord {
     pub level: String,
     /// It is proven.
     pub ok: bool,
+    /// The programs outside of the project that the command runs; left out where they were not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProofProgram>,
     /// What the work is measured by, as far as it differs from the base; left out if nothing does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<ProofChange>,
@@ -59,6 +62,31 @@ pub struct ProofChange {
     pub path: String,
 }
 
+/// A program outside of the project that the validation command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofProgram {
+    /// What it was when the loop began; left out if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<ProofFile>,
+    /// The SHA-256 of its content; empty if it cannot be read.
+    pub digest: String,
+    /// The name by which it is found.
+    pub name: String,
+    /// Its path.
+    pub path: String,
+}
+
+/// A file with its content; both empty if there was none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofFile {
+    /// The SHA-256 of its content.
+    pub digest: String,
+    /// Its path.
+    pub path: String,
+}
+
 /// One run of the validation command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -79,6 +107,24 @@ pub struct ProofRun {
     /// The tests that it counted; left out if its runner is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<ProofTests>,
+}
+
+impl ProofProgram {
+    /// In words, how it differs from what it was when the loop began; empty if it does not.
+    #[must_use]
+    pub fn what_differs(&self) -> String {
+        let Self { before, name, path, .. } = self;
+        match before {
+            None => String::new(),
+            Some(before) if before.path.is_empty() => {
+                format!("{name} is {path} now, which was not there when the loop began, or was written since")
+            }
+            Some(before) if before.path == *path => {
+                format!("{path} has another content than when the loop began")
+            }
+            Some(before) => format!("{name} is {path} now, and was {}", before.path),
+        }
+    }
 }
 
 impl ProofRun {
