@@ -27,7 +27,10 @@ use crate::text::texts::{New, Texts};
 pub use parts::{
     AttemptEnded, LineBranch, LineLimits, LineSpent, LineUsage, LoopEnded, TaskAtWork, TaskCounts,
 };
-pub use proof::{ProofChange, ProofFile, ProofProgram, ProofRecord, ProofRun, ProofTests, ProofVoice};
+pub use proof::{
+    ProofChange, ProofFile, ProofMutant, ProofMutants, ProofProgram, ProofRecord, ProofRun, ProofTests,
+    ProofVoice,
+};
 pub use words::{Asked, BranchResult, WaitReason, Word};
 
 /// What happened.

@@ -440,6 +440,7 @@ fn measures(settings: &Settings, level: ProofLevel, command: String, launch: &La
         carry: settings.proof_carry.clone(),
         held_out: settings.proof_held_out.clone(),
         junit: settings.proof_junit.clone(),
+        mutants: settings.proof_mutants,
         limit: settings.proof_limit,
         judge: None,
     }

@@ -55,6 +55,7 @@ fn first_line(script: &Path) -> Option<String> {
 }
 
 /// The interpreter that such a line names, and the program behind `env`.
+#[must_use]
 pub fn interpreters_in(line: &str) -> Option<(&str, Option<&str>)> {
     let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let interpreter = words.next()?;

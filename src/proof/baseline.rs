@@ -117,6 +117,8 @@ impl Look {
         let is_kept = !(is_lacking || is_disturbed || has_agent && self.is_alone);
         if is_kept {
             self.tree.leave(&laid)?;
+        } else {
+            self.tree.clear(laid);
         }
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }

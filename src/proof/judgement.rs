@@ -169,6 +169,8 @@ pub(super) struct Proven {
     pub(super) base: Option<BaseSays>,
     /// The tests that agents do not get pass, too.
     pub(super) is_held_out: bool,
+    /// How many mutants were made of it, and how many of them no test notices.
+    pub(super) mutants: Option<(u64, usize)>,
     /// How long the command took.
     pub(super) elapsed: Duration,
     /// What it printed.
@@ -210,6 +212,10 @@ impl Proven {
             BaseSays::Told => "base's tests fail".to_owned(),
         }));
         words.extend(self.is_held_out.then(|| "held-out tests pass".to_owned()));
+        words.extend(self.mutants.map(|(made, unnoticed)| {
+            let made = count::of(made, "mutant");
+            if unnoticed == 0 { made + " noticed" } else { format!("{unnoticed} of {made} unnoticed") }
+        }));
         words.push(duration::elapsed(self.elapsed));
         words.join(", ")
     }
@@ -285,7 +291,7 @@ impl Doubt {
         let Some((protected, found)) = self.base else {
             return Validation { undecided: true, output: notes.join("; "), ..Validation::default() };
         };
-        let notes: String = notes.iter().map(|note| format!("({note})\n")).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!("({})\n", notes.join("; ")) };
         let way_back = way_back(&protected, base);
         let about = format!(
             "(run with the files of {base:.7} that your work is measured by, in place of yours: {}; {way_back})\n",

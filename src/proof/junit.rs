@@ -1,4 +1,4 @@
-//! Reports of tests in the XML of JUnit, which the validation command writes in the proof tree: they count where what it prints does
+//! Reports of tests in the XML of `JUnit`, which the validation command writes in the proof tree: they count where what it prints does
 //! not.
 
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::mutants::{Source, is_source};
 use super::protected::{
     AllProtected, Change, Difference, Patterns, Protected, Role, differences, is_prose, is_rust,
 };
@@ -30,8 +31,10 @@ pub(crate) struct Measures {
     pub(crate) carry: Vec<PathBuf>,
     /// Where the tests are that agents do not get.
     pub(crate) held_out: Option<String>,
-    /// Where the command writes reports about tests in the XML of JUnit, as a pattern of paths.
+    /// Where the command writes reports about tests in the XML of `JUnit`, as a pattern of paths.
     pub(crate) junit: Option<String>,
+    /// How many changed lines of the work are tried that a test should notice.
+    pub(crate) mutants: u32,
     /// The longest time for one claim, without what a second agent needs.
     pub(crate) limit: Duration,
     /// Where the agent stands that judges such a claim; `None` if none can be asked.
@@ -77,6 +80,26 @@ impl Changes {
         let parts = changed_parts(root, &self.differences, &found, sections::with_those_of_base)?;
         found.extend(parts);
         Ok(found)
+    }
+
+    /// The sources that the work has changed.
+    pub(super) fn sources(&self, root: &Path) -> Result<Vec<Source>, GitError> {
+        let is_meant = |difference: &&Difference| {
+            let Difference { path, change, is_file, .. } = difference;
+            *is_file && *change != Change::Removed && is_source(path) && self.patterns.role(path).is_none()
+        };
+        let files: Vec<_> = self.differences.iter().filter(is_meant).collect();
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<String> = files.iter().flat_map(|file| file.contents.clone()).collect();
+        let contents = clean_tree::contents(root, &names)?;
+        let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
+        let sources = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
+            let [base, now] = both else { return None };
+            Some(Source { path: file.path.clone(), base: text(base)?, now: text(now)? })
+        });
+        Ok(sources.collect())
     }
 
     /// What tests are made of in the commit, to be laid over the base's sources: then they must fail. `None` if no test came or

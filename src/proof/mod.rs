@@ -6,7 +6,8 @@
 //! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
 //! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run, where need be from reports ([`junit`]). Tests that agents do not get are laid over it ([`held_out`]). [`programs`] says whether the command runs the programs of
-//! the loop's start. A claim that is doubtful then is judged by a second agent ([`voice`]).
+//! the loop's start. What its tests do not notice is told
+//! ([`mutants`], [`mutating`]). A claim that is doubtful then is judged by a second agent ([`voice`]).
 
 mod baseline;
 mod carry;
@@ -18,6 +19,8 @@ mod junit;
 mod laying;
 mod listing;
 mod measure;
+mod mutants;
+mod mutating;
 mod named;
 mod programs;
 mod protected;

@@ -207,7 +207,7 @@ mod tests {
             let programs = Programs {
                 command: "run x".to_owned(),
                 search_path: Some(std::env::join_paths(folders).unwrap()),
-                began: clock::of_files() + Duration::from_secs(60),
+                began: clock::of_files() + Duration::from_mins(1),
                 known: Arc::default(),
             };
             Self { dir, programs }

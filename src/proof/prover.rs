@@ -13,6 +13,7 @@ use super::judgement::{
 };
 use super::laying::{claim, lay_red, lay_with_base};
 use super::measure::{Changes, Measures};
+use super::mutating::mutate;
 use super::programs::Programs;
 use super::record;
 use super::step::{Step, ends, goes, unproven, with_tree};
@@ -191,7 +192,9 @@ impl Prover {
             Step::Goes(proven) => {
                 let run = self.record.runs.iter().find(|run| run.of == "claim").cloned();
                 self.proven = run.map(|run| (proven.commit.clone(), run, proven.tests));
-                self.look.iter().for_each(|look| look.programs.accept());
+                if let Some(look) = &self.look {
+                    look.programs.accept();
+                }
                 Verdict::Found(proven.validation())
             }
             Step::Ends(verdict) => *verdict,
@@ -253,7 +256,31 @@ impl Prover {
         if self.measures.with_base() {
             proven = goes!(self.measure(&look, proven, asker, context)?);
         }
-        self.hold_out(&look, proven, context)
+        let proven = goes!(self.hold_out(&look, proven, context)?);
+        self.mutate(&look, proven, context).map(Step::Goes)
+    }
+
+    /// A claim is proven: tells which changes of its lines no test notices. Nothing of that makes it unproven.
+    fn mutate(&mut self, look: &Look, mut proven: Proven, context: &mut Context<'_>) -> Result<Proven, End> {
+        if self.measures.mutants == 0 {
+            return Ok(proven);
+        }
+        let until = self.ends_at();
+        let step = with_tree(context, {
+            let (look, measures) = (look.clone(), self.measures.clone());
+            let (commit, took) = (proven.commit.clone(), proven.elapsed);
+            move |cancelled| mutate(&look, (&commit, took), &measures, until, cancelled).map(Step::Goes)
+        })?;
+        let (found, missing) = match step {
+            Step::Goes((found, missing)) => (Some(found).filter(|found| found.made > 0), missing),
+            Step::Ends(_) => (None, Some("they were cut off, or could not be laid out".to_owned())),
+        };
+        if let Some(missing) = missing {
+            self.skip(&format!("mutants: {missing}"));
+        }
+        proven.mutants = found.as_ref().map(|found| (found.made, found.unnoticed.len()));
+        self.record.mutants = found;
+        Ok(proven)
     }
 
     /// A claim has passed: runs the command once more, with the tests that agents do not get. Of what it finds, the next agent

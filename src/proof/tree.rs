@@ -120,6 +120,8 @@ pub(super) enum Over<'a> {
     Protected(&'a str, &'a AllProtected),
     /// The tests that agents do not get.
     HeldOut(&'a str),
+    /// This text in the file at this path.
+    Text(&'a str, &'a str),
 }
 
 /// A commit that is laid out, for one run of a command. Dropped without [`ProofTree::leave`], the tree is not used again.
@@ -243,6 +245,7 @@ impl ProofTree {
             Over::Nothing => {}
             Over::Protected(base, protected) => self.take_back(base, protected)?,
             Over::HeldOut(tests) => has_more_tests = self.lay_held_out(commit, tests)?,
+            Over::Text(path, text) => atomic::write_theirs(&self.tree.join(path), text.as_bytes())?,
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, is_new: !is_ours, carried, has_more_tests, _lock: lock })
@@ -357,6 +360,13 @@ impl ProofTree {
         let path = self.beside("~seal");
         atomic::write_own(&path, seal.as_bytes(), Durability::Atomic)?;
         Ok(())
+    }
+
+    /// Removes the tree, of which nothing is used again, so that no claim has to wait for that.
+    pub(super) fn clear(&self, laid: Laid) {
+        // What stays is removed by the next proof.
+        let _ = clean_tree::remove(&self.root, &self.tree);
+        drop(laid);
     }
 
     /// Brings the files into the tree that were not committed when the loop `began`.

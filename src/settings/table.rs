@@ -437,6 +437,12 @@ settings! {
             shell: "PROOF_JUNIT",
             empty: "none",
         }
+        /// How many lines that the work has added or changed are changed, one at a time, to tell which changes no test notices
+        proof_mutants: u32 = Setting {
+            key: "proof.mutants",
+            shell: "PROOF_MUTANTS",
+            default: "0",
+        }
         /// Longest time for the proof of one claim, without what a second agent needs
         proof_limit: Duration = Setting {
             key: "proof.limit",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::engine::fact::{ProofRecord, ProofRun};
+use crate::engine::fact::{ProofMutant, ProofRecord, ProofRun};
 use crate::engine::validation::Standing;
 use crate::text::count;
 use crate::text::duration;
@@ -58,6 +58,10 @@ pub(crate) fn text(record: &ProofRecord, of: &str) -> String {
     }
     for carried in &record.carried {
         line("carried", &format!("{carried}, where an agent can write"));
+    }
+    for mutant in record.mutants.iter().flat_map(|mutants| &mutants.unnoticed) {
+        let ProofMutant { after, before, line: number, path } = mutant;
+        line("mutant", &format!("{path}:{number}: no test notices '{after}' in place of '{before}'"));
     }
     for skipped in &record.skipped {
         line("not seen", skipped);

@@ -71,6 +71,7 @@ mod processes;
 mod proof_bases;
 mod proof_cheats;
 mod proof_faults;
+mod proof_mutants;
 mod proof_programs;
 mod proof_reports;
 mod proofs;

@@ -63,7 +63,7 @@ fn trees(scratch: &Scratch) -> PathBuf {
     scratch.outside().join("home/state/ralph/proof").join(key.trim())
 }
 
-fn tree(scratch: &Scratch) -> PathBuf {
+pub(crate) fn tree(scratch: &Scratch) -> PathBuf {
     trees(scratch).join("prompt")
 }
 

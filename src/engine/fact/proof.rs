@@ -26,6 +26,9 @@ pub struct ProofRecord {
     pub commit: Option<String>,
     /// clean, base (with the base's version of what work is measured by), or strict (all checks).
     pub level: String,
+    /// Changes of lines of the work, which its tests should notice; left out if none were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutants: Option<ProofMutants>,
     /// It is proven.
     pub ok: bool,
     /// The programs outside of the project that the command runs; left out where they were not looked at.
@@ -59,6 +62,31 @@ pub struct ProofChange {
     /// added, grown, changed or removed.
     pub change: String,
     /// Its path.
+    pub path: String,
+}
+
+/// Changes of lines of proven work, one at a time, with each of which the validation command ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofMutants {
+    /// How many were made.
+    pub made: u64,
+    /// Those with which the command has passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnoticed: Vec<ProofMutant>,
+}
+
+/// A change of one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ProofMutant {
+    /// The line as it was tried.
+    pub after: String,
+    /// The line of the work.
+    pub before: String,
+    /// Its number.
+    pub line: u64,
+    /// Its file.
     pub path: String,
 }
 
@@ -175,6 +203,10 @@ impl Texts for ProofRecord {
         for run in &mut self.runs {
             run.command.replace_texts(new);
             run.output.replace_texts(new);
+        }
+        for mutant in self.mutants.iter_mut().flat_map(|mutants| &mut mutants.unnoticed) {
+            mutant.before.replace_texts(new);
+            mutant.after.replace_texts(new);
         }
         if let Some(voice) = &mut self.voice {
             voice.words.replace_texts(new);
