@@ -1,6 +1,7 @@
 //! What lies in a folder, as far as it shows whether a program has written there since.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -8,9 +9,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Every entry of a folder, ignored ones included, by its path in it.
+/// Every entry of a folder, ignored ones included, by its path in it. Comparing them as paths would take longer than reading them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listing(BTreeMap<PathBuf, Stamp>);
+pub(super) struct Listing(BTreeMap<OsString, Stamp>);
 
 /// What changes when a program writes an entry. A time of modification can be set, a time of change (ctime) cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Listing {
                     if found.is_dir() {
                         folders.push(name.clone());
                     }
-                    entries.insert(name, Stamp::of(&found));
+                    entries.insert(name.into_os_string(), Stamp::of(&found));
                 }
             }
         }
@@ -57,13 +58,13 @@ impl Listing {
 
     /// Without what lies in this folder.
     pub(super) fn without(mut self, folder: &str) -> Self {
-        self.0.retain(|path, _| !path.starts_with(folder));
+        self.0.retain(|path, _| !Path::new(path).starts_with(folder));
         self
     }
 
     /// Whether it has this entry in the same state as another listing, or neither has it.
     pub(super) fn agrees_on(&self, path: &Path, other: &Self) -> bool {
-        self.0.get(path) == other.0.get(path)
+        self.0.get(path.as_os_str()) == other.0.get(path.as_os_str())
     }
 
     /// The entries that another listing does not have, or has in another state.
@@ -71,7 +72,7 @@ impl Listing {
         self.0
             .iter()
             .filter(|(path, stamp)| later.0.get(*path) != Some(stamp))
-            .map(|(path, _)| path.as_path())
+            .map(|(path, _)| Path::new(path))
     }
 
     /// All of it in one text, in which no two listings are equal.
@@ -81,7 +82,7 @@ impl Listing {
             line.clear();
             let _ = write!(line, "{mode} {inode} {size} {}.{} ", changed.0, changed.1); // to a String it cannot fail
             into.extend_from_slice(line.as_bytes());
-            into.extend_from_slice(path.as_os_str().as_bytes());
+            into.extend_from_slice(path.as_bytes());
             into.push(0);
         }
         into.push(0);
