@@ -20,6 +20,8 @@ mod worker_args;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(test)]
+pub(crate) use control_args::STATUS_WORDS;
 pub use control_args::{
     CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ProofArgs,
     ReplayArgs, ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,

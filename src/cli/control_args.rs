@@ -55,7 +55,7 @@ pub struct StatusArgs {
 }
 
 /// The words of the column STATUS; the last one is of workers.
-const STATUS_WORDS: [&str; 20] = [
+pub(crate) const STATUS_WORDS: [&str; 20] = [
     "running",
     "waiting",
     "paused",

@@ -169,3 +169,17 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
         ListFormat::Table => write!(out, "{}", loop_list::table(&snapshots, width())),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::STATUS_WORDS;
+    use crate::engine::outcome::{Ended, Phase, Status};
+    use crate::tell::group::UNKNOWN;
+
+    #[test]
+    fn loops_are_selected_by_the_words_of_the_table() {
+        let words = Phase::ALL.map(Phase::word).into_iter().chain(Ended::ALL.map(Ended::word));
+        let all: Vec<_> = words.chain([UNKNOWN, Status::Stopped.word()]).collect();
+        assert_eq!(STATUS_WORDS[..], all);
+    }
+}

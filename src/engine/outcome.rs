@@ -175,6 +175,21 @@ pub enum Status {
     Failed,
 }
 
+impl Status {
+    /// The word in files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => Phase::Running.word(),
+            Self::Paused => Phase::Paused.word(),
+            Self::Waiting => Phase::Waiting.word(),
+            Self::NeedsAttention => Phase::NeedsAttention.word(),
+            Self::Stopped => "stopped",
+            Self::Failed => Ended::Failed.word(),
+        }
+    }
+}
+
 table! {
     /// The end of a loop in one word, as every view shows it.
     Ended -> &'static str {
@@ -212,6 +227,48 @@ impl Ended {
     #[must_use]
     pub const fn word(self) -> &'static str {
         self.row()
+    }
+}
+
+table! {
+    /// Where a loop stands that has not ended, in one word, as every view shows it.
+    Phase -> &'static str {
+        /// An agent is at work.
+        Running = "running";
+        /// It waits for a limit to pass, a provider, or room on the disk.
+        Waiting = "waiting";
+        /// It holds until it is resumed.
+        Paused = "paused";
+        /// It waits for its turn among other loops.
+        Queued = "queued";
+        /// It waits for a person to answer a question.
+        NeedsAttention = "needs_attention";
+    }
+}
+
+impl Phase {
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        self.row()
+    }
+}
+
+/// Where a loop stands, or how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stand {
+    /// It has not ended.
+    Live(Phase),
+    /// It has.
+    Ended(Ended),
+}
+
+impl Stand {
+    /// The one with this word; `None`: it is a word of another version.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        let live = Phase::ALL.into_iter().find(|live| live.word() == word).map(Self::Live);
+        live.or_else(|| Ended::ALL.into_iter().find(|ended| ended.word() == word).map(Self::Ended))
     }
 }
 
@@ -380,6 +437,16 @@ mod tests {
     fn all_are_all() {
         assert!(Outcome::ALL.iter().enumerate().all(|(at, outcome)| *outcome as usize == at));
         assert!(Ended::ALL.iter().enumerate().all(|(at, ended)| *ended as usize == at));
+        for status in [
+            Status::Running,
+            Status::Paused,
+            Status::Waiting,
+            Status::NeedsAttention,
+            Status::Stopped,
+            Status::Failed,
+        ] {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.word());
+        }
         assert!(Ended::ALL.iter().all(|ended| serde_json::to_value(ended).unwrap() == ended.word()));
     }
 

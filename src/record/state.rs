@@ -14,7 +14,7 @@ use super::worker::Worker;
 use crate::engine::budget::Budget;
 use crate::engine::event::LoopIdentity;
 use crate::engine::fact::{TaskAtWork, TaskCounts};
-use crate::engine::outcome::{Ended, Outcome, Status};
+use crate::engine::outcome::{Ended, Outcome, Phase, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::Watching;
 use crate::engine::tally::{Last, Tally};
@@ -378,11 +378,13 @@ impl State {
         }
         match self.status {
             _ if !self.is_held => Ended::Killed.word(),
-            Status::Waiting if self.waiting_until.is_none() && self.waiting_for.is_none() => "queued",
-            Status::Waiting => "waiting",
-            Status::Paused => "paused",
-            Status::NeedsAttention => "needs_attention",
-            Status::Running | Status::Stopped | Status::Failed => "running",
+            Status::Waiting if self.waiting_until.is_none() && self.waiting_for.is_none() => {
+                Phase::Queued.word()
+            }
+            Status::Waiting => Phase::Waiting.word(),
+            Status::Paused => Phase::Paused.word(),
+            Status::NeedsAttention => Phase::NeedsAttention.word(),
+            Status::Running | Status::Stopped | Status::Failed => Phase::Running.word(),
         }
     }
 

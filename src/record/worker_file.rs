@@ -38,12 +38,9 @@ struct File {
 /// The status words of the file. A loop that is asked to pause counts as paused, even while its agent works.
 fn word(state: &State) -> &'static str {
     match state.status {
-        _ if state.active && state.pending == Some(Pending::Pause) => "paused",
-        Status::Running | Status::Waiting => "running",
-        Status::NeedsAttention => "needs_attention",
-        Status::Paused => "paused",
-        Status::Stopped => "stopped",
-        Status::Failed => "failed",
+        _ if state.active && state.pending == Some(Pending::Pause) => Status::Paused.word(),
+        Status::Waiting => Status::Running.word(),
+        status => status.word(),
     }
 }
 

@@ -6,6 +6,11 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::outcome::{Phase, Stand};
+
+/// The word for a loop whose state cannot be read.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// What is to be done about a loop that has ended, in the order in which people want to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -36,12 +41,13 @@ impl Group {
 /// The rank of a loop in every view, by its state or end in one word, and by its group once it has ended: what wants a
 /// person first, then what is at work, then what has ended.
 pub(crate) fn rank(word: &str, group: Option<Group>) -> u8 {
-    match (word, group) {
-        (_, Some(group)) => 4 + group as u8,
-        ("needs_attention" | "unknown", None) => 0,
-        ("paused", None) => 1,
-        ("waiting" | "queued", None) => 3,
-        (_, None) => 2,
+    match (group, Stand::of(word)) {
+        (Some(group), _) => 4 + group as u8,
+        (None, Some(Stand::Live(Phase::NeedsAttention))) => 0,
+        (None, None) if word == UNKNOWN => 0,
+        (None, Some(Stand::Live(Phase::Paused))) => 1,
+        (None, Some(Stand::Live(Phase::Waiting | Phase::Queued))) => 3,
+        (None, _) => 2,
     }
 }
 

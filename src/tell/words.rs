@@ -9,7 +9,7 @@ use chrono::{DateTime, Local, TimeZone};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{Evidence, Standing, reason};
@@ -237,16 +237,25 @@ pub(crate) fn proof(proof: &Evidence) -> Entry {
 
 /// The style for the state or the end of a loop in one word, and the sign before its name.
 fn kind_of(end: &str) -> (Kind, &'static str) {
-    match end {
-        "done" => (Kind::Good, "✓"),
-        "unproven" => (Kind::Error, "?"),
-        "failed" | "error" | "empty" | "killed" => (Kind::Error, "✗"),
-        "running" => (Kind::Begin, "▶"),
-        "needs_attention" => (Kind::Question, "?"),
-        "queued" => (Kind::Faint, "·"),
-        "waiting" => (Kind::Note, "…"),
-        "paused" => (Kind::Note, "‖"),
-        _ => (Kind::Note, "■"),
+    let Some(stand) = Stand::of(end) else { return (Kind::Note, "■") };
+    match stand {
+        Stand::Live(Phase::Running) => (Kind::Begin, "▶"),
+        Stand::Live(Phase::NeedsAttention) => (Kind::Question, "?"),
+        Stand::Live(Phase::Queued) => (Kind::Faint, "·"),
+        Stand::Live(Phase::Waiting) => (Kind::Note, "…"),
+        Stand::Live(Phase::Paused) => (Kind::Note, "‖"),
+        Stand::Ended(Ended::Done) => (Kind::Good, "✓"),
+        Stand::Ended(Ended::Unproven) => (Kind::Error, "?"),
+        Stand::Ended(Ended::Failed | Ended::Error | Ended::Empty | Ended::Killed) => (Kind::Error, "✗"),
+        Stand::Ended(
+            Ended::Limit
+            | Ended::Budget
+            | Ended::Idle
+            | Ended::Interrupted
+            | Ended::Cancelled
+            | Ended::Replan
+            | Ended::Blocked,
+        ) => (Kind::Note, "■"),
     }
 }
 

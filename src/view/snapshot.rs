@@ -2,11 +2,11 @@
 
 use super::next_step::{Advice, Ending, Merges, advice};
 use crate::engine::fact::TaskCounts;
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Phase, Status};
 use crate::engine::validation::Evidence;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
-use crate::tell::group::{Group, Place, place};
+use crate::tell::group::{Group, Place, UNKNOWN, place};
 use crate::text::duration;
 
 /// A loop at this moment.
@@ -86,10 +86,10 @@ impl<'a> LoopSnapshot<'a> {
         match self.found.state.as_deref() {
             Ok(state) if self.worker.is_some() => {
                 let holds = self.alive && state.pending == Some(Pending::Pause);
-                if holds { "paused" } else { worker_word(self.status(state)) }
+                if holds { Phase::Paused.word() } else { self.status(state).word() }
             }
             Ok(state) => state.word(),
-            Err(_) => "unknown",
+            Err(_) => UNKNOWN,
         }
     }
 
@@ -164,18 +164,6 @@ impl WorkerSight {
     /// Its status in one word.
     #[must_use]
     pub(crate) fn word(&self) -> &'static str {
-        if self.runs { "running" } else { "stopped" }
-    }
-}
-
-/// The word for the state of a worker's loop.
-fn worker_word(status: Status) -> &'static str {
-    match status {
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Waiting => "waiting",
-        Status::NeedsAttention => "needs_attention",
-        Status::Stopped => "stopped",
-        Status::Failed => "failed",
+        if self.runs { Status::Running } else { Status::Stopped }.word()
     }
 }

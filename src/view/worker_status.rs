@@ -6,7 +6,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::snapshot::{LoopSnapshot, WorkerSight};
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Outcome, Status};
 use crate::record::state::State;
 use crate::tell::words;
 use crate::text::{duration, timestamp};
@@ -71,7 +71,9 @@ pub(super) fn write_block(
 fn exit_reason(snapshot: &LoopSnapshot<'_>, state: &State, worker: &WorkerSight) -> String {
     match snapshot.exit_reason(state) {
         None => "(none - still running)".to_owned(),
-        Some(word @ "monitor_disconnected") if worker.runs => format!("{word} (worker still running)"),
+        Some(word) if worker.runs && Some(word) == Outcome::Detached.worker_word() => {
+            format!("{word} (worker still running)")
+        }
         Some(word) => word.to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
-use super::copy::show_file;
+use super::copy::{no_log, show_file};
 use super::meant::{has_one_pane, meant, too_few};
 use super::{newest_log, whose};
 use crate::cli::LogsArgs;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     }
     let meant = meant(args)?;
     let Some(log) = newest_log(&meant.folder)? else {
-        bail!("no session log found for '{}' in {}", meant.name, meant.folder.display());
+        return Err(no_log(&meant.name, &meant.folder));
     };
     let unreadable = || format!("cannot read {}", log.display());
     let mut file = retention::open_log(&log).with_context(unreadable)?;

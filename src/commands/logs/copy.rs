@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 
 use crate::commands::output::{Copy, nobody_reads};
 use crate::record::lookup::Loop;
@@ -13,6 +13,11 @@ use crate::record::retention;
 
 /// How often a followed log is read.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// A loop has no log in this folder.
+pub(in crate::commands) fn no_log(name: &str, folder: &Path) -> anyhow::Error {
+    anyhow!("no session log found for '{name}' in {}", folder.display())
+}
 
 /// Copies the last lines of a log, or all of it, to stdout.
 pub(in crate::commands) fn show_all(path: &Path, lines: Option<usize>) -> anyhow::Result<()> {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
-use super::copy::{LOOK, is_same_run, show_all};
+use super::copy::{LOOK, is_same_run, no_log, show_all};
 use super::meant::{has_one_pane, meant, too_few};
 use super::{newest_log, session_log, whose};
 use crate::cli::LogsArgs;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
             show_all(&log, lines)?;
             return Ok(0);
         }
-        bail!("no session log found for '{}' in {}", meant.name, meant.folder.display());
+        return Err(no_log(&meant.name, &meant.folder));
     };
     whose(&meant.name, &first);
     let mut shown = Shown { wanted: attempt.map(|number| number as u64), ..Shown::new(lines) };

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use super::gather::measured;
-use super::pick::{runs_of, with_runs};
+use super::pick::{no_run, runs_of, with_runs};
 use crate::cli::HistoryArgs;
 use crate::commands::output::{print, remark, warn, width};
 use crate::commands::target::count;
@@ -31,7 +31,7 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
         }
     }
     if reports.is_empty() && !args.json {
-        remark(&format!("no run in {}: a loop has to be started first", here.root().display()));
+        remark(&no_run(&here));
     }
     print(|out| {
         if args.json {

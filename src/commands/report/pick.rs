@@ -24,6 +24,11 @@ pub(in crate::commands) struct Picked {
     pub(in crate::commands) task: Option<String>,
 }
 
+/// That there is no run yet, in words.
+pub(super) fn no_run(here: &Project) -> String {
+    format!("no run in {}: a loop has to be started first", here.root().display())
+}
+
 /// The run that a word selects: without a word the newest one, else one whose id begins with it, else the newest one with a loop
 /// or a task of that name.
 pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
@@ -33,7 +38,7 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
             // In the work tree of a branch, the run that has built it.
             return match lookup::of_project(here, Extent::Head).first() {
                 Some(own) => run(here, Some(&own.name)),
-                None => bail!("no run in {}: a loop has to be started first", here.root().display()),
+                None => bail!("{}", no_run(here)),
             };
         };
         return Ok(Picked { project: here.clone(), folder: newest, name: None, task: None });

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
-
 use crate::agent::worker::held::Held;
 use crate::commands::logs::copy;
 use crate::commands::output::{nobody_reads, print};
@@ -33,7 +31,7 @@ pub(in crate::commands) fn show(
     let now = living(found).and_then(|window| pane.look(&window).ok()).unwrap_or_default();
     let log = log.filter(|path| path.symlink_metadata().is_ok());
     if log.is_none() && now.is_empty() && !follows {
-        bail!("no session log found for '{}' in {}", found.name, found.project.records().display());
+        return Err(copy::no_log(&found.name, &found.project.records()));
     }
     let before = lines.map(|lines| lines.saturating_sub(now.len()));
     if let Some(log) = log.filter(|_| before != Some(0)) {

@@ -8,7 +8,7 @@ use anyhow::bail;
 use super::find::{self, Worker};
 use crate::cli::WaitArgs;
 use crate::commands::output::say;
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Outcome, Status};
 use crate::process::handle::ProcessHandle;
 use crate::process::note::SupervisorNote;
 use crate::process::pane::Pane;
@@ -93,8 +93,8 @@ fn await_end(mut worker: Worker) -> anyhow::Result<bool> {
 
 /// Whether an ended loop has ended well; an unmonitored one ended as its program did.
 fn ended_well(state: &State, program_went_well: bool) -> bool {
-    match (state.true_exit_reason(), state.exit_code) {
-        (Some("monitor_disconnected"), _) => program_went_well,
-        (_, code) => state.true_status() != Status::Failed && code == Some(0),
+    if state.true_exit_reason().is_some_and(|why| Some(why) == Outcome::Detached.worker_word()) {
+        return program_went_well;
     }
+    state.true_status() != Status::Failed && state.exit_code == Some(0)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, WaitReason, Word};
-use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::engine::validation::{Evidence, Standing, VERIFYING_AGENT, failure};
@@ -251,9 +251,9 @@ impl Fold {
                 let is_known = *reason != Word::Known(WaitReason::DiskSpace);
                 report.wait(what, at, is_known.then_some(*until));
             }
-            Fact::Paused => report.wait("paused", at, None),
-            Fact::Queued => report.wait("queued", at, None),
-            Fact::NeedsAttention { .. } => report.wait("needs_attention", at, None),
+            Fact::Paused => report.wait(Phase::Paused.word(), at, None),
+            Fact::Queued => report.wait(Phase::Queued.word(), at, None),
+            Fact::NeedsAttention { .. } => report.wait(Phase::NeedsAttention.word(), at, None),
             Fact::LoopEnded(ended) => {
                 self.ended = true;
                 report.ended(ended, self.last_head.as_deref());
@@ -506,11 +506,13 @@ impl LoopReport {
 
     /// The state of a loop that runs, in one word.
     fn standing(&self) -> &'static str {
-        match self.waits.last().filter(|wait| wait.to.is_none()).map(|wait| &*wait.what) {
-            Some("paused") => "paused",
-            Some("needs_attention") => "needs_attention",
-            Some("queued") | None => "running",
-            Some(_) => "waiting",
+        let Some(wait) = self.waits.last().filter(|wait| wait.to.is_none()) else {
+            return Phase::Running.word();
+        };
+        match Stand::of(&wait.what) {
+            Some(Stand::Live(Phase::Queued)) => Phase::Running.word(),
+            Some(Stand::Live(live)) => live.word(),
+            _ => Phase::Waiting.word(),
         }
     }
 

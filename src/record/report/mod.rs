@@ -21,6 +21,7 @@ use super::event_line::EventLine;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
 use crate::engine::fact::{BranchResult, Fact, LineBranch, LineSpent, TaskCounts, Word};
+use crate::engine::outcome::{Phase, Stand};
 use crate::engine::validation::Evidence;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
@@ -438,7 +439,7 @@ impl LoopReport {
     /// Whether it runs; a waiting loop does, too.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
-        matches!(&*self.end, "running" | "waiting" | "paused" | "needs_attention")
+        matches!(Stand::of(&self.end), Some(Stand::Live(live)) if live != Phase::Queued)
     }
 
     /// A loop of which only the name is known.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{BRANCHES, LoopReport};
 use crate::engine::fact::Fact;
-use crate::engine::outcome::Ended;
+use crate::engine::outcome::{Ended, Phase};
 use crate::project::file_name;
 use crate::record::event_line::EventLine;
 use crate::record::run_folder::{self, RunStart};
@@ -27,7 +27,7 @@ pub(super) fn name_of(logs: &Path) -> String {
 impl LoopReport {
     /// A loop whose events log cannot be read.
     pub(super) fn unreadable(logs: &Path, is_running: bool, error: &io::Error) -> Self {
-        let end = if is_running { "running" } else { Ended::Killed.word() };
+        let end = if is_running { Phase::Running.word() } else { Ended::Killed.word() };
         Self {
             end: end.to_owned(),
             reason: Some(format!("its events log cannot be read: {error}")),

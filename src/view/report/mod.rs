@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::Local;
 
 use crate::engine::fact::{TaskCounts, WaitReason};
-use crate::engine::outcome::Ended;
+use crate::engine::outcome::{Ended, Phase};
 use crate::engine::validation::Evidence;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
@@ -99,7 +99,7 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
 
 /// Until when a waiting loop waits, or for what.
 fn waits(one: &LoopReport) -> Option<String> {
-    let wait = one.waits.last().filter(|wait| one.end == "waiting" && wait.to.is_none())?;
+    let wait = one.waits.last().filter(|wait| one.end == Phase::Waiting.word() && wait.to.is_none())?;
     match wait.until {
         Some(until) => Some(format!("waits until {}", timestamp::nearby(&until, Local::now()))),
         None => (wait.what == WaitReason::DiskSpace.word()).then(|| words::wait_named(&wait.what).to_owned()),

@@ -1,7 +1,7 @@
 //! The next commands after a run.
 
 use crate::engine::budget::Budget;
-use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::outcome::{Outcome, Phase, Stand};
 use crate::engine::tally::Tally;
 use crate::engine::validation::Standing;
 use crate::record::report::{LoopReport, RunReport};
@@ -30,8 +30,8 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
             raised.or_else(|| spent.and_then(|(tally, budget)| raised_budget(outcome(one)?, tally, budget)));
         let name = shell_word(&one.name);
         (one.next, one.then) = (None, None);
-        one.group = match &*one.end {
-            "waiting" | "paused" => {
+        one.group = match Stand::of(&one.end) {
+            Some(Stand::Live(Phase::Waiting | Phase::Paused)) => {
                 one.next = Some(format!("ralph resume {name}"));
                 None
             }
@@ -89,7 +89,10 @@ fn next_of_branches(loops: &[LoopReport], has_whole_plan: bool, raised: Option<S
 
 /// The end of a loop that a verb has started, from its report.
 pub(in crate::view) fn ending<'a>(one: &'a LoopReport, verb: &'a str) -> Ending<'a> {
-    let end = Ended::ALL.into_iter().find(|end| end.word() == one.end);
+    let end = match Stand::of(&one.end) {
+        Some(Stand::Ended(end)) => Some(end),
+        Some(Stand::Live(_)) | None => None,
+    };
     Ending {
         verb,
         name: &one.name,

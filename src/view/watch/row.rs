@@ -7,10 +7,10 @@ use anstyle::Style;
 use chrono::{DateTime, Local, Utc};
 
 use crate::engine::fact::TaskCounts;
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Ended, Phase, Stand, Status};
 use crate::engine::validation::Evidence;
 use crate::record::state::State;
-use crate::tell::group::{Group, Place, place, rank};
+use crate::tell::group::{Group, Place, UNKNOWN, place, rank};
 use crate::tell::words::sign;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
@@ -131,9 +131,12 @@ impl Row {
     /// The sign before its name and its colour.
     pub(super) fn sign(&self) -> (Style, &'static str) {
         match self.word {
-            "running" if !self.is_alive => sign("killed", None),
-            "needs_attention" | "unknown" => (sign("failed", None).0, "!"),
-            word => sign(word, self.proof.as_ref()),
+            UNKNOWN => (sign(Ended::Failed.word(), None).0, "!"),
+            word => match Stand::of(word) {
+                Some(Stand::Live(Phase::Running)) if !self.is_alive => sign(Ended::Killed.word(), None),
+                Some(Stand::Live(Phase::NeedsAttention)) => (sign(Ended::Failed.word(), None).0, "!"),
+                _ => sign(word, self.proof.as_ref()),
+            },
         }
     }
 

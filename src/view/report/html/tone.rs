@@ -1,5 +1,6 @@
 //! The tones in which the page paints ends. Each has a colour, a sign and a pattern, so that the colour alone is never needed.
 
+use crate::engine::outcome::{Ended, Phase, Stand};
 use crate::engine::validation::{Evidence, Standing};
 use crate::record::report::{AttemptReport, IterationReport, LoopReport};
 
@@ -54,18 +55,20 @@ impl Tone {
 
     /// Of how a loop or a task ended, in one word: what is done is as good as its proof.
     pub(super) fn of_end(end: &str, proof: Option<&Evidence>) -> Self {
-        match end {
-            "done" => match proof.map(Self::of_proof) {
+        let Some(stand) = Stand::of(end) else { return Self::Stopped };
+        match stand {
+            Stand::Live(Phase::Running) => Self::Running,
+            Stand::Live(Phase::Waiting | Phase::NeedsAttention) => Self::Limit,
+            Stand::Ended(Ended::Done) => match proof.map(Self::of_proof) {
                 Some(Self::Unproven | Self::Failed) => Self::Unproven,
                 _ => Self::Good,
             },
-            "running" => Self::Running,
-            "unproven" => Self::Unproven,
-            "failed" | "error" | "empty" | "killed" => Self::Failed,
-            "waiting" | "needs_attention" => Self::Limit,
-            "limit" | "budget" => Self::Reached,
-            "replan" | "blocked" => Self::Replan,
-            _ => Self::Stopped,
+            Stand::Ended(Ended::Unproven) => Self::Unproven,
+            Stand::Ended(Ended::Failed | Ended::Error | Ended::Empty | Ended::Killed) => Self::Failed,
+            Stand::Ended(Ended::Limit | Ended::Budget) => Self::Reached,
+            Stand::Ended(Ended::Replan | Ended::Blocked) => Self::Replan,
+            Stand::Live(Phase::Paused | Phase::Queued)
+            | Stand::Ended(Ended::Idle | Ended::Interrupted | Ended::Cancelled) => Self::Stopped,
         }
     }
 
