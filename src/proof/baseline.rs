@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::judgement::{Fitness, fitness, tests_in};
+use super::fitness::{Fitness, fitness};
+use super::judgement::tests_in;
 use super::junit;
 use super::programs::Programs;
 use super::record;

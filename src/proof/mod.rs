@@ -3,7 +3,7 @@
 //! [`prover`] is the validator: without a claim the user's command runs in place, with one in the [`tree`], a work
 //! tree of ralph's own, whose state is kept under a seal between two proofs ([`listing`]); [`laying`] puts there what a run needs. [`environment`] says what
 //! the command sees there, [`baseline`] what it finds at the commit where the work began, also with what lay beside that
-//! ([`carry`]), and [`judgement`] what follows from it. Where the agent has changed what its work is measured by ([`measure`]),
+//! ([`carry`]), [`fitness`] what the tree is worth then, and [`judgement`] what follows for a claim. Where the agent has changed what its work is measured by ([`measure`]),
 //! the command runs once more with the base's version of that: of files that are [`protected`] or that the command runs
 //! ([`named`]), and of parts of files ([`sections`]). [`counts`] says how many tests have run, where need be from reports ([`junit`]). Tests that agents do not get are laid over it ([`held_out`]). [`programs`] says whether the command runs the programs of
 //! the loop's start. What its tests do not notice is told
@@ -13,6 +13,7 @@ mod baseline;
 mod carry;
 mod counts;
 mod environment;
+mod fitness;
 mod held_out;
 mod judgement;
 mod junit;

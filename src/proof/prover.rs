@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::baseline::{Baseline, Found, Look};
 use super::counts::Counts;
+use super::fitness::Fitness;
 use super::judgement::{
-    BaseSays, Doubt, Fitness, Proven, Unproven, fewer, flaky, has_no_tests, have_not_run, in_clean_tree,
+    BaseSays, Doubt, Proven, Unproven, fewer, flaky, has_no_tests, have_not_run, in_clean_tree,
     in_place_only, other_programs, tests_in,
 };
 use super::laying::{claim, lay_red, lay_with_base};

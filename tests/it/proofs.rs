@@ -10,13 +10,13 @@ use crate::run_tasks::{add, ends, tasks};
 use crate::scratch::{Run, Scratch, Started, claude_says, executable, wait_for};
 
 /// What the validation command finds good.
-const CHECK: &str = "#!/bin/sh\ngrep -q good code || { echo \"code is $(cat code)\"; exit 1; }\n";
-const COMPLETE: &str = "<promise>COMPLETE</promise>";
+pub(crate) const CHECK: &str = "#!/bin/sh\ngrep -q good code || { echo \"code is $(cat code)\"; exit 1; }\n";
+pub(crate) const COMPLETE: &str = "<promise>COMPLETE</promise>";
 /// What an agent does honestly.
-const FIX: &str = "echo good > code; git commit -qam fix";
+pub(crate) const FIX: &str = "echo good > code; git commit -qam fix";
 
 /// A project with a program that is bad, and its check.
-fn project() -> Scratch {
+pub(crate) fn project() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("code", "bad\n");
     scratch.write(".gitignore", "ignored\nnode_modules/\n");
@@ -27,13 +27,13 @@ fn project() -> Scratch {
 }
 
 /// An agent that does these things, one in each attempt, and says each time that all is done.
-fn agent(scratch: &Scratch, deeds: &[&str]) {
+pub(crate) fn agent(scratch: &Scratch, deeds: &[&str]) {
     let turns: Vec<_> = deeds.iter().map(|deed| (*deed, COMPLETE)).collect();
     agent_that(scratch, &turns);
 }
 
 /// An agent that does and says these things, one after the other, and keeps its prompts.
-fn agent_that(scratch: &Scratch, turns: &[(&str, &str)]) {
+pub(crate) fn agent_that(scratch: &Scratch, turns: &[(&str, &str)]) {
     let case = |((deed, says), n): (&(&str, &str), u8)| {
         let says = claude_says(says).replace("cat > /dev/null", "cat > \"$HOME/prompt.$n\"");
         format!("{n}) {deed}\n{says}\n;;\n")
@@ -46,18 +46,18 @@ fn agent_that(scratch: &Scratch, turns: &[(&str, &str)]) {
     scratch.agent("claude", &body);
 }
 
-fn start(scratch: &Scratch, limit: usize, validate: &str) -> std::process::Command {
+pub(crate) fn start(scratch: &Scratch, limit: usize, validate: &str) -> std::process::Command {
     let mut ralph = scratch.ralph(&format!("prompt p.md {limit} --proof clean --validate"));
     ralph.arg(validate);
     ralph
 }
 
-fn run(scratch: &Scratch, limit: usize, validate: &str) -> Run {
+pub(crate) fn run(scratch: &Scratch, limit: usize, validate: &str) -> Run {
     Scratch::finish(&mut start(scratch, limit, validate))
 }
 
 /// The folder of the project's proof trees, in the user's state folder.
-fn trees(scratch: &Scratch) -> PathBuf {
+pub(crate) fn trees(scratch: &Scratch) -> PathBuf {
     let script = "printf %s \"$(pwd -P)/.ralph/runs\" | sha256sum | cut -c 1-12";
     let key = Scratch::finish(scratch.command("bash").args(["-c", script])).stdout;
     scratch.outside().join("home/state/ralph/proof").join(key.trim())
@@ -69,7 +69,7 @@ pub(crate) fn tree(scratch: &Scratch) -> PathBuf {
 
 /// One attempt does this, and its claim is refused for this reason.
 #[track_caller]
-fn is_refused(scratch: &Scratch, deed: &str, reason: &str) {
+pub(crate) fn is_refused(scratch: &Scratch, deed: &str, reason: &str) {
     agent(scratch, &[deed]);
     let run = run(scratch, 1, "./check");
     assert_eq!(run.code, Some(4), "{run:?}");
@@ -214,157 +214,6 @@ pub(crate) fn measured() -> Scratch {
 }
 
 #[test]
-fn work_is_measured_by_the_tests_and_scripts_of_its_base() {
-    let cheats = [
-        "echo true > tests/good; git commit -qam cheat",
-        "git mv tests/good tests/other; echo true > tests/other; git commit -qam cheat",
-        "printf '#!/bin/sh\\nexit 0\\n' > scripts/check; git commit -qam cheat",
-    ];
-    for cheat in cheats {
-        let scratch = measured();
-        let run = at_base(
-            &scratch,
-            &[cheat, "git checkout -q HEAD~1 -- tests scripts; echo good > code; git commit -qam fix"],
-            &[],
-            "scripts/check",
-        );
-        assert_eq!(run.code, Some(0), "{cheat}: {run:?}");
-        let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap();
-        assert!(
-            prompt.contains("that your work is measured by") && prompt.contains("git checkout "),
-            "{cheat}: {prompt}"
-        );
-    }
-    let scratch = measured();
-    let run = at_base(&scratch, &[cheats[0]], &[("RALPH_PROOF_ON_PROTECTED", "tell")], "scripts/check");
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("tests/good (changed)"), "{run:?}");
-    let scratch = measured();
-    let run = at_base(
-        &scratch,
-        &["echo better > .gitignore; git commit -qam x"],
-        &[("RALPH_PROOF_PROTECTED", ".gitignore code")],
-        "true",
-    );
-    assert_eq!(run.code, Some(0), "{run:?}");
-}
-
-/// A cheat at the level `base` is refused, and the next prompt names this.
-#[track_caller]
-fn is_refused_at_base(scratch: &Scratch, deed: &str, validate: &str, reason: &str) {
-    let run = at_base(
-        scratch,
-        &[deed, "git reset -q --hard HEAD~1; echo good > code; git commit -qam fix"],
-        &[],
-        validate,
-    );
-    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap_or_default();
-    assert!(prompt.contains(reason), "{deed}: {reason}: {prompt}: {run:?}");
-    assert_eq!(run.code, Some(0), "{run:?}");
-}
-
-#[test]
-fn what_changes_how_tests_run_is_put_aside_also_where_it_is_new() {
-    let make = "printf 'all:\n\t@true\n' > GNUmakefile; git add .; git commit -qm cheat";
-    let scratch = measured();
-    scratch.write("Makefile", "all:\n\t@scripts/check\n");
-    scratch.git(&["add", "."]);
-    scratch.git(&["commit", "--quiet", "-m", "make"]);
-    is_refused_at_base(&scratch, make, "make -s all", "GNUmakefile (added)");
-
-    let python =
-        "echo 'print(\"Ran 1 test in 0.000s\\n\\nOK\")' > unittest.py; git add .; git commit -qm cheat";
-    let scratch = measured();
-    scratch.write("test_code.py", "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertIn('good', open('code').read())\n");
-    scratch.git(&["add", "."]);
-    scratch.git(&["commit", "--quiet", "-m", "python"]);
-    is_refused_at_base(&scratch, python, "python3 -m unittest", "unittest.py (added)");
-}
-
-#[test]
-fn the_script_that_the_command_names_is_protected_wherever_it_lies() {
-    let scratch = project();
-    executable(&scratch.path("all"), "#!/bin/sh\n. ./lib.sh\nlook\n");
-    scratch.write("lib.sh", "look() { ./check; }\n");
-    scratch.git(&["add", "."]);
-    scratch.git(&["commit", "--quiet", "-m", "scripts"]);
-    for (deed, reason) in [
-        ("echo true > check", "check (changed)"),
-        ("echo 'look() { :; }' > lib.sh", "lib.sh (changed)"),
-        ("echo true > all", "all (changed)"),
-    ] {
-        at_base(&scratch, &[&format!("{deed}; git commit -qam cheat"), "true"], &[], "./all");
-        let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap_or_default();
-        assert!(prompt.contains(reason), "{deed}: {prompt}");
-        scratch.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
-        fs::remove_dir_all(scratch.outside().join("home")).unwrap();
-        fs::create_dir(scratch.outside().join("home")).unwrap();
-    }
-}
-
-#[test]
-fn a_claim_that_is_faster_than_the_first_look_waits_for_its_count_of_tests() {
-    let scratch = project();
-    scratch.write("list", "3\n");
-    scratch.git(&["add", "."]);
-    scratch.git(&["commit", "--quiet", "-m", "list"]);
-    let go = scratch.outside().join("go");
-    let validate = format!(
-        "until grep -q good code || [ -e {} ]; do sleep 0.05; done; echo \"$(cat list) passed in 0.01s\"",
-        go.display()
-    );
-    let deed = format!("echo 1 > list; echo good > code; git commit -qam fix; touch {}", go.display());
-    let run = at_base(&scratch, &[&deed], &[], &validate);
-    assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stdout.contains("1 tests ran and 0 were skipped, where at"), "{run:?}");
-}
-
-#[test]
-fn an_agent_that_disturbs_the_first_look_gains_nothing() {
-    let scratch = project();
-    let (log, go, done) =
-        (scratch.outside().join("log"), scratch.outside().join("go"), scratch.outside().join("done"));
-    let (log, go, done) = (log.display(), go.display(), done.display());
-    let validate = format!(
-        "echo x >> {log}; until [ -e {go} ] || [ -e {done} ]; do sleep 0.05; done; rm -f {go}; ./check"
-    );
-    let code = tree(&scratch).join("code");
-    let code = code.display();
-    let deed = format!(
-        "runs() {{ until [ \"$(grep -c x {log})\" = $1 ]; do sleep 0.05; done; }}
-         runs 1; echo ugly > {code}; touch {go}; runs 2; echo bad > {code}; touch {go}
-         git update-index --assume-unchanged code; echo good > code; touch {done}"
-    );
-    for level in ["clean", "base"] {
-        agent(&scratch, &[&deed]);
-        let _ = fs::remove_file(log.to_string()).and(fs::remove_file(done.to_string()));
-        let mut ralph = scratch.ralph(&format!("prompt p.md 1 --proof {level} --validate"));
-        let run = Scratch::finish(ralph.arg(&validate));
-        assert_eq!(run.code, Some(4), "{level}: {run:?}");
-        assert!(run.stdout.contains("code is bad"), "{level}: {run:?}");
-        let report = scratch.run("report").stdout;
-        assert!(!report.contains("in place only"), "{level}: {report}");
-        scratch.git(&["update-index", "--no-assume-unchanged", "code"]);
-        scratch.git(&["checkout", "--quiet", "code"]);
-        fs::remove_file(scratch.outside().join("home/n")).unwrap();
-    }
-}
-
-#[test]
-fn what_an_agent_leaves_in_the_tree_of_the_first_look_is_no_part_of_a_proof() {
-    let scratch = measured();
-    let go = scratch.outside().join("go");
-    let go = go.display();
-    let validate = format!("until [ -e {go} ]; do sleep 0.05; done; test -e ignored || scripts/check");
-    let tree = tree(&scratch);
-    let tree = tree.display();
-    let deed = format!("until [ -e {tree}/code ]; do sleep 0.05; done; touch {tree}/ignored; touch {go}");
-    let run = at_base(&scratch, &[&deed], &[], &validate);
-    assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stdout.contains("code is bad"), "{run:?}");
-}
-
-#[test]
 fn an_object_of_git_that_was_written_over_proves_nothing() {
     let scratch = measured();
     let deed = "id=$(git rev-parse HEAD:tests/good); file=.git/objects/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)
@@ -372,53 +221,6 @@ fn an_object_of_git_that_was_written_over_proves_nothing() {
     let run = at_base(&scratch, &[deed], &[], "scripts/check");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains("does not have the content that its name says"), "{run:?}");
-}
-
-/// Work that changes a test, and what a second agent says of it.
-fn judged(scratch: &Scratch, turns: &[(&str, &str)]) -> Run {
-    let deed = "echo better > code; echo 'grep -q better code' > tests/good; git commit -qam 'it is better'";
-    agent_that(scratch, &[&[(deed, COMPLETE)], turns].concat());
-    let mut ralph = scratch.ralph("prompt p.md 2 --proof base --validate");
-    Scratch::finish(ralph.arg("scripts/check"))
-}
-
-#[test]
-fn changed_tests_count_if_a_second_agent_finds_them_right() {
-    let scratch = measured();
-    scratch.write("p.md", "Make the code better, and its test. Then say <promise>COMPLETE</promise>.");
-    let run = judged(&scratch, &[("pwd > \"$HOME/pwd\"; cat code > \"$HOME/code\"", "<verify-pass/>")]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let home = |name: &str| fs::read_to_string(scratch.outside().join("home").join(name)).unwrap_or_default();
-    // It is asked once, also for the end of the loop.
-    assert_eq!((home("n").trim(), home("code").trim()), ("2", "better"));
-    assert_eq!(home("pwd").trim(), tree(&scratch).canonicalize().unwrap().display().to_string());
-    let prompt = home("prompt.2");
-    for words in ["tests/good (changed)", "> +grep -q better code", "> Make the code better", "> code is bad"]
-    {
-        assert!(prompt.contains(words), "{words}: {prompt}");
-    }
-    let report = scratch.run("report").stdout;
-    assert!(report.contains("proven: clean tree ") && report.contains("a second agent agrees"), "{report}");
-}
-
-#[test]
-fn changed_tests_are_refused_for_the_reason_that_a_second_agent_gives() {
-    let scratch = measured();
-    let honest = "git checkout -q HEAD~1 -- tests; echo good > code; git commit -qam fix";
-    let run =
-        judged(&scratch, &[("true", "<verify-fail>nothing asked for it</verify-fail>"), (honest, COMPLETE)]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.3")).unwrap();
-    assert!(
-        prompt.contains("a second agent: nothing asked for it") && prompt.contains("git checkout "),
-        "{prompt}"
-    );
-
-    // Without a verdict nothing counts.
-    let scratch = measured();
-    let run = judged(&scratch, &[("true", "hm"), ("true", "hm"), ("exit 1", "")]);
-    assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stdout.contains("the judging agent did not emit"), "{run:?}");
 }
 
 #[test]
@@ -463,63 +265,6 @@ fn a_proof_is_recorded_shown_and_made_again() {
     assert!(again.stderr.contains("another verdict"), "{again:?}");
     let other = scratch.run("proof nothing");
     assert!(other.code == Some(1) && other.stderr.contains("no proof of 'nothing' is kept"), "{other:?}");
-}
-
-#[test]
-fn a_refused_claim_is_recorded_with_what_a_second_agent_said() {
-    let scratch = measured();
-    let run =
-        judged(&scratch, &[("true", "<verify-fail>nothing asked for it</verify-fail>"), ("true", COMPLETE)]);
-    let of_first =
-        fs::read_dir(scratch.path(".ralph/runs")).unwrap().map(|run| run.unwrap().path().join("proofs"));
-    let count: usize = of_first.filter_map(|folder| fs::read_dir(folder).ok()).map(Iterator::count).sum();
-    assert_eq!((run.code, count), (Some(4), 2), "{run:?}");
-    let shown = scratch.run("proof").stdout;
-    for words in [
-        "refuted: a second agent: nothing asked for it",
-        "changed  tests/good",
-        "failed   scripts/check at the claimed commit, with the base's version",
-    ] {
-        assert!(shown.contains(words), "{words}: {shown}");
-    }
-    let again = scratch.run("proof --again");
-    assert_eq!(again.code, Some(0), "the same verdict: {again:?}");
-}
-
-#[test]
-fn honest_work_with_and_without_tests_passes_at_once() {
-    for deed in [
-        "true",
-        "echo 'grep -q good code' > tests/more; git add tests",
-        "echo 'echo more' >> tests/good",
-        "git mv tests/good tests/renamed",
-    ] {
-        let scratch = measured();
-        let run = at_base(
-            &scratch,
-            &[&format!("echo good > code; {deed}; git commit -qam fix")],
-            &[],
-            "scripts/check",
-        );
-        assert_eq!(run.code, Some(0), "{deed}: {run:?}");
-    }
-    let scratch = measured();
-    let run = at_base(
-        &scratch,
-        &["echo good > code; git commit -qam fix"],
-        &[],
-        "echo '3 passed in 0.01s'; scripts/check",
-    );
-    assert_eq!(run.code, Some(0), "{run:?}");
-}
-
-#[test]
-fn tests_that_do_not_run_prove_nothing() {
-    let scratch = measured();
-    let run =
-        at_base(&scratch, &["echo good > code; git commit -qam fix"], &[], "echo 'no tests ran in 0.01s'");
-    assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stdout.contains("has run no test"), "{run:?}");
 }
 
 #[test]
@@ -611,33 +356,6 @@ fn proof_trees_are_removed_with_the_others() {
 }
 
 #[test]
-fn ignored_files_are_carried_into_the_checkout_if_the_user_says_so() {
-    let scratch = project();
-    scratch.write("node_modules/runner", "exit 0");
-    executable(&scratch.path("check"), &format!("{CHECK}. ./node_modules/runner; exit 1\n"));
-    scratch.git(&["commit", "--quiet", "-am", "check"]);
-    agent(&scratch, &["true", FIX]);
-    let mut ralph = start(&scratch, 3, "./check");
-    let run = Scratch::finish(ralph.env("RALPH_PROOF_CARRY", "node_modules other"));
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!run.stderr.contains("in place only"), "{run:?}");
-    let proof = scratch.run("proof").stdout;
-    assert!(proof.contains("proven: clean tree ") && proof.contains("carried  node_modules, "), "{proof}");
-    assert!(proof.contains("other of proof.carry: it is not there"), "{proof}");
-    let link = tree(&scratch).join("node_modules");
-    assert_eq!(fs::read_link(link).unwrap(), scratch.path("node_modules").canonicalize().unwrap());
-    // The user's own folder is still there after the trees are removed.
-    assert_eq!(scratch.run("clean --worktrees").code, Some(0));
-    assert!(scratch.path("node_modules/runner").exists());
-    for wrong in ["/etc", "../x", "a/../../b"] {
-        let mut ralph = start(&scratch, 1, "./check");
-        let run = Scratch::finish(ralph.env("RALPH_PROOF_CARRY", wrong));
-        assert_eq!(run.code, Some(1), "{run:?}");
-        assert!(run.stderr.contains("is no path below the project"), "{run:?}");
-    }
-}
-
-#[test]
 fn tests_that_agents_do_not_get_find_work_that_was_made_for_the_others() {
     for is_ref in [false, true] {
         let scratch = project();
@@ -675,17 +393,6 @@ fn tests_that_agents_do_not_get_find_work_that_was_made_for_the_others() {
             assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
         }
     }
-}
-
-#[test]
-fn a_preparation_counts_against_the_limit_of_a_proof() {
-    let scratch = project();
-    agent(&scratch, &[FIX]);
-    let mut ralph = start(&scratch, 1, "./check");
-    let run =
-        Scratch::finish(ralph.env("RALPH_PROOF_PREPARE", "exec sleep 600").env("RALPH_PROOF_LIMIT", "1s"));
-    assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stdout.contains("within 1s (proof.limit)"), "{run:?}");
 }
 
 #[test]
@@ -750,103 +457,4 @@ fn a_proof_that_takes_too_long_proves_nothing_and_names_the_missing_run() {
     }
     let shown = scratch.run("proof").stdout;
     assert!(shown.contains("refuted: ") && shown.contains("proof.limit"), "{shown}");
-}
-
-#[test]
-fn a_new_checkout_is_prepared_and_again_when_the_work_needs_more() {
-    let scratch = project();
-    scratch.write("list", "one\n");
-    executable(
-        &scratch.path("check"),
-        &format!("{CHECK}for name in $(cat list); do test -e node_modules/$name || exit 1; done\n"),
-    );
-    scratch.git(&["add", "."]);
-    scratch.git(&["commit", "--quiet", "--message", "list"]);
-    // What it does to a file of the commit is undone.
-    let prepare =
-        "mkdir node_modules; for name in $(cat list); do touch node_modules/$name; done; echo good > code";
-    // The first claim leaves a checkout that is prepared for less than the second one needs.
-    agent(&scratch, &["true", "echo good > code; echo two >> list; git commit -qam fix"]);
-    let run = Scratch::finish(start(&scratch, 2, "./check").env("RALPH_PROOF_PREPARE", prepare));
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!run.stderr.contains("in place only"), "{run:?}");
-    let shown = scratch.run("proof").stdout;
-    assert!(
-        shown.contains("proven: clean tree ") && shown.matches("at the claimed commit").count() == 1,
-        "{shown}"
-    );
-
-    let scratch = project();
-    agent(&scratch, &[FIX]);
-    let run =
-        Scratch::finish(start(&scratch, 3, "./check").env("RALPH_PROOF_PREPARE", "echo no network; exit 1"));
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let told = run.stderr.matches("which prepares a clean checkout, fails in one of ").count();
-    assert!(told == 1 && run.stderr.contains("(no network)"), "{run:?}");
-    assert!(scratch.run("report").stdout.contains("proven: ./check, in place only"));
-}
-
-#[test]
-fn a_pass_that_is_no_pass_the_second_time_is_flaky() {
-    for (level, code) in [("base", 0), ("strict", 4)] {
-        let scratch = project();
-        agent(&scratch, &[FIX]);
-        let seen = scratch.outside().join("seen");
-        let validate = format!(
-            "./check || exit 1; test -e {0} && test $(cat {0}) != $TMPDIR && {{ echo not ok 1 - adds; exit 1; }}; echo $TMPDIR > {0}",
-            seen.display()
-        );
-        let mut ralph = scratch.ralph(&format!("prompt p.md 1 --proof {level} --validate"));
-        let run = Scratch::finish(ralph.arg(&validate));
-        assert_eq!(run.code, Some(code), "{level}: {run:?}");
-        let shown = scratch.run("proof").stdout;
-        let is_flaky = shown.contains("refuted: flaky: ") && shown.contains("not ok 1 - adds");
-        assert_eq!(is_flaky, code == 4, "{shown}");
-    }
-    // Each commit is repeated once, and its record says so.
-    let scratch = measured();
-    agent(&scratch, &["echo good > code; echo true >> tests/good; git commit -qam fix"]);
-    let mut ralph = scratch.ralph("prompt p.md 1 --proof strict --validate");
-    let run = Scratch::finish(ralph.arg("scripts/check"));
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let shown = scratch.run("proof").stdout;
-    assert_eq!(shown.matches("at the claimed commit once more").count(), 1, "{shown}");
-    assert!(shown.contains("base's tests pass"), "{shown}");
-}
-
-#[test]
-fn new_tests_have_to_fail_without_the_work() {
-    let strict = |deeds: &[&str]| {
-        let scratch = measured();
-        scratch.write("code", "good\n");
-        scratch.git(&["commit", "--quiet", "-am", "green"]);
-        agent(&scratch, deeds);
-        let mut ralph = scratch.ralph(&format!("prompt p.md {} --proof strict --validate", deeds.len()));
-        let run = Scratch::finish(ralph.arg("scripts/check"));
-        (scratch, run)
-    };
-    let empty = "echo good and better > code; echo true > tests/more; git add .; git commit -qm more";
-    let honest = "echo grep -q better code > tests/more; git commit -qam test";
-    let (scratch, run) = strict(&[empty, honest]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let prompt = fs::read_to_string(scratch.outside().join("home/prompt.2")).unwrap();
-    assert!(
-        prompt.contains("the new tests pass without the work") && prompt.contains("tests/more (added)"),
-        "{prompt}"
-    );
-    let shown = scratch.run("proof").stdout;
-    assert!(
-        shown.contains("failed   scripts/check at the base, with the tests of the claimed commit"),
-        "{shown}"
-    );
-
-    for deed in [
-        "echo good and better > code; git commit -qam fix",
-        "echo true > tests/more; git add .; git commit -qm tests",
-    ] {
-        let (scratch, run) = strict(&[deed]);
-        assert_eq!(run.code, Some(0), "{deed}: {run:?}");
-        let shown = scratch.run("proof").stdout;
-        assert!(shown.contains("not seen whether the new tests fail without the work"), "{deed}: {shown}");
-    }
 }
