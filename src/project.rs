@@ -63,6 +63,15 @@ pub enum ProjectError {
         /// The directory in which the search began.
         path: PathBuf,
     },
+    /// The current directory is a repository without files.
+    #[error(
+        "a bare git repository, {path}: agents need its files: make a work tree with 'git worktree add ../work', and change into it",
+        path = .path.display()
+    )]
+    BareRepository {
+        /// The repository.
+        path: PathBuf,
+    },
     /// A `.git` file names a missing repository, as in a moved or pruned work tree.
     #[error(
         "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair {path}' in the repository that it belongs to, or clone again",
@@ -227,6 +236,9 @@ impl Project {
     pub fn require_git(&self) -> Result<(), ProjectError> {
         match self.repository() {
             Some(found) => found.usable,
+            None if ["HEAD", "objects", "refs"].iter().all(|name| self.cwd.join(name).exists()) => {
+                Err(ProjectError::BareRepository { path: self.cwd.clone() })
+            }
             None => Err(ProjectError::NotARepository { path: self.cwd.clone() }),
         }
     }

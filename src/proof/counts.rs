@@ -1,6 +1,7 @@
 //! How many tests have run, as known runners say it at their end. Pure.
 
-use super::junit::COUNTED;
+/// What the line begins with that says what reports in the XML of `JUnit` count.
+pub(super) const COUNTED: &str = "JUnit: ";
 
 /// What a runner has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::counts::{Counts, counts};
-use super::junit::COUNTED;
+use super::counts::{COUNTED, Counts, counts};
 use super::protected::{AllProtected, Change, Protected, Role, named};
 use crate::engine::fact::ProofProgram;
 use crate::engine::validation::{IN_CHECKOUT, NO_OUTPUT, NOT_VERIFIED, Validation};

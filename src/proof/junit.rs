@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::counts::Counts;
+use super::counts::{COUNTED, Counts};
 use super::protected::is_like;
 use crate::engine::validation::Validation;
 use crate::files::theirs;
@@ -26,8 +26,6 @@ const DEEPEST: usize = 64;
 const NAMED: usize = 10;
 const NAME: usize = 120;
 const WRONG: usize = 3;
-/// What the line begins with that says what they count.
-pub(super) const COUNTED: &str = "JUnit: ";
 
 /// What reports count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

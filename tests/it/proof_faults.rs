@@ -118,6 +118,20 @@ fn filters_of_the_user_apply_and_those_of_the_repository_are_told_as_missing() {
 }
 
 #[test]
+fn a_bare_repository_is_told_and_a_work_tree_of_it_is_proven() {
+    let scratch = project("");
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let bash = |script: String| Scratch::finish(scratch.command("bash").args(["-e", "-c", &script]));
+    let run =
+        bash(format!("git clone -q --bare . ../bare; cp p.md ../bare; cd ../bare; exec '{ralph}' {LOOP}"));
+    assert!(run.code == Some(1) && run.stderr.contains("'git worktree add ../work'"), "{run:?}");
+    let run = bash(format!(
+        "git -C ../bare worktree add -q ../work; cp p.md ../work; cd ../work; exec '{ralph}' {LOOP}"
+    ));
+    assert!(run.code == Some(0) && run.stdout.contains("Proof: proven: clean tree "), "{run:?}");
+}
+
+#[test]
 fn nothing_is_measured_against_a_base_that_is_gone() {
     let scratch = project("");
     let base = scratch.git(&["rev-parse", "HEAD"]).trim().to_owned();
