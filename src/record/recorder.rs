@@ -351,12 +351,13 @@ pub fn litter(project: &Project) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders of the user's files for ralph, of feature drafts, and of the user's list of loops.
+/// The folders of the user's files for ralph, of feature drafts, of the project's clean checkouts, and of the user's list of loops.
 fn shared_litter(project: &Project) -> Vec<PathBuf> {
     let documents = project.graph_dir();
     let features = own::entries(&documents.join("features")).unwrap_or_default();
     let mut folders = vec![project.ralph_dir().to_owned(), documents.join("knowledge"), documents];
     folders.extend(features);
+    folders.push(project.proofs());
     folders.extend(project.registry());
     folders.extend(project.trust());
     folders.extend(project.user_key().and_then(|key| Some(key.parent()?.to_owned())));
