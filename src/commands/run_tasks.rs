@@ -69,8 +69,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let first_model = models.begins_with();
     let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
-    let graph = Graph::new(store).context("cannot start a thread for the graph of tasks")?;
-    let source = Tasks::new(graph, target, is_verified);
+    let source = Tasks::new(Graph::new(store)?, target, is_verified);
     if args.dry_run {
         if let Some(prompt) = source.preview().map_err(Refused::from)? {
             return print_as_it_is(&prompt);

@@ -176,7 +176,7 @@ pub fn lacks_filters(root: &Path, tree: &Path, began: SystemTime) -> Result<bool
     }
     let place = Place::of(root, tree)?;
     let of_filter = |name: &String| format!(":(top,attr:filter={name})");
-    let patterns: Vec<String> = place.off.iter().map(of_filter).collect();
+    let patterns: Vec<String> = place.filters.iter().map(of_filter).collect();
     let words: Vec<&str> =
         ["ls-files", "-z", "--"].into_iter().chain(patterns.iter().map(String::as_str)).collect();
     Ok(!patterns.is_empty() && !place.read(&words)?.is_empty())

@@ -88,18 +88,9 @@ impl Changes {
             let Difference { path, change, is_file, .. } = difference;
             *is_file && *change != Change::Removed && is_source(path) && self.patterns.role(path).is_none()
         };
-        let files: Vec<_> = self.differences.iter().filter(is_meant).collect();
-        if files.is_empty() {
-            return Ok(Vec::new());
-        }
-        let names: Vec<String> = files.iter().flat_map(|file| file.contents.clone()).collect();
-        let contents = clean_tree::contents(root, &names)?;
-        let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
-        let sources = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
-            let [base, now] = both else { return None };
-            Some(Source { path: file.path.clone(), base: text(base)?, now: text(now)? })
-        });
-        Ok(sources.collect())
+        let texts = texts(root, self.differences.iter().filter(is_meant).collect())?;
+        let source = |(file, base, now): (&Difference, _, _)| Source { path: file.path.clone(), base, now };
+        Ok(texts.into_iter().map(source).collect())
     }
 
     /// What tests are made of in the commit, to be laid over the base's sources: then they must fail. `None` if no test came or
@@ -152,6 +143,24 @@ fn on_path(root: &Path) -> Vec<String> {
         .collect()
 }
 
+/// The texts of files at the base and in the commit; those that are no text are left out. A missing file is empty.
+fn texts<'a>(
+    root: &Path,
+    files: Vec<&'a Difference>,
+) -> Result<Vec<(&'a Difference, String, String)>, GitError> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = files.iter().flat_map(|file| file.contents.clone()).collect();
+    let contents = clean_tree::contents(root, &names)?;
+    let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
+    let texts = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
+        let [base, now] = both else { return None };
+        Some((file, text(base)?, text(now)?))
+    });
+    Ok(texts.collect())
+}
+
 /// The files of which only a part is protected, and differs. `mix` makes the text from the base's and the commit's, by path.
 fn changed_parts(
     root: &Path,
@@ -163,16 +172,9 @@ fn changed_parts(
         let Difference { path, change, is_file, .. } = difference;
         *is_file && *change != Change::Removed && !whole.contains_key(path) && sections::has_some(path)
     };
-    let files: Vec<_> = differences.iter().filter(may_have).collect();
-    if files.is_empty() {
-        return Ok(AllProtected::new());
-    }
-    let names: Vec<String> = files.iter().flat_map(|file| file.contents.clone()).collect();
-    let contents = clean_tree::contents(root, &names)?;
-    let text = |content: &Option<Vec<u8>>| String::from_utf8(content.clone().unwrap_or_default()).ok();
-    let mixed = files.into_iter().zip(contents.chunks(2)).filter_map(|(file, both)| {
-        let [base, now] = both else { return None };
-        let mixed = mix(&file.path, &text(base)?, &text(now)?)?;
+    let texts = texts(root, differences.iter().filter(may_have).collect())?;
+    let mixed = texts.into_iter().filter_map(|(file, base, now)| {
+        let mixed = mix(&file.path, &base, &now)?;
         let protected = Protected {
             change: Change::Changed,
             role: Role::Runner,

@@ -5,11 +5,10 @@
 //! all its files. While it is in use there is no seal. Without the right one, also after a crash, the next proof
 //! removes everything and begins with a new tree.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +34,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The longest seal, in bytes.
 const SEAL: u64 = 1024;
 /// What lies beside a tree, as ends of file names; no encoded name ends so.
-const BESIDE: [&str; 5] = [TMP_AGAIN, "~home", "~lock", "~seal", TMP];
+pub(super) const BESIDE: [&str; 5] = [TMP_AGAIN, "~home", "~lock", "~seal", TMP];
 /// The folders for temporary files, the second one for a run that is repeated.
 const TMP: &str = "~tmp";
 const TMP_AGAIN: &str = "~tmp2";
 /// Says whose trees lie in a folder: the path of the project's runs.
-const PROJECT: &str = "~project";
-/// The longest path there, in bytes.
-const PATH: u64 = 8192;
+pub(super) const PROJECT: &str = "~project";
 
 /// The home directory of a command in the tree, and its folder for temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -454,60 +451,7 @@ impl ProofTree {
     }
 }
 
-/// The proof trees in this folder.
-pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {
-    let is_tree = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_dir() && !path.is_symlink() && !BESIDE.iter().any(|end| name.ends_with(end))
-    };
-    let mut trees: Vec<_> = own::entries(folder).unwrap_or_default().into_iter().filter(is_tree).collect();
-    trees.sort();
-    trees
-}
-
-/// Removes a proof tree of the repository of `root`, and what lies beside it; `false` if a proof is at work in it.
-///
-/// # Errors
-/// If something of it cannot be removed.
-pub(crate) fn remove_all(root: &Path, tree: &Path) -> Result<bool, GitError> {
-    remove_with(tree, || clean_tree::remove(root, tree))
-}
-
-/// Removes what is left of projects that are gone, in the folder of the proof trees of all projects. Returns those projects' runs.
-pub(crate) fn remove_orphans(all: &Path) -> Vec<PathBuf> {
-    let mut gone = Vec::new();
-    for folder in own::entries(all).unwrap_or_default() {
-        let Ok(runs) = own::read(&folder.join(PROJECT), PATH) else { continue };
-        let runs = PathBuf::from(OsString::from_vec(runs));
-        // A project that cannot be seen now may come back.
-        if !matches!(runs.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-            continue;
-        }
-        let is_free = trees(&folder).iter().all(|tree| remove_with(tree, || Ok(())).unwrap_or_default());
-        if is_free && clean_tree::remove_folder(&folder).is_ok() {
-            gone.push(runs);
-        }
-    }
-    gone
-}
-
-/// Removes a tree by `remove`, and then what lies beside it; `false` if a proof is at work in it.
-fn remove_with(tree: &Path, remove: impl FnOnce() -> Result<(), GitError>) -> Result<bool, GitError> {
-    let path = beside(tree, "~lock");
-    let lock = own::open(&path, OpenOptions::new().create(true).truncate(false).write(true)).ok();
-    if lock.as_ref().is_some_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock))) {
-        return Ok(false);
-    }
-    remove()?;
-    for end in BESIDE {
-        // What stays is no tree, and the next proof removes it.
-        let path = beside(tree, end);
-        let _ = if path.is_dir() { clean_tree::remove_folder(&path) } else { remove_file(&path) };
-    }
-    Ok(true)
-}
-
-fn beside(tree: &Path, end: &str) -> PathBuf {
+pub(super) fn beside(tree: &Path, end: &str) -> PathBuf {
     let mut name = tree.file_name().unwrap_or_default().to_owned();
     name.push(end);
     tree.with_file_name(name)
@@ -517,7 +461,7 @@ fn listing(folder: &Path) -> Result<Listing, FileError> {
     Listing::of(folder).map_err(FileError::at(folder))
 }
 
-fn remove_file(path: &Path) -> io::Result<()> {
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

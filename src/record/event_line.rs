@@ -4,6 +4,7 @@
 //! own fields by name. Writing sorts nothing, so a new field goes to its alphabetical place.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
 #[cfg(test)]
@@ -20,6 +21,11 @@ pub const VERSION: u32 = 1;
 
 /// The extension of the events log beside a session log.
 pub(super) const EVENTS_LOG: &str = "events.jsonl";
+
+/// Whether a file is an events log, by its name.
+pub(super) fn is_events_log(path: &Path) -> bool {
+    path.to_string_lossy().strip_suffix(EVENTS_LOG).is_some_and(|rest| rest.ends_with('.'))
+}
 
 /// One line of `--json` and of logs/session-*.events.jsonl. Later releases may add fields, events and words without a
 /// new version; a reader ignores what it does not know.

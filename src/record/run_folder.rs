@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::event_line::is_events_log;
 use super::state::Setup;
 use crate::engine::event::LoopIdentity;
 use crate::files::atomic::{self, Durability};
@@ -140,9 +141,8 @@ pub fn read_end(folder: &Path) -> Option<String> {
 /// in another.
 #[must_use]
 pub fn event_logs(folder: &Path) -> Vec<PathBuf> {
-    let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".events.jsonl");
-    let mut logs: Vec<PathBuf> =
-        own::entries(folder).unwrap_or_default().into_iter().filter(is_log).collect();
+    let mut logs = own::entries(folder).unwrap_or_default();
+    logs.retain(|path| is_events_log(path));
     // Shorter names are older.
     logs.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     logs

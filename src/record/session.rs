@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::Local;
 
+use super::event_line::EVENTS_LOG;
 use super::events_log::EventsLog;
 use super::session_log::SessionLog;
 use crate::files::{FileError, RecordFile, own};
@@ -40,7 +41,7 @@ impl Session {
         loop {
             number += 1;
             let name = timestamp::numbered(&stamp, number);
-            let (log, events) = (format!("{name}.log"), format!("{name}.events.jsonl"));
+            let (log, events) = (format!("{name}.log"), format!("{name}.{EVENTS_LOG}"));
             // Sessions of different runs share this folder.
             let is_taken = |links: &PathBuf| links.join(&log).symlink_metadata().is_ok();
             if links.as_ref().is_some_and(is_taken) {

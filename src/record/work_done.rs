@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::event_line::EventLine;
+use super::event_line::{EventLine, is_events_log};
 use crate::engine::fact::Fact;
 use crate::files::own;
 
@@ -49,10 +49,6 @@ fn begun_at(path: &Path) -> Option<DateTime<Utc>> {
     let first = BufReader::new(file).split(b'\n').next().and_then(Result::ok).unwrap_or_default();
     let line = std::str::from_utf8(&first).ok().and_then(|line| EventLine::read(line).ok());
     line.map(|line| line.at.to_utc()).or(written)
-}
-
-fn is_events_log(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".events.jsonl"))
 }
 
 /// The iterations of one session, oldest first. Unreadable lines are skipped.

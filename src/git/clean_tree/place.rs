@@ -39,10 +39,8 @@ pub(super) struct Place {
     options: [OsString; 2],
     /// The index, where it is not the one in git's folder.
     index: Option<PathBuf>,
-    /// Settings that switch off the filters that the repository's own configuration defines.
-    filters: Vec<String>,
-    /// The names of these filters.
-    pub(super) off: BTreeSet<String>,
+    /// The names of the filters that the repository's own configuration defines, which are switched off.
+    pub(super) filters: BTreeSet<String>,
 }
 
 impl Place {
@@ -65,9 +63,8 @@ impl Place {
             option
         };
         let options = [option("--git-dir=", git_dir), option("--work-tree=", tree)];
-        let mut place =
-            Self { tree: tree.to_owned(), options, index, filters: Vec::new(), off: BTreeSet::new() };
-        (place.filters, place.off) = place.filters_off()?;
+        let mut place = Self { tree: tree.to_owned(), options, index, filters: BTreeSet::new() };
+        place.filters = place.filters_of_repository()?;
         Ok(place)
     }
 
@@ -80,8 +77,8 @@ impl Place {
         env.extend(self.index.as_ref().map(|index| ("GIT_INDEX_FILE".into(), index.into())));
         let options = self.options.iter().map(OsString::as_os_str);
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-        change(&self.tree, options, &self.filters, &words, &ChangeOptions { env, input, limit: LAY_LIMIT })
-            .map(drop)
+        let off: Vec<String> = self.filters.iter().flat_map(|name| switched_off(name)).collect();
+        change(&self.tree, options, &off, &words, &ChangeOptions { env, input, limit: LAY_LIMIT }).map(drop)
     }
 
     /// Calls git, which only reads.
@@ -94,14 +91,14 @@ impl Place {
     }
 
     /// The filters of the user and of the system stay: LFS is one.
-    fn filters_off(&self) -> Result<(Vec<String>, BTreeSet<String>), GitError> {
+    fn filters_of_repository(&self) -> Result<BTreeSet<String>, GitError> {
         let words = ["config", "--show-scope", "--null", "--get-regexp", r"^filter\."];
         let listed = match self.read(&words) {
             // There is none.
-            Err(GitError::Refused { .. }) => return Ok(Default::default()),
+            Err(GitError::Refused { .. }) => return Ok(BTreeSet::new()),
             listed => listed?,
         };
-        let (mut off, names) = (Vec::new(), filters_of_repository(&String::from_utf8_lossy(&listed)));
+        let names = filters_of_repository(&String::from_utf8_lossy(&listed));
         for name in &names {
             if name.contains(['=', char::REPLACEMENT_CHARACTER]) {
                 let what =
@@ -109,10 +106,8 @@ impl Place {
                 let way_out = "remove it with 'git config --edit'";
                 return Err(GitError::in_the_way(what, name.escape_debug(), way_out));
             }
-            let ends = ["clean=", "smudge=", "process=", "required=false"];
-            off.extend(ends.map(|end| format!("filter.{name}.{end}")));
         }
-        Ok((off, names))
+        Ok(names)
     }
 }
 
@@ -178,6 +173,11 @@ pub(super) fn known(root: &Path, tree: &Path) -> Result<PathBuf, GitError> {
         GitError::in_the_way(what, tree.display(), "start again: it is made anew")
     };
     entry(root, tree)?.ok_or_else(unknown)
+}
+
+/// The settings that switch a filter off.
+fn switched_off(name: &str) -> [String; 4] {
+    ["clean=", "smudge=", "process=", "required=false"].map(|end| format!("filter.{name}.{end}"))
 }
 
 /// The names of the filters among `scope NUL key LF value NUL` that are not the user's.

@@ -13,7 +13,7 @@ use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
 use crate::engine::validation::{NOT_VERIFIED, VERIFYING_AGENT, Validation, reason, with_reason};
-use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
+use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Retries, Store, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
@@ -57,6 +57,24 @@ impl Decision {
         let by = proof.by.as_deref().filter(|by| *by != VERIFYING_AGENT);
         let reason = reason(by, proof.undecided, &proof.output);
         Self::Retry { reason, output: with_reason(proof) }
+    }
+}
+
+impl Decision {
+    /// Books it; also returns the reason.
+    fn book(
+        self,
+        graph: &mut dyn Store,
+        claim: &Claim,
+        done: HowDone<'_>,
+        retries: Retries,
+    ) -> (Result<Ended, GraphError>, String) {
+        match self {
+            Self::Done => (graph.complete(claim, done), String::new()),
+            Self::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
+            Self::Retry { reason, output } => (graph.retry(claim, &cut(&output, REASON), retries), reason),
+            Self::Release(reason) => (graph.release(claim, &reason).map(|()| Ended::Released), reason),
+        }
     }
 }
 
@@ -340,20 +358,8 @@ impl Tasks {
         let (is_verified, retries) = (self.is_verified, self.target.retries);
         let booked = self.graph.book(context, move |graph| {
             graph.look_after()?;
-            let (ended, reason) = match decision {
-                Decision::Done => {
-                    let done = HowDone { commit: head_then.as_deref(), is_verified, attempt: Some(&entry) };
-                    (graph.complete(&claim, done), String::new())
-                }
-                Decision::Failed(reason) => (graph.fail(&claim, &cut(&reason, REASON)), reason),
-                Decision::Retry { reason, output } => {
-                    (graph.retry(&claim, &cut(&output, REASON), retries), reason)
-                }
-                Decision::Release(reason) => {
-                    (graph.release(&claim, &reason).map(|()| Ended::Released), reason)
-                }
-            };
-            Ok::<_, GraphError>((ended, reason))
+            let done = HowDone { commit: head_then.as_deref(), is_verified, attempt: Some(&entry) };
+            Ok::<_, GraphError>(decision.book(graph, &claim, done, retries))
         });
         let (ended, reason) = booked??;
         let (became, reason) = match ended {

@@ -1,0 +1,67 @@
+//! Removes the proof trees of a project, and those of projects that are gone.
+
+use std::ffi::OsString;
+use std::fs::{OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::tree::{BESIDE, PROJECT, beside, remove_file};
+use crate::files::own;
+use crate::git::{GitError, clean_tree};
+
+/// The longest path of a project's runs, in bytes.
+const PATH: u64 = 8192;
+
+/// The proof trees in this folder.
+pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {
+    let is_tree = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.is_dir() && !path.is_symlink() && !BESIDE.iter().any(|end| name.ends_with(end))
+    };
+    let mut trees: Vec<_> = own::entries(folder).unwrap_or_default().into_iter().filter(is_tree).collect();
+    trees.sort();
+    trees
+}
+
+/// Removes a proof tree of the repository of `root`, and what lies beside it; `false` if a proof is at work in it.
+///
+/// # Errors
+/// If something of it cannot be removed.
+pub(crate) fn remove_all(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    remove_with(tree, || clean_tree::remove(root, tree))
+}
+
+/// Removes what is left of projects that are gone, in the folder of the proof trees of all projects. Returns those projects' runs.
+pub(crate) fn remove_orphans(all: &Path) -> Vec<PathBuf> {
+    let mut gone = Vec::new();
+    for folder in own::entries(all).unwrap_or_default() {
+        let Ok(runs) = own::read(&folder.join(PROJECT), PATH) else { continue };
+        let runs = PathBuf::from(OsString::from_vec(runs));
+        // A project that cannot be seen now may come back.
+        if !matches!(runs.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            continue;
+        }
+        let is_free = trees(&folder).iter().all(|tree| remove_with(tree, || Ok(())).unwrap_or_default());
+        if is_free && clean_tree::remove_folder(&folder).is_ok() {
+            gone.push(runs);
+        }
+    }
+    gone
+}
+
+/// Removes a tree by `remove`, and then what lies beside it; `false` if a proof is at work in it.
+fn remove_with(tree: &Path, remove: impl FnOnce() -> Result<(), GitError>) -> Result<bool, GitError> {
+    let path = beside(tree, "~lock");
+    let lock = own::open(&path, OpenOptions::new().create(true).truncate(false).write(true)).ok();
+    if lock.as_ref().is_some_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock))) {
+        return Ok(false);
+    }
+    remove()?;
+    for end in BESIDE {
+        // What stays is no tree, and the next proof removes it.
+        let path = beside(tree, end);
+        let _ = if path.is_dir() { clean_tree::remove_folder(&path) } else { remove_file(&path) };
+    }
+    Ok(true)
+}
