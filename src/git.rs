@@ -18,6 +18,7 @@ mod half_made;
 mod head_file;
 pub mod identity;
 pub mod keep;
+pub mod landing;
 pub mod left_locks;
 mod progress;
 pub mod range;

@@ -12,6 +12,7 @@ pub mod git;
 pub mod graph;
 mod inspection;
 mod job;
+mod landing;
 pub mod memory;
 mod notify;
 mod parallel;

@@ -16,6 +16,15 @@ pub struct TaskFlags {
     /// One iteration
     #[arg(long, conflicts_with = MAX_ITERATIONS)]
     pub once: bool,
+    /// How many agents work at once, each in a work tree of its own; what they finish lands on one branch
+    #[arg(long, short, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+    /// Branch that finished tasks land on, in place of the current one
+    #[arg(long, value_name = "BRANCH", allow_hyphen_values = true)]
+    pub onto: Option<String>,
+    /// How many finished tasks are tried together before they land
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub batch: Option<String>,
     /// How the model of each iteration is chosen: fixed, cost-optimized, escalate or plan-then-execute
     #[arg(long, value_name = "STRATEGY")]
     pub model_strategy: Option<String>,
@@ -29,5 +38,6 @@ pub struct TaskFlags {
 
 impl TaskFlags {
     /// Their long names.
-    pub const NAMES: [&str; 5] = ["all", "once", "model-strategy", "no-verify", "prompt"];
+    pub const NAMES: [&str; 8] =
+        ["all", "once", "jobs", "onto", "batch", "model-strategy", "no-verify", "prompt"];
 }

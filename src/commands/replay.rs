@@ -205,7 +205,12 @@ fn views(tracks: Vec<Track>, verb: Option<Verb>, screen: &Screen) -> Vec<(Track,
     let width = tracks.iter().map(|track| track.replayed.identity().name.width()).max().unwrap_or_default();
     let view = |(place, track): (usize, Track)| {
         let uncounted = TaskCounter(Box::new(|| None));
-        let view = screen.branch(place, &track.replayed.identity().name, width, uncounted);
+        let view = screen.branch(
+            (Verb::LoopBuild.words(), place),
+            &track.replayed.identity().name,
+            width,
+            uncounted,
+        );
         (track, view)
     };
     tracks.into_iter().enumerate().map(view).collect()

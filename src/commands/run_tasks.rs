@@ -1,5 +1,7 @@
 //! `ralph run TASK`, `ralph run FEATURE`, `ralph run --all`: the loop over the graph of tasks.
 
+mod jobs;
+
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -19,7 +21,7 @@ use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
-use crate::job::workspace::{Workspace, locate, open_loop};
+use crate::job::workspace::{Call, Workspace, locate, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::settings::{Origin, Settings, Verb};
@@ -50,32 +52,24 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     // The task is retried by a fresh agent with a prompt of its own, not the attempt.
     let mut preflight = Preflight::of_settings(call, limit)?.without_retries();
     preflight.limits.failed_end = Outcome::StoppedOnError;
+    let plan = jobs::plan(args, settings, project)?;
     let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
-    let run = run_id();
     let places = places(args, project, asks && preflight.can_look_only())?;
     // Agents change this graph, from any folder.
     let mut env = vec![("RALPH_DIR".into(), project.graph_dir().into())];
     if let Scope::Feature(name) = &scope {
         env.push((FEATURE_VARIABLE.into(), name.into()));
     }
-    let mut ready = preflight.ready(project, &run, env);
-    let is_verified = asks || ready.validator.is_some();
-    let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
     if let Err(why) = graph_file::key(project) {
         remark(&format!(
             "what is done in the graph is not sealed, so that another program could change it unseen: {why}"
         ));
     }
-    let first_model = models.begins_with();
-    let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
-    let source = Tasks::new(Graph::new(store)?, target, is_verified);
+    let (first_model, retries) = (models.begins_with(), retries(settings));
+    let run = Run { args, call, workspace: &workspace, preflight, scope, models, retries, places, env, asks };
     if args.dry_run {
-        if let Some(prompt) = source.preview().map_err(Refused::from)? {
-            return print_as_it_is(&prompt);
-        }
-        remark("nothing is ready: no agent would be started");
-        return Ok(0);
+        return run.preview(store);
     }
     if !args.flags.json && !args.flags.quiet {
         if !project.in_git() {
@@ -87,15 +81,73 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             remark(&told);
         }
     }
-    ready.logs_into(args.log_dir.as_ref())?;
-    ready.name = name_of(&scope);
-    ready.person = if args.flags.json { None } else { AtTerminal::find() };
-    ready.validator = Some(Box::new(source.verifier(ready.validator.take(), asks)));
-    let code = ready.run(source, Frame::Lines(RunLines::default()))?;
-    if !args.flags.json {
-        report::tasks(project, &project.run(&run))?;
+    match plan {
+        Some(plan) => {
+            drop(store);
+            jobs::run(run, plan)
+        }
+        None => run.alone(store),
     }
-    Ok(code)
+}
+
+/// A run over tasks that is checked and only has to begin.
+struct Run<'a> {
+    args: &'a RunArgs,
+    call: Call<'a>,
+    workspace: &'a Workspace,
+    preflight: Preflight<'a>,
+    scope: Scope,
+    models: Models,
+    retries: Retries,
+    places: Places,
+    /// The agents' variables.
+    env: Vec<(OsString, OsString)>,
+    /// Whether a fresh agent verifies what is done.
+    asks: bool,
+}
+
+impl Run<'_> {
+    /// The source of a run with one job in the user's checkout.
+    fn source(&self, store: SqliteStore, run: &str, is_verified: bool) -> anyhow::Result<Tasks> {
+        let holder = Holder::of_self(run).context("cannot tell which process this is")?;
+        let target = Target {
+            scope: self.scope.clone(),
+            holder,
+            retries: self.retries,
+            models: self.models.clone(),
+            places: self.places.clone(),
+            trunk: None,
+        };
+        Ok(Tasks::new(Graph::new(store)?, target, is_verified, None))
+    }
+
+    /// Shows the prompt of the first iteration.
+    fn preview(&self, store: SqliteStore) -> anyhow::Result<u8> {
+        let run = run_id();
+        let ready = self.preflight.ready(&self.workspace.project, &run, self.env.clone());
+        let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
+        if let Some(prompt) = source.preview().map_err(Refused::from)? {
+            return print_as_it_is(&prompt);
+        }
+        remark("nothing is ready: no agent would be started");
+        Ok(0)
+    }
+
+    /// One job in the user's checkout.
+    fn alone(self, store: SqliteStore) -> anyhow::Result<u8> {
+        let (run, args, project) = (run_id(), self.args, &self.workspace.project);
+        let mut ready = self.preflight.ready(project, &run, self.env.clone());
+        let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
+        ready.logs_into(args.log_dir.as_ref())?;
+        ready.name = name_of(&self.scope);
+        ready.person = if args.flags.json { None } else { AtTerminal::find() };
+        ready.validator = Some(Box::new(source.verifier(ready.validator.take(), self.asks)));
+        let code = ready.run(source, Frame::Lines(RunLines::default()))?;
+        if !args.flags.json {
+            report::tasks(project, &project.run(&run))?;
+        }
+        Ok(code)
+    }
 }
 
 /// Whether the target is a task or a feature, or is none of the other kinds.

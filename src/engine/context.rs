@@ -47,10 +47,12 @@ pub type Sink<'a> = Box<dyn Listener + 'a>;
 pub type Keep<'a> = Box<dyn FnMut() -> Result<Option<String>, End> + 'a>;
 
 /// A result of something that runs beside the loop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// Something that the user should know, in one line.
     Notice(String),
+    /// What another part of the run has done.
+    Fact(Box<Fact<'static>>),
     /// A hook has ended.
     Hook {
         /// Its name.
@@ -66,8 +68,10 @@ impl News {
     /// The news without secrets.
     #[must_use]
     pub fn without(mut self, secrets: &Redactor) -> Self {
-        let (Self::Notice(text) | Self::Hook { output: text, .. }) = &mut self;
-        secrets.clean(text);
+        match &mut self {
+            Self::Notice(text) | Self::Hook { output: text, .. } => secrets.clean(text),
+            Self::Fact(fact) => secrets.clean(&mut **fact),
+        }
         self
     }
 
@@ -76,6 +80,7 @@ impl News {
     pub fn fact(&self) -> Fact<'_> {
         match self {
             Self::Notice(text) => Fact::notice(text),
+            Self::Fact(fact) => (**fact).clone(),
             Self::Hook { hook, ok, output } => {
                 Fact::HookEnded { hook: (*hook).into(), ok: *ok, output: output.into() }
             }

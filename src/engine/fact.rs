@@ -174,7 +174,7 @@ pub enum Fact<'a> {
     },
     /// The outcome of an iteration's task is booked.
     TaskEnded {
-        /// done, failed, retried, blocked (given back) or interrupted.
+        /// done, landing (done, and waiting to land), failed, retried, blocked (given back) or interrupted.
         #[serde(borrow)]
         outcome: Cow<'a, str>,
         /// Why; may be empty.
@@ -185,6 +185,82 @@ pub enum Fact<'a> {
         task: TaskAtWork<'a>,
         /// The counts of the loop's target.
         tasks: TaskCounts,
+    },
+    /// A finished task waits to land on the trunk.
+    LandingQueued {
+        /// Its last commit.
+        #[serde(borrow)]
+        commit: Cow<'a, str>,
+        /// The ref that keeps its commits until the trunk has them.
+        #[serde(borrow)]
+        reference: Cow<'a, str>,
+        /// The task.
+        #[serde(borrow)]
+        task: TaskAtWork<'a>,
+        /// The branch that it lands on.
+        #[serde(borrow)]
+        trunk: Cow<'a, str>,
+    },
+    /// The gate begins: the command runs on a candidate for the trunk.
+    GateStarted {
+        /// The candidate.
+        #[serde(borrow)]
+        commit: Cow<'a, str>,
+        /// The ids of the tasks that it would bring; none: it is the trunk as it is.
+        tasks: Cow<'a, [String]>,
+        /// The branch.
+        #[serde(borrow)]
+        trunk: Cow<'a, str>,
+        /// How many finished tasks wait besides these.
+        waiting: u64,
+    },
+    /// The gate is over.
+    GateEnded {
+        /// The candidate.
+        #[serde(borrow)]
+        commit: Cow<'a, str>,
+        /// How long it took, in seconds.
+        duration_s: f64,
+        /// It passed.
+        ok: bool,
+        /// What the command printed, if it did not pass, cut to a readable length.
+        #[serde(borrow)]
+        output: Cow<'a, str>,
+        /// The ids of the tasks that it would bring.
+        tasks: Cow<'a, [String]>,
+        /// The branch.
+        #[serde(borrow)]
+        trunk: Cow<'a, str>,
+    },
+    /// A task has landed: it is done.
+    Landed {
+        /// The commit that brought it.
+        #[serde(borrow)]
+        commit: Cow<'a, str>,
+        /// The task.
+        #[serde(borrow)]
+        task: TaskAtWork<'a>,
+        /// The counts of the run's target.
+        tasks: TaskCounts,
+        /// The branch.
+        #[serde(borrow)]
+        trunk: Cow<'a, str>,
+    },
+    /// A finished task could not land, and is given back to an agent, or has failed.
+    Returned {
+        /// It was returned too often, and has failed.
+        failed: bool,
+        /// Why.
+        #[serde(borrow)]
+        reason: Cow<'a, str>,
+        /// The task.
+        #[serde(borrow)]
+        task: TaskAtWork<'a>,
+        /// The counts of the run's target.
+        tasks: TaskCounts,
+        /// The branch.
+        #[serde(borrow)]
+        trunk: Cow<'a, str>,
     },
     /// A fresh agent verifies a task.
     Verifying {
@@ -379,7 +455,9 @@ impl Texts for Fact<'_> {
             }
             Self::AttemptEnded(ended) => ended.replace_texts(new),
             Self::Proof(proof) => proof.replace_texts(new),
-            Self::TaskEnded { reason, task, .. } | Self::Verified { reason, task, .. } => {
+            Self::TaskEnded { reason, task, .. }
+            | Self::Verified { reason, task, .. }
+            | Self::Returned { reason, task, .. } => {
                 [reason, &mut task.title].replace_texts(new);
             }
             Self::Asked { note: text, .. } | Self::Answered { text } => text.replace_texts(new),
@@ -400,6 +478,9 @@ impl Texts for Fact<'_> {
             | Self::Background { tasks: text, .. }
             | Self::TaskStarted { task: TaskAtWork { title: text, .. }, .. }
             | Self::Verifying { task: TaskAtWork { title: text, .. } }
+            | Self::LandingQueued { task: TaskAtWork { title: text, .. }, .. }
+            | Self::Landed { task: TaskAtWork { title: text, .. }, .. }
+            | Self::GateEnded { output: text, .. }
             | Self::NeedsAttention { screen: text }
             | Self::Question { text }
             | Self::Published { message: text }
@@ -414,6 +495,7 @@ impl Texts for Fact<'_> {
             }
             Self::Recovered { .. }
             | Self::LimitsChanged { .. }
+            | Self::GateStarted { .. }
             | Self::Validating { .. }
             | Self::Retrying { .. }
             | Self::BackingOff { .. }

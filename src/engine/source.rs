@@ -117,6 +117,8 @@ pub struct Work {
     pub how: How,
     /// Which of several tasks it is; `None` if the work is one whole.
     pub about: Option<String>,
+    /// The commit that a claim of it is measured against; `None`: the one where work on it began.
+    pub base: Option<String>,
 }
 
 /// An attempt that is over.

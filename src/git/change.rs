@@ -145,7 +145,7 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
 /// with git, and everything ends with ralph. It has no run mark: the user's daemons that git starts (a gpg agent, an
 /// ssh master) would inherit it, and the sweep after a killed ralph would end them. So a background process of a hook
 /// survives only if both ralph and this supervisor are killed with -9 at the same time.
-fn attempt<S: AsRef<OsStr>>(
+pub(super) fn attempt<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
     how: &ChangeOptions,

@@ -12,7 +12,7 @@ pub use super::error::RemoveError;
 use super::exclude::keep_plan_out;
 use super::head_file;
 use super::repository::common_dir;
-use super::save::{self, Saved, What};
+use super::save::{self, Saved};
 use super::trees::Tree;
 use super::uncommitted::Uncommitted;
 use crate::files::theirs;
@@ -117,8 +117,7 @@ fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
 
 fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
     for id in save::own_commits(root, git_dir)? {
-        let subject = save::subject(root, &id)?;
-        saved.push(save::keep(root, name, &id.clone(), What::Commit { id, subject })?);
+        saved.push(save::keep_commit(root, name, &id)?);
     }
     Ok(())
 }

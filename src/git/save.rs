@@ -144,6 +144,12 @@ pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Save
     Ok(Saved { reference, what })
 }
 
+/// Keeps a commit that nothing else may lead to.
+pub(super) fn keep_commit(root: &Path, name: &str, id: &str) -> Result<Saved, GitError> {
+    let subject = subject(root, id)?;
+    keep(root, name, id, What::Commit { id: id.to_owned(), subject })
+}
+
 /// A name that can be part of a ref. A branch's can; a folder's may not.
 fn ref_name(name: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "/_-".contains(character);
@@ -157,7 +163,7 @@ fn ref_name(name: &str) -> String {
 }
 
 /// The first line of a commit's message.
-pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
+fn subject(root: &Path, id: &str) -> Result<String, GitError> {
     Ok(text(&run(root, &["log", "-1", "--format=%s", id], LIMIT)?))
 }
 

@@ -16,7 +16,7 @@ use crate::text::duration;
 use crate::text::line::{one_line, shell_word};
 
 /// The time limit for a new work tree: all files of the project are written, and its hook runs.
-const ADD_LIMIT: Duration = Duration::from_hours(1);
+pub(super) const ADD_LIMIT: Duration = Duration::from_hours(1);
 
 /// The result of [`add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

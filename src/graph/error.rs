@@ -63,6 +63,18 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
+    /// The task waits to land.
+    #[error("{id} is landing: wait for that, or take it as it is with --force, which lands nothing")]
+    Landing {
+        /// The task.
+        id: String,
+    },
+    /// Another process lands on the trunk now.
+    #[error("the lead on {trunk} is lost: another run lands there, and nothing is booked")]
+    LeadLost {
+        /// The trunk.
+        trunk: String,
+    },
     /// Another run holds the claim now.
     #[error("the claim on {id} is lost: it was taken back, and nothing is booked")]
     ClaimLost {

@@ -13,7 +13,7 @@ pub enum FeatureStatus {
     Planned,
     /// It has tasks that are not done.
     Ready,
-    /// One of its tasks is claimed.
+    /// One of its tasks is claimed, or waits to land.
     Running,
     /// All its tasks are done.
     Done,
@@ -47,6 +47,8 @@ pub struct Counts {
     pub failed: u64,
     /// Claimed tasks.
     pub in_progress: u64,
+    /// Tasks that wait to land.
+    pub landing: u64,
 }
 
 impl Counts {
@@ -56,7 +58,7 @@ impl Counts {
         match self {
             Self { total: 0, .. } if has_plan => FeatureStatus::Planned,
             Self { total: 0, .. } => FeatureStatus::Draft,
-            Self { in_progress: 1.., .. } => FeatureStatus::Running,
+            Self { in_progress: 1.., .. } | Self { landing: 1.., .. } => FeatureStatus::Running,
             Self { total, done, .. } if total == done => FeatureStatus::Done,
             Self { total, done, failed, .. } if total == done + failed => FeatureStatus::Failed,
             Self { .. } => FeatureStatus::Ready,
@@ -91,7 +93,13 @@ mod tests {
 
     #[test]
     fn the_status_follows_from_the_tasks() {
-        let counts = |total, done, failed, in_progress| Counts { total, done, failed, in_progress };
+        let counts = |total, done, failed, in_progress| Counts {
+            total,
+            done,
+            failed,
+            in_progress,
+            ..Counts::default()
+        };
         for (counts, status) in [
             (counts(0, 0, 0, 0), "draft"),
             (counts(3, 0, 0, 0), "ready"),

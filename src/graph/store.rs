@@ -8,6 +8,7 @@ use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::ImportEntry;
+use super::landing::{Landing, Lead, Made};
 use super::task::{Details, LogLine, Status, Task};
 use crate::memory::journal::JournalEntry;
 
@@ -119,6 +120,10 @@ pub enum Ended {
     Done,
     /// It has got parts meanwhile; it is ready again after them.
     Released,
+    /// It waits to land.
+    Queued,
+    /// It could not land, and will be mended.
+    Returned,
     /// It will be tried again.
     Retried,
     /// It has failed.
@@ -221,6 +226,39 @@ pub trait Store {
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError>;
     /// Books the task as done; if it has open parts by now, it is released.
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError>;
+    /// Claims the ready task that could not land and was returned first; `None` if there is none.
+    fn claim_returned(
+        &mut self,
+        scope: &Scope,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Option<Claim>, GraphError>;
+    /// Keeps what agents have committed for a claimed task: the next one goes on from there.
+    fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError>;
+    /// Hands a task in to land; if it has open parts by now, it is released.
+    fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError>;
+    /// What agents have committed for a task, and what has become of that.
+    fn landing(&self, id: &str) -> Result<Option<Landing>, GraphError>;
+    /// The landings that wait or were returned, of all trunks: returned ones first, then the oldest.
+    fn landings(&self) -> Result<Vec<Landing>, GraphError>;
+    /// Takes the lead on a trunk, or prolongs it; `None` while another living process has it.
+    fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError>;
+    /// The process that has the lead on a trunk; `None` where none that lives has it.
+    fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError>;
+    /// Gives the lead back.
+    fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError>;
+    /// Books a landing as landed with `commit`; returns whether it was still waiting.
+    fn land(&mut self, lead: &Lead, landing: &Landing, commit: &str) -> Result<bool, GraphError>;
+    /// Gives a landing back to an agent, at most `most` times, then it fails. `None` if it was not waiting any more.
+    fn give_back(
+        &mut self,
+        lead: &Lead,
+        landing: &Landing,
+        reason: &str,
+        most: u32,
+    ) -> Result<Option<Ended>, GraphError>;
+    /// Counts a run of the gate for these landings.
+    fn count_gate(&mut self, landings: &[&Landing]) -> Result<(), GraphError>;
     /// Books the task as failed; if it has open parts by now, it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
     /// Marks the task as reported done by its agent, with HEAD at `commit`, and not yet verified. The task stays

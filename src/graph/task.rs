@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::landing::Landing;
+
 /// The state of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -12,6 +14,8 @@ pub enum Status {
     Pending,
     /// It is claimed.
     InProgress,
+    /// Its work is done and proven, and waits to come onto the trunk.
+    Landing,
     /// It is finished.
     Done,
     /// It, or a task above it, waits for another one.
@@ -22,7 +26,8 @@ pub enum Status {
 
 impl Status {
     /// Every state, in the order of their numbers in a store.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Done, Self::Blocked, Self::Failed];
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::InProgress, Self::Done, Self::Blocked, Self::Failed, Self::Landing];
 
     /// The state as one word, in commands and in JSON.
     #[must_use]
@@ -30,6 +35,7 @@ impl Status {
         match self {
             Self::Pending => "pending",
             Self::InProgress => "in_progress",
+            Self::Landing => "landing",
             Self::Done => "done",
             Self::Blocked => "blocked",
             Self::Failed => "failed",
@@ -116,4 +122,7 @@ pub struct Details {
     pub children: Vec<String>,
     /// Its log, the oldest line first.
     pub log: Vec<LogLine>,
+    /// What its agents have committed in a work tree of their own; left out where there is nothing.
+    #[serde(skip)]
+    pub landing: Option<Landing>,
 }

@@ -11,6 +11,8 @@ use super::task::Status;
 pub enum Own {
     /// It is still to be done.
     Open,
+    /// It was finished, and is not on the trunk yet.
+    Landing,
     /// It was finished.
     Done,
     /// It was given up.
@@ -22,6 +24,7 @@ impl Own {
     #[must_use]
     pub fn of(status: Status) -> Self {
         match status {
+            Status::Landing => Self::Landing,
             Status::Done => Self::Done,
             Status::Failed => Self::Failed,
             Status::Pending | Status::InProgress | Status::Blocked => Self::Open,
@@ -74,6 +77,7 @@ pub fn status(facts: &Facts) -> Status {
     };
     match became {
         _ if facts.claimed => Status::InProgress,
+        Own::Landing => Status::Landing,
         Own::Done => Status::Done,
         Own::Failed => Status::Failed,
         Own::Open if facts.held => Status::Blocked,
@@ -105,11 +109,12 @@ pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
 /// Every change that a store shows is one of these steps; [`steps`] are made of them.
 #[cfg(test)]
 pub(super) fn is_legal(from: Status, to: Status) -> bool {
-    use Status::{Blocked, Done, Failed, InProgress, Pending};
+    use Status::{Blocked, Done, Failed, InProgress, Landing, Pending};
     matches!(
         (from, to),
         (Pending, InProgress | Blocked)
-            | (InProgress, Done | Failed | Pending)
+            | (InProgress, Landing | Done | Failed | Pending)
+            | (Landing, Done | Failed | Pending)
             | (Blocked | Failed | Done, Pending)
     )
 }
@@ -117,15 +122,15 @@ pub(super) fn is_legal(from: Status, to: Status) -> bool {
 /// The steps by which a user brings a task to `done`, `failed` or `pending`; `None` if there is no way.
 #[must_use]
 pub fn steps(from: Status, to: Status) -> Option<&'static [Status]> {
-    use Status::{Blocked, Done, Failed, InProgress, Pending};
+    use Status::{Blocked, Done, Failed, InProgress, Landing, Pending};
     Some(match (from, to) {
         (Pending, Done) => &[InProgress, Done],
-        (InProgress, Done) => &[Done],
+        (InProgress | Landing, Done) => &[Done],
         (Blocked | Failed, Done) => &[Pending, InProgress, Done],
         (Pending, Failed) => &[InProgress, Failed],
-        (InProgress, Failed) => &[Failed],
+        (InProgress | Landing, Failed) => &[Failed],
         (Blocked, Failed) => &[Pending, InProgress, Failed],
-        (InProgress | Done | Failed, Pending) => &[Pending],
+        (InProgress | Landing | Done | Failed, Pending) => &[Pending],
         (Pending | Blocked, Pending) => &[],
         _ => return None,
     })
@@ -152,6 +157,7 @@ mod tests {
             (Own::Open, true, Status::Blocked),
             (Own::Done, true, Status::Done),
             (Own::Failed, true, Status::Failed),
+            (Own::Landing, true, Status::Landing),
         ] {
             assert_eq!(status(&Facts { own, held, ..LEAF }), expected);
             assert_eq!(status(&Facts { own, held, claimed: true, ..LEAF }), Status::InProgress);
@@ -167,7 +173,7 @@ mod tests {
             (1, 1, true, Status::Failed),
             (0, 2, false, Status::Failed),
         ] {
-            for own in [Own::Open, Own::Done, Own::Failed] {
+            for own in [Own::Open, Own::Landing, Own::Done, Own::Failed] {
                 let facts = Facts { has_work: false, own, held, children: 2, done, failed, ..LEAF };
                 assert_eq!(status(&facts), expected);
             }
@@ -197,7 +203,7 @@ mod tests {
     fn what_waits_or_has_open_parts_or_a_failed_parent_is_not_ready() {
         assert!(is_ready(Status::Pending, 0, None) && is_ready(Status::Pending, 0, Some(Status::Pending)));
         assert!(!is_ready(Status::Pending, 1, None) && !is_ready(Status::Pending, 0, Some(Status::Failed)));
-        for status in [Status::InProgress, Status::Done, Status::Blocked, Status::Failed] {
+        for status in [Status::InProgress, Status::Landing, Status::Done, Status::Blocked, Status::Failed] {
             assert!(!is_ready(status, 0, None), "{status:?}");
         }
         assert!(is_held(1, false) && is_held(0, true) && !is_held(0, false));
@@ -222,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_table_of_steps() {
-        use Status::{Blocked, Done, Failed, InProgress, Pending};
+        use Status::{Blocked, Done, Failed, InProgress, Landing, Pending};
         let legal: Vec<(Status, Status)> = Status::ALL
             .into_iter()
             .flat_map(|from| Status::ALL.map(|to| (from, to)))
@@ -236,9 +242,13 @@ mod tests {
                 (InProgress, Pending),
                 (InProgress, Done),
                 (InProgress, Failed),
+                (InProgress, Landing),
                 (Done, Pending),
                 (Blocked, Pending),
                 (Failed, Pending),
+                (Landing, Pending),
+                (Landing, Done),
+                (Landing, Failed),
             ]
         );
     }

@@ -18,7 +18,7 @@ use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
 use crate::engine::board::Board;
-use crate::engine::context::{Context, News, Sink};
+use crate::engine::context::{Beside, Context, News, Sink};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, ProofRecord};
 use crate::engine::inbox::{Inbox, Wake};
@@ -96,6 +96,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) person: Option<Box<dyn Person>>,
     /// Listeners besides the records and the view.
     pub(crate) sinks: Vec<Sink<'a>>,
+    /// What other parts of the run have done, to be told through this loop.
+    pub(crate) news: Option<Beside<'a>>,
     /// The sender of its notices; `None`: one of its own, by the settings.
     pub(crate) notifier: Option<&'a Notifier>,
 }
@@ -142,6 +144,7 @@ impl<'a> Ready<'a> {
             started: None,
             person: None,
             sinks: Vec::new(),
+            news: None,
             notifier: None,
         }
     }
@@ -260,6 +263,7 @@ impl<'a> Ready<'a> {
         let recorder = RefCell::new(recorder);
 
         let hooks = Hooks::start(&settings.hooks, launch(project, settings, Vec::new(), &self.run));
+        let mut others = self.news.take();
         let (notifier, started) = (self.notifier, (verb.words(), self.limits.budget));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
@@ -282,6 +286,9 @@ impl<'a> Ready<'a> {
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
                 .beside(Box::new(|| {
+                    if let Some(news) = others.as_mut().and_then(|others| others()) {
+                        return Some(news);
+                    }
                     let notice = || notifier.and_then(Notifier::word).or_else(|| requests.news());
                     hooks.news().or_else(|| notice().map(News::Notice))
                 }))
@@ -480,7 +487,7 @@ pub(crate) fn cannot_validate(settings: &Settings, launch: &Launch) -> Option<St
 }
 
 /// Where the user has written a command.
-fn place_of(settings: &Settings, key: &str) -> String {
+pub(crate) fn place_of(settings: &Settings, key: &str) -> String {
     settings.row(key).map(Resolved::place).unwrap_or_default()
 }
 

@@ -47,6 +47,19 @@ pub struct Retry {
     pub reason: String,
 }
 
+/// Work that could not land on its branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mending {
+    /// The branch.
+    pub trunk: String,
+    /// Why it could not.
+    pub reason: String,
+    /// The files with conflict markers; none if the branch is merged already.
+    pub files: Vec<String>,
+    /// The commits of others that have changed these files.
+    pub whose: Vec<String>,
+}
+
 /// The facts about a task for its prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -64,6 +77,8 @@ pub struct Facts {
     pub plan: Option<String>,
     /// The retry, if it is one.
     pub retry: Option<Retry>,
+    /// What keeps the work of an earlier agent from landing.
+    pub mending: Option<Mending>,
     /// Ralph's remarks about what the last agents left undone.
     pub remarks: Vec<String>,
     /// Entries of users and agents in the task's log.
@@ -195,6 +210,9 @@ fn history(facts: &Facts) -> String {
             quoted(reason, REASON)
         );
     }
+    if let Some(mending) = &facts.mending {
+        section.push_str(&could_not_land(mending));
+    }
     if !facts.remarks.is_empty() {
         section.push_str("## What happened before\n\n");
         for remark in &facts.remarks {
@@ -212,6 +230,37 @@ fn history(facts: &Facts) -> String {
             let _ = writeln!(section, "- {}", note.replace('\n', "\n  "));
         }
     }
+    section
+}
+
+fn could_not_land(mending: &Mending) -> String {
+    let Mending { trunk, reason, files, whose } = mending;
+    let mut section = format!(
+        "## It could not land\n\nAgents before you have done this task and committed it here. It is to land on `{trunk}`"
+    );
+    if reason.is_empty() {
+        section.push_str(".\n\n");
+    } else {
+        let _ = write!(section, ", and could not. {NOT_INSTRUCTIONS}\n\n{}\n\n", quoted(reason, REASON));
+    }
+    if files.is_empty() {
+        let _ = write!(section, "`{trunk}` is merged into it by now, without conflicts. ");
+    } else {
+        let _ = write!(section, "`{trunk}` is being merged into it. These files have conflict markers:\n\n");
+        for file in files {
+            let _ = writeln!(section, "- {}", quoted_line(file, LINE));
+        }
+        if !whose.is_empty() {
+            section.push_str("\nThe commits of others that have changed them:\n\n");
+            for commit in whose {
+                let _ = writeln!(section, "- {}", quoted_line(commit, LINE));
+            }
+        }
+        section.push_str(
+            "\nResolve them so that both sides keep their meaning, and conclude the merge with a commit; do not abort it. ",
+        );
+    }
+    section.push_str("Only this is to be mended: what is done stays as it is.\n\n");
     section
 }
 

@@ -424,7 +424,10 @@ impl Validator for Prover {
         if let Some(about) = &work.about {
             let now = || git::head(self.project.root()).filter(|_| is_other);
             let known = self.bases.entry(about.clone());
-            let commit = known.or_insert_with(|| now().unwrap_or_else(|| look.base.clone())).clone();
+            let commit = match &work.base {
+                Some(commit) => commit.clone(),
+                None => known.or_insert_with(|| now().unwrap_or_else(|| look.base.clone())).clone(),
+            };
             base.commit.clone_from(&commit);
             self.measure_against(commit);
         }

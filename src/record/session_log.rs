@@ -50,7 +50,9 @@ impl SessionLog {
                 }
                 self.lines.write(&blocks::footer(ended, stamped.at))?;
             }
-            Fact::Validated { output, .. } | Fact::HookEnded { output, .. } => {
+            Fact::Validated { output, .. }
+            | Fact::HookEnded { output, .. }
+            | Fact::GateEnded { output, .. } => {
                 self.said("", stamped, output)?;
             }
             Fact::Question { .. } => self.said("asks: ", stamped, "")?,
@@ -62,7 +64,11 @@ impl SessionLog {
             | Fact::TaskStarted { .. }
             | Fact::TaskEnded { .. }
             | Fact::Verifying { .. }
-            | Fact::Verified { .. } => self.said("", stamped, "")?,
+            | Fact::Verified { .. }
+            | Fact::LandingQueued { .. }
+            | Fact::GateStarted { .. }
+            | Fact::Landed { .. }
+            | Fact::Returned { .. } => self.said("", stamped, "")?,
             Fact::LoopEnded(ended) => {
                 self.lines.end_lines()?;
                 if let Some(detail) = &ended.detail {

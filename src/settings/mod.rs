@@ -31,7 +31,7 @@ pub use near_miss::NearMiss;
 pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
-pub use table::GitSettings;
+pub use table::{GitSettings, LandingSettings};
 
 use crate::text::redact::Redactor;
 use loading::Loaded;
@@ -45,6 +45,8 @@ pub struct Settings {
     values: Values,
     /// Settings of branches and their work trees.
     pub git: GitSettings,
+    /// Settings of landing.
+    pub landing: LandingSettings,
     /// Settings of redaction.
     pub redact: RedactSettings,
     /// The redactor; set when the project is opened for a loop.
@@ -94,6 +96,7 @@ impl Settings {
         Ok(Self {
             values,
             git: GitSettings::read(&rows)?,
+            landing: LandingSettings::read(&rows)?,
             redact: RedactSettings::read(&rows)?,
             hooks: HookSettings::read(&rows)?,
             secrets: Redactor::default(),

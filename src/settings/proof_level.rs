@@ -1,4 +1,4 @@
-//! How a claim is proven, and what follows.
+//! Choices by a word: how a claim is proven and what follows, and how work lands.
 
 /// How a claim is proven, from the least to the most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +24,30 @@ pub enum OnProtected {
     Refuse,
     /// It counts, and that is reported.
     Tell,
+}
+
+/// What a candidate for the trunk is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LandingStyle {
+    /// A merge commit for each task, unless a fast-forward does.
+    #[default]
+    Merge,
+    /// The task's commits once more, one after the other.
+    Rebase,
+}
+
+impl LandingStyle {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Merge, Self::Rebase];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Rebase => "rebase",
+        }
+    }
 }
 
 impl OnProtected {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SettingsError;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
-use super::proof_level::{OnProtected, ProofLevel};
+use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::{self, Resolved};
 use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
@@ -461,6 +461,19 @@ settings! {
             shell: "TASK_RETRIES",
             default: "3",
         }
+        /// How many agents work on the tasks of one graph at once, at most 64; more than one work in trees of their own, and what they finish is landed
+        task_jobs: u32 = Setting {
+            key: "execution.jobs",
+            shell: "TASK_JOBS",
+            default: "1",
+            kind: ValueKind::Count { least: 1 },
+        }
+        /// Command for sh that makes what a new work tree for tasks lacks, such as npm ci
+        task_prepare: Option<String> = Setting {
+            key: "execution.prepare",
+            shell: "TASK_PREPARE",
+            empty: "none",
+        }
         /// How the model of each iteration over tasks is chosen: fixed, cost-optimized, escalate or plan-then-execute
         model_strategy: Option<String> = Setting {
             key: "model.strategy",
@@ -564,6 +577,41 @@ settings! {
             key: "git.worktree.ssh_key",
             shell: "GIT_WORKTREE_SSH_KEY",
             empty: "your own",
+        }
+    }
+
+    /// Settings of landing: how the work on tasks comes onto a branch.
+    LandingSettings {
+        /// Branch that finished tasks land on
+        onto: Option<String> = Setting {
+            key: "landing.onto",
+            shell: "LANDING_ONTO",
+            empty: "the current one",
+        }
+        /// How many finished tasks are tried together
+        batch: u32 = Setting {
+            key: "landing.batch",
+            shell: "LANDING_BATCH",
+            default: "8",
+            kind: ValueKind::Count { least: 1 },
+        }
+        /// What lands: merge (a merge commit for each task, unless a fast-forward does) or rebase (a linear history)
+        style: LandingStyle = Setting {
+            key: "landing.style",
+            shell: "LANDING_STYLE",
+            default: "merge",
+        }
+        /// Command for sh that has to pass before anything lands
+        command: Option<String> = Setting {
+            key: "landing.command",
+            shell: "LANDING_COMMAND",
+            empty: "the validation command",
+        }
+        /// How often a task that could not land is given back to an agent
+        retries: u32 = Setting {
+            key: "landing.retries",
+            shell: "LANDING_RETRIES",
+            default: "3",
         }
     }
 

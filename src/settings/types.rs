@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::SettingsError;
-use super::proof_level::{OnProtected, ProofLevel};
+use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::Resolved;
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
@@ -160,6 +160,14 @@ impl SettingType for ProofLevel {
 }
 
 impl SettingType for OnProtected {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        one_of(row, &Self::ALL, Self::word)
+    }
+}
+
+impl SettingType for LandingStyle {
     const KIND: ValueKind = ValueKind::Name;
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {

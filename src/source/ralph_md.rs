@@ -165,7 +165,7 @@ impl Source for RalphMd {
             _ => self.value(namespace, name, &loop_knows),
         });
         let prompt = with_given(prompt, given);
-        Ok(Work { prompt, how: How { command: Some(agent), ..How::default() }, about: None })
+        Ok(Work { prompt, how: How { command: Some(agent), ..How::default() }, ..Work::default() })
     }
 
     fn file(&self) -> Option<&Path> {

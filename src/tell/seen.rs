@@ -97,7 +97,9 @@ impl Seen {
                 self.tasks = Some(*tasks);
                 self.begin_task(task, *verifies, tasks.total > 1);
             }
-            Fact::TaskEnded { tasks, .. } => self.tasks = Some(*tasks),
+            Fact::TaskEnded { tasks, .. } | Fact::Landed { tasks, .. } | Fact::Returned { tasks, .. } => {
+                self.tasks = Some(*tasks);
+            }
             Fact::Verifying { task } => {
                 let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
                 self.begin_task(task, true, is_of_many);

@@ -289,6 +289,8 @@ fn task(fact: &Fact<'_>) -> Option<Entry> {
         Fact::TaskEnded { outcome, reason, task, tasks } => {
             let (kind, mark, what) = match &**outcome {
                 "done" => (Kind::Good, "✓", "is done"),
+                // The next fact has more of it.
+                "landing" => return None,
                 "failed" => (Kind::Error, "✗", "has failed"),
                 "retried" => (Kind::Note, "↻", "is to be done again"),
                 _ => (Kind::Note, "↻", "goes back"),
@@ -297,8 +299,57 @@ fn task(fact: &Fact<'_>) -> Option<Entry> {
             let why = if reason.is_empty() { reason } else { format!(": {reason}") };
             Entry::new(kind, mark, format!("{} {what} ({}/{} tasks){why}", task.id, tasks.done, tasks.total))
         }
+        fact => return landing(fact),
+    })
+}
+
+/// A fact about work on its way to the trunk.
+fn landing(fact: &Fact<'_>) -> Option<Entry> {
+    Some(match fact {
+        Fact::LandingQueued { commit, task, trunk, .. } => Entry::new(
+            Kind::Faint,
+            "↷",
+            format!("{} is finished, and waits to land on {trunk}: {commit:.10}", task.id),
+        ),
+        Fact::GateStarted { tasks, trunk, .. } => {
+            Entry::new(Kind::Faint, "▶", format!("gate: {}", gated(tasks, trunk)))
+        }
+        Fact::GateEnded { duration_s, ok, output, tasks, trunk, .. } => {
+            let took = duration::format(of_seconds(duration_s.round()));
+            let gated = gated(tasks, trunk);
+            if *ok {
+                return Some(Entry::new(Kind::Faint, "✓", format!("gate passed in {took}: {gated}")));
+            }
+            let said = one_line_within(output, REASON);
+            Entry::new(Kind::Error, "✗", format!("gate failed in {took}: {gated}: {said}"))
+        }
+        Fact::Landed { commit, task, tasks, trunk } => {
+            let count = format!("{}/{} tasks", tasks.done, tasks.total);
+            Entry::new(
+                Kind::Good,
+                "✓",
+                format!("{} has landed on {trunk} as {commit:.10} ({count})", task.id),
+            )
+        }
+        Fact::Returned { failed, reason, task, .. } => {
+            let reason = one_line_within(reason, REASON);
+            let (kind, mark, what) = match failed {
+                true => (Kind::Error, "✗", "could not land, and has failed"),
+                false => (Kind::Note, "↻", "could not land, and goes back"),
+            };
+            Entry::new(kind, mark, format!("{} {what}: {reason}", task.id))
+        }
         _ => return None,
     })
+}
+
+/// What a gate is about: `t-3f9a01 with 3 others on main`, or the trunk itself.
+pub(crate) fn gated(tasks: &[String], trunk: &str) -> String {
+    match tasks {
+        [] => format!("{trunk} itself"),
+        [one] => format!("{one} on {trunk}"),
+        [one, others @ ..] => format!("{one} with {} on {trunk}", count::of(others.len() as u64, "other")),
+    }
 }
 
 /// The result of a command that ran beside the agent, without its output.

@@ -41,7 +41,11 @@ impl RunLines {
 
     /// Notes how many tasks there are.
     pub(crate) fn count(&mut self, fact: &Fact<'_>) {
-        if let Fact::TaskStarted { tasks, .. } | Fact::TaskEnded { tasks, .. } = fact {
+        if let Fact::TaskStarted { tasks, .. }
+        | Fact::TaskEnded { tasks, .. }
+        | Fact::Landed { tasks, .. }
+        | Fact::Returned { tasks, .. } = fact
+        {
             self.tasks = Some(*tasks);
         }
     }

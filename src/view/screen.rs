@@ -46,14 +46,20 @@ impl Screen {
         View::new(self, Voice::alone(Arc::clone(&self.console)), frame, 0, status)
     }
 
-    /// The view of one of many branches. `place`, from 0, orders their status lines; `width` is that of the longest name, in
+    /// The view of one of many branches, or of other loops that these words start. `place`, from 0, orders their status lines; `width` is that of the longest name, in
     /// cells; `tasks` counts those of the branch.
     #[must_use]
-    pub(crate) fn branch(&self, place: usize, name: &str, width: usize, tasks: TaskCounter) -> View {
+    pub(crate) fn branch(
+        &self,
+        (verb, place): (&'static str, usize),
+        name: &str,
+        width: usize,
+        tasks: TaskCounter,
+    ) -> View {
         let status = self.shows_status().then(|| StatusLine::branch(name, width, Instant::now()));
         let voice = Voice::branch(Arc::clone(&self.console), place, name, width);
         let frame = if terminal::is_for_person() {
-            Frame::Person(PersonLines::of_branch("loop build", width, tasks))
+            Frame::Person(PersonLines::of_branch(verb, width, tasks))
         } else {
             Frame::Branch { verbose: self.verbose }
         };

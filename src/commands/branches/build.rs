@@ -337,7 +337,7 @@ impl Building<'_> {
     /// One branch from its work tree to its pull request; with its exit code.
     fn branch(&self, branch: &Planned, place: usize, width: usize) -> (BranchRow, u8) {
         let name = &branch.section.name;
-        let mut view = self.screen.branch(place, name, width, self.task_counter(name));
+        let mut view = self.screen.branch((VERB, place), name, width, self.task_counter(name));
         let mut row = BranchRow::new(name);
         let ticket = Ticket::new(&self.places, place);
         match self.build(branch, ticket, &mut view, &mut row) {

@@ -8,6 +8,8 @@ mod plan_check;
 mod planned;
 mod tree;
 
+pub(super) use tree::worktree_identity;
+
 use std::path::Path;
 
 use anyhow::bail;
@@ -72,7 +74,7 @@ fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'stat
 }
 
 /// Refuses to plan or build branches from a branch's work tree.
-fn refuse_inside_a_branch(root: &Path) -> anyhow::Result<()> {
+pub(super) fn refuse_inside_a_branch(root: &Path) -> anyhow::Result<()> {
     let trees = crate::git::trees::list(root)?;
     let outer = trees.iter().map(|tree| &tree.path).find(|path| root.starts_with(path.join(".worktrees")));
     if let Some(outer) = outer {

@@ -86,7 +86,7 @@ impl Tracked {
 }
 
 /// The author of commits in the work trees, by the settings.
-pub(super) fn worktree_identity(project: &Project, settings: &Settings) -> CommitIdentity {
+pub(in crate::commands) fn worktree_identity(project: &Project, settings: &Settings) -> CommitIdentity {
     let git = &settings.git;
     CommitIdentity {
         name: git.name.clone(),

@@ -45,6 +45,11 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     })
 }
 
+/// The results of tasks at the end of a run of many jobs, as text; `None` if its records cannot be read.
+pub(super) fn tasks_of_jobs(project: &Project, folder: &Path, width: Option<usize>) -> Option<String> {
+    gathered(project, folder, false).ok().map(|report| text::tasks(&report, width))
+}
+
 /// The results of tasks at the end of a run, for a person at a terminal.
 pub(super) fn tasks(project: &Project, folder: &Path) -> anyhow::Result<()> {
     let Some(width) = width() else { return Ok(()) };

@@ -68,6 +68,7 @@ fn sign(status: Status) -> (char, Style) {
     match status {
         Status::Pending => ('○', Style::new()),
         Status::InProgress => ('▶', STRONG),
+        Status::Landing => ('↷', STRONG),
         Status::Done => ('✓', GOOD),
         Status::Blocked => ('⊘', NOTE),
         Status::Failed => ('✗', ERROR),

@@ -80,7 +80,7 @@ fn of_graph(project: &Project, at: &AtTask) -> Option<Vec<Task>> {
     let listed = store.tree(None, &mut |task, place| {
         if feature.is_none() || task.feature_id == feature {
             let standing = match task.status {
-                Status::InProgress => Standing::AtWork,
+                Status::InProgress | Status::Landing => Standing::AtWork,
                 Status::Done => Standing::Done,
                 Status::Failed => Standing::Failed,
                 Status::Pending | Status::Blocked => Standing::Open,

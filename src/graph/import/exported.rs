@@ -102,8 +102,11 @@ fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
         after: task.blockers.into_iter().map(Key::Id).collect(),
         description: task.description,
         priority: task.priority,
-        // The claim's process does not exist here.
-        status: if task.status == Status::InProgress { Status::Pending } else { task.status },
+        // The claim's process does not exist here, nor do the commits that were to land.
+        status: match task.status {
+            Status::InProgress | Status::Landing => Status::Pending,
+            status => status,
+        },
         feature: task.feature,
         retries: task.max_retries.map(|most| (task.retry_count, most)),
         verification: task.verification_status,

@@ -8,7 +8,7 @@ use super::features;
 use super::seals::SEAL;
 use super::settle::{Node, settle};
 use super::task_log::write_log;
-use super::{Fallible, moment, now, queries};
+use super::{Fallible, landings, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
@@ -21,6 +21,32 @@ pub(super) fn claim(
     holder: &Holder,
     lease: Duration,
 ) -> Fallible<Option<Claim>> {
+    let next = "SELECT task FROM ready CROSS JOIN tasks AS listed ON listed.seq = task
+        WHERE scope = {scope} AND listed.status = 0 ORDER BY ready.priority, task LIMIT 1";
+    claim_of(graph, next, scope, holder, lease)
+}
+
+/// Claims the task that could not land and was returned first.
+pub(super) fn claim_returned(
+    graph: &Connection,
+    scope: &Scope,
+    holder: &Holder,
+    lease: Duration,
+) -> Fallible<Option<Claim>> {
+    let next = "SELECT l.task FROM landings l CROSS JOIN tasks AS listed ON listed.seq = l.task
+        JOIN ready ON scope = {scope} AND ready.priority = listed.priority AND ready.task = l.task
+        WHERE l.standing = 2 AND listed.status = 0 ORDER BY l.since, l.task LIMIT 1";
+    claim_of(graph, next, scope, holder, lease)
+}
+
+/// Claims the task that a query finds in a scope.
+fn claim_of(
+    graph: &Connection,
+    next: &str,
+    scope: &Scope,
+    holder: &Holder,
+    lease: Duration,
+) -> Fallible<Option<Claim>> {
     let (scope, name) = match scope {
         Scope::All => ("0", None),
         Scope::Feature(name) => ("(SELECT -seq FROM features WHERE name = ?5)", Some(name)),
@@ -28,8 +54,8 @@ pub(super) fn claim(
     };
     let update = format!(
         "UPDATE tasks SET status = 1, fence = fence + 1, run = ?1, holder = ?2, lease_until = ?3, updated_at = ?4
-        WHERE seq = (SELECT task FROM ready CROSS JOIN tasks AS listed ON listed.seq = task
-        WHERE scope = {scope} AND listed.status = 0 ORDER BY ready.priority, task LIMIT 1) RETURNING id, fence"
+        WHERE seq = ({next}) RETURNING id, fence",
+        next = next.replace("{scope}", scope)
     );
     let holder_text = serde_json::to_string(holder)
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
@@ -57,12 +83,12 @@ pub(super) fn resolved(graph: &Connection, scope: &Scope) -> Fallible<Scope> {
     })
 }
 
-fn until(now: i64, lease: Duration) -> i64 {
+pub(super) fn until(now: i64, lease: Duration) -> i64 {
     now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The claimed task, if the claim still holds.
-fn held(graph: &Connection, claim: &Claim) -> Fallible<i64> {
+pub(super) fn held(graph: &Connection, claim: &Claim) -> Fallible<i64> {
     let query = "SELECT seq FROM tasks WHERE id = ?1 AND fence = ?2 AND status = 1";
     let seq = graph.prepare_cached(query)?.query_row(params![claim.task, claim.fence], |row| row.get(0));
     let seq = seq.optional()?;
@@ -85,6 +111,7 @@ pub(super) fn complete(graph: &Connection, claim: &Claim, done: HowDone<'_>) -> 
     let HowDone { commit, is_verified, .. } = done;
     let update = "UPDATE tasks SET done_at_commit = ?2, verification = ?3, done_by = run WHERE seq = ?1";
     graph.prepare_cached(update)?.execute(params![seq, commit, is_verified])?;
+    landings::withdraw(graph, seq)?;
     leave(graph, seq, Own::Done, "done")?;
     Ok(Ended::Done)
 }
@@ -189,13 +216,19 @@ fn give_back(graph: &Connection, seq: i64, log: &str) -> Fallible<()> {
     Ok(())
 }
 
-/// Removes the claim of a task and sets its own state to `own`. For a done task, `done_by` is already set.
+/// Removes the claim of a task and sets its own state to `own`. For a done task, and one that waits to land, `done_by` is already
+/// set.
 pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
     let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL, unverified = 0,
         done_by = iif(?2, done_by, NULL) WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute(params![seq, own == Own::Done])?;
+    graph.prepare_cached(update)?.execute(params![seq, matches!(own, Own::Done | Own::Landing)])?;
     if !log.is_empty() {
         write_log(graph, seq, log)?;
+    }
+    // Before its state is: what was waiting is withdrawn, unless it was booked.
+    if own != Own::Landing {
+        let keep = "UPDATE landings SET standing = 0 WHERE task = ?1 AND standing = 1";
+        graph.prepare_cached(keep)?.execute([seq])?;
     }
     settle(graph, seq, Some(own))
 }

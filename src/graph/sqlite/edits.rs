@@ -7,7 +7,7 @@ use super::claims::leave;
 use super::features;
 use super::settle::{Node, Parent, Work, above, count_child, list_as_ready, numbers, require_level, settle};
 use super::task_log::write_log;
-use super::{Fallible, Fault, cycle, now, queries};
+use super::{Fallible, Fault, cycle, landings, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
 use crate::graph::store::{Changes, NewTask};
@@ -133,6 +133,9 @@ pub(super) fn force_done(graph: &Connection, id: &str, force: bool) -> Fallible<
     let seq = queries::find(graph, id)?;
     let advice = "'ralph cancel' ends the run, --force takes the task away from it";
     require_free(graph, seq, force, advice)?;
+    if Node::read(graph, seq)?.status == Status::Landing && !force {
+        return Err(GraphError::Landing { id: queries::id(graph, seq)? }.into());
+    }
     by_hand(graph, seq, Status::Done, Own::Done, "done, by hand")
 }
 
@@ -154,6 +157,7 @@ fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fal
         return Err(GraphError::Illegal { id, from: node.status, to, advice }.into());
     }
     graph.prepare_cached("UPDATE tasks SET done_by = '' WHERE seq = ?1")?.execute([seq])?;
+    landings::withdraw(graph, seq)?;
     leave(graph, seq, own, log)?;
     Ok(id)
 }
@@ -163,6 +167,7 @@ pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
     for seq in subtree(graph, seq)? {
         let update = "UPDATE tasks SET retry_count = 0, verification = 0, unverified = 0 WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
+        landings::withdraw(graph, seq)?;
         let node = Node::read(graph, seq)?;
         if node.claimed || node.work.own() != Own::Open {
             leave(graph, seq, Own::Open, "reset, by hand")?;
@@ -268,7 +273,7 @@ pub(super) fn add_dependency(graph: &Connection, blocker: i64, blocked: i64) -> 
         return Err(GraphError::Kin { blocked: blocked_id, blocker: blocker_id }.into());
     }
     let from = Node::read(graph, blocked)?.status;
-    if matches!(from, Status::InProgress | Status::Done) {
+    if matches!(from, Status::InProgress | Status::Landing | Status::Done) {
         let (to, advice) = (Status::Blocked, "'ralph task reset' it first");
         return Err(GraphError::Illegal { id: blocked_id, from, to, advice }.into());
     }

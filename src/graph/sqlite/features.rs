@@ -11,7 +11,7 @@ use crate::text::nearest::nearest;
 
 const FEATURE: &str =
     "SELECT f.id, f.name, f.spec_path, f.plan_path, f.created_at, f.updated_at, count(t.seq),
-    coalesce(sum(t.status = 2), 0), coalesce(sum(t.status = 4), 0), coalesce(sum(t.status = 1), 0)
+    coalesce(sum(t.status = 2), 0), coalesce(sum(t.status = 4), 0), coalesce(sum(t.status = 1), 0), coalesce(sum(t.status = 5), 0)
     FROM features f LEFT JOIN tasks t ON t.feature = f.seq";
 
 /// Adds a feature, or gives an existing one another spec or plan.
@@ -74,8 +74,13 @@ pub(super) fn delete(graph: &Transaction<'_>, name: &str) -> Fallible<()> {
 }
 
 fn of_row(row: &Row<'_>) -> rusqlite::Result<Feature> {
-    let tasks =
-        Counts { total: row.get(6)?, done: row.get(7)?, failed: row.get(8)?, in_progress: row.get(9)? };
+    let tasks = Counts {
+        total: row.get(6)?,
+        done: row.get(7)?,
+        failed: row.get(8)?,
+        in_progress: row.get(9)?,
+        landing: row.get(10)?,
+    };
     let plan_path: Option<String> = row.get(3)?;
     Ok(Feature {
         id: row.get(0)?,

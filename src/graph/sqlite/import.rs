@@ -245,10 +245,10 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
 fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
     let query = format!(
         "SELECT said.line, said.task, seen.status FROM said JOIN seen ON seen.task = said.task
-        WHERE NOT is_parent AND seen.status IN (?1, ?2) AND NOT EXISTS
+        WHERE NOT is_parent AND seen.status IN (?1, ?2, ?3) AND NOT EXISTS
         (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}) ORDER BY said.line LIMIT 1"
     );
-    let closed = [number(Status::InProgress), number(Status::Done)];
+    let closed = [Status::InProgress, Status::Done, Status::Landing].map(number);
     let first = graph.query_row(&query, closed, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
     let Some((line, seq, from)) = first.optional()? else { return Ok(()) };
     let (id, to, advice) = (queries::id(graph, seq)?, Status::Blocked, "'ralph task reset' it first");

@@ -16,6 +16,7 @@ mod features;
 mod files;
 mod import;
 mod journal;
+mod landings;
 mod older;
 mod open;
 mod ours;
@@ -48,6 +49,7 @@ use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::ImportEntry;
+use super::landing::{Landing, Lead, Made};
 use super::store::{
     Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
     Stuck, TreePosition, Unbooked,
@@ -226,15 +228,79 @@ impl Store for SqliteStore {
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
         let ended = self.write_through(|graph| {
             let ended = claims::complete(graph, claim, done)?;
-            if let Some(attempt) = done.attempt.filter(|_| ended == Ended::Done) {
-                journal::note(graph, attempt)?;
-            }
+            noted(graph, ended == Ended::Done, done)?;
             Ok(ended)
         })?;
         if ended == Ended::Done {
             self.booked.insert(claim.task.clone());
         }
         Ok(ended)
+    }
+
+    fn claim_returned(
+        &mut self,
+        scope: &Scope,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Option<Claim>, GraphError> {
+        let scope = self.read(|graph| claims::resolved(graph, scope))?;
+        self.checked(claims::claim_returned(&self.connection, &scope, holder, lease))
+    }
+
+    fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {
+        self.write(|graph| landings::keep(graph, claim, made))
+    }
+
+    fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError> {
+        let ended = self.write_through(|graph| {
+            let ended = landings::queue(graph, claim, made, done.is_verified)?;
+            noted(graph, ended == Ended::Queued, done)?;
+            Ok(ended)
+        })?;
+        if ended == Ended::Queued {
+            self.booked.insert(claim.task.clone());
+        }
+        Ok(ended)
+    }
+
+    fn landing(&self, id: &str) -> Result<Option<Landing>, GraphError> {
+        self.read(|graph| landings::of_id(graph, id))
+    }
+
+    fn landings(&self) -> Result<Vec<Landing>, GraphError> {
+        self.read(landings::on_the_way)
+    }
+
+    fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError> {
+        self.write(|graph| landings::lead(graph, trunk, holder, lease))
+    }
+
+    fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError> {
+        self.read(|graph| landings::leader(graph, trunk))
+    }
+
+    fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError> {
+        self.write(|graph| landings::give_up_lead(graph, lead))
+    }
+
+    fn land(&mut self, lead: &Lead, landing: &Landing, commit: &str) -> Result<bool, GraphError> {
+        self.write_through(|graph| landings::land(graph, lead, landing, commit))
+    }
+
+    fn give_back(
+        &mut self,
+        lead: &Lead,
+        landing: &Landing,
+        reason: &str,
+        most: u32,
+    ) -> Result<Option<Ended>, GraphError> {
+        let ended = self.write(|graph| landings::give_back(graph, lead, landing, reason, most))?;
+        self.booked.remove(&landing.task);
+        Ok(ended)
+    }
+
+    fn count_gate(&mut self, landings: &[&Landing]) -> Result<(), GraphError> {
+        self.write(|graph| landings::count_gate(graph, landings))
     }
 
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
@@ -490,6 +556,11 @@ impl Store for SqliteStore {
     fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
         self.read(|graph| queries::graph(graph, each))
     }
+}
+
+/// Adds the attempt of a task that `is_done` to the journal.
+fn noted(graph: &Connection, is_done: bool, done: HowDone<'_>) -> Fallible<()> {
+    done.attempt.filter(|_| is_done).map_or(Ok(()), |attempt| journal::note(graph, attempt))
 }
 
 /// Writes the whole database into the empty file `into`.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
-use super::{CANDIDATES, Fallible, features, moment, number, status};
+use super::{CANDIDATES, Fallible, features, landings, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedTask};
@@ -106,6 +106,7 @@ pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
         blocks: ids("SELECT blocked FROM dependencies WHERE blocker = ?1 ORDER BY blocked")?,
         children: ids("SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority, seq")?,
         log: logs(graph, seq)?,
+        landing: landings::of_task(graph, seq)?,
     })
 }
 
@@ -348,6 +349,7 @@ pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
             Status::Done => counts.done += count,
             Status::Failed => counts.failed += count,
             Status::InProgress => counts.in_progress += count,
+            Status::Landing => counts.landing += count,
             Status::Pending | Status::Blocked => {}
         }
     }
@@ -379,7 +381,7 @@ pub(super) fn with_above(graph: &Connection, seq: i64) -> Fallible<Vec<Task>> {
 pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
     /// At most this many blockers are named.
     const SOME_BLOCKERS: usize = 5;
-    let states = [Status::Pending, Status::InProgress, Status::Blocked];
+    let states = [Status::Pending, Status::InProgress, Status::Landing, Status::Blocked];
     let mut stuck = Vec::new();
     for (seq, task) in working(graph, scope, &states, most)? {
         let (mut waits_for, mut failed_above) = (Vec::new(), None);

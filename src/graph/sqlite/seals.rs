@@ -12,6 +12,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::Fallible;
+use super::settle::LANDING;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
@@ -127,7 +128,7 @@ fn append(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
 pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     let touch = |task: &str| {
         format!(
-            "INSERT INTO touched (task, is_sound, was_done) SELECT seq, seal IS {SEAL}, work = 2 FROM tasks WHERE seq = {task}"
+            "INSERT INTO touched (task, is_sound, was_done) SELECT seq, seal IS {SEAL}, work IN (2, {LANDING}) FROM tasks WHERE seq = {task}"
         )
     };
     let is_new = |task: &str| format!("NOT EXISTS (SELECT 1 FROM touched WHERE task = {task})");
@@ -189,10 +190,12 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
 /// Counts for each done task how often it was opened again, which invalidates its older seals, so that no earlier row
 /// in which it was done can be restored. Returns the change of the sum of marks.
 fn count_reopened(graph: &Transaction<'_>) -> Fallible<i64> {
-    let count = "INSERT INTO reopened (task, times) SELECT task, 1 FROM touched JOIN tasks ON seq = task
-        WHERE was_done AND work <> 2 ON CONFLICT (task) DO UPDATE SET times = times + 1
-        RETURNING mark(task, times) - iif(times > 1, mark(task, times - 1), 0)";
-    let mut statement = graph.prepare_cached(count)?;
+    let count = format!(
+        "INSERT INTO reopened (task, times) SELECT task, 1 FROM touched JOIN tasks ON seq = task
+        WHERE was_done AND work NOT IN (2, {LANDING}) ON CONFLICT (task) DO UPDATE SET times = times + 1
+        RETURNING mark(task, times) - iif(times > 1, mark(task, times - 1), 0)"
+    );
+    let mut statement = graph.prepare_cached(&count)?;
     let changes = statement.query_map([], |row| row.get::<_, i64>(0))?;
     Ok(changes.sum::<rusqlite::Result<i64>>()?)
 }

@@ -23,9 +23,12 @@ pub(super) struct Node {
     pub(super) claimed: bool,
 }
 
-/// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed.
+/// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed, landing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work(pub(super) Option<Own>);
+
+/// The value of `work` of a task that waits to land.
+pub(super) const LANDING: i64 = 4;
 
 impl Work {
     pub(super) fn of(number: i64) -> Self {
@@ -33,6 +36,7 @@ impl Work {
             0 => None,
             2 => Some(Own::Done),
             3 => Some(Own::Failed),
+            LANDING => Some(Own::Landing),
             _ => Some(Own::Open),
         })
     }
@@ -43,6 +47,7 @@ impl Work {
             Some(Own::Open) => 1,
             Some(Own::Done) => 2,
             Some(Own::Failed) => 3,
+            Some(Own::Landing) => LANDING,
         }
     }
 

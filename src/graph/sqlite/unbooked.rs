@@ -14,6 +14,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::rebuild::{is_up_to_date, rebuild};
 use super::seals::{self, Debt, SEAL, Seals, Tally};
+use super::settle::LANDING;
 use super::task_log::write_log;
 use super::{Fallible, Fault, number, queries};
 use crate::graph::error::GraphError;
@@ -25,7 +26,7 @@ use crate::graph::task::{Status, Task};
 /// attempt.
 const TRACES: &str = "SELECT t.id, t.done_by, t.work <> 0,
     CASE WHEN t.work = 0 THEN EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = t.seq)
-      ELSE t.work = 2 AND t.done_by IS NOT NULL AND coalesce((SELECT message FROM task_logs AS line
+      ELSE t.work IN (2, 4) AND t.done_by IS NOT NULL AND coalesce((SELECT message FROM task_logs AS line
         WHERE line.task = t.seq AND NOT line.said ORDER BY line.seq DESC LIMIT 1), '') LIKE 'done%' END,
     EXISTS (SELECT 1 FROM journal WHERE task = t.id AND run = t.done_by AND outcome = 0)
     FROM tasks AS t WHERE t.seq = ?1";
@@ -37,6 +38,9 @@ const DANGLING: &str = "DELETE FROM dependencies WHERE blocker NOT IN (SELECT se
 /// The log line of a task whose contents do not match its seal.
 const REWRITTEN: &str =
     "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
+
+/// Whether a task is on its way to a trunk.
+const WAITS: &str = "SELECT EXISTS (SELECT 1 FROM landings WHERE task = ?1 AND standing = 1)";
 
 /// The value of `work` of a failed task.
 const FAILED: i64 = 3;
@@ -214,7 +218,8 @@ pub(super) fn doubts(
     let query = match seals {
         Some(_) => format!("SELECT seq, work, status, seal, {SEAL}, mark(id), doubted FROM tasks"),
         None => {
-            "SELECT seq, work, status, NULL, NULL, 0, 0 FROM tasks WHERE status = 2 OR work = 2".to_owned()
+            "SELECT seq, work, status, NULL, NULL, 0, 0 FROM tasks WHERE status IN (2, 5) OR work IN (2, 4)"
+                .to_owned()
         }
     };
     let mut statement = graph.prepare_cached(&query)?;
@@ -233,7 +238,8 @@ pub(super) fn doubts(
         found.add(&row, mark);
         match seals {
             Some(seals) if !doubts.is_unsealed => doubts.look_at(graph, &row, seals)?,
-            _ if !(row.is_done || row.work == 2) => {}
+            _ if !(row.is_done || matches!(row.work, 2 | LANDING)) => {}
+            _ if row.work == LANDING && !waits(graph, row.seq)? => doubts.unbooked.push(row.seq),
             _ if is_booked(graph, row.seq, run)? => doubts.believed += u64::from(doubts.is_unsealed),
             _ => doubts.unbooked.push(row.seq),
         }
@@ -262,6 +268,7 @@ impl Doubts {
             // A group's state follows from its parts.
             0 => !has_its_words || *is_done && !has_parts(graph, *seq)?,
             2 | FAILED => !is_as_sealed,
+            LANDING => !is_as_sealed || !waits(graph, *seq)?,
             // Derived values have no seal.
             _ => *is_done,
         };
@@ -283,6 +290,10 @@ impl Doubts {
         }
         Ok(())
     }
+}
+
+fn waits(graph: &Connection, seq: i64) -> Fallible<bool> {
+    Ok(graph.prepare_cached(WAITS)?.query_row([seq], |row| row.get(0))?)
 }
 
 fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
@@ -308,6 +319,8 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         let update = "UPDATE tasks SET work = 1, unverified = 1, done_by = NULL, run = NULL, holder = NULL, lease_until = NULL
             WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
+        let keep = "UPDATE landings SET standing = 0 WHERE task = ?1 AND standing = 1";
+        graph.prepare_cached(keep)?.execute([seq])?;
         write_log(graph, seq, "opened again: neither a run nor a person has booked that it is done")?;
     }
     for &seq in &doubts.given_up {

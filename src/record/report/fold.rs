@@ -88,7 +88,7 @@ struct Said {
 
 /// What shows that a task is done which ended so, after what its last validation found.
 fn proof_of_task(outcome: &str, found: Option<Evidence>) -> Option<Evidence> {
-    let is_done = outcome == "done";
+    let is_done = matches!(outcome, "done" | "landing");
     match found {
         Some(found) if is_done || found.standing != Standing::Proven => Some(found),
         _ => is_done.then(Evidence::unchecked),
@@ -241,6 +241,9 @@ impl Fold {
                 met.outcome = Some(outcome.to_string());
                 met.reason = (!reason.is_empty()).then(|| one_line(reason));
                 self.task = None;
+            }
+            Fact::GateEnded { .. } | Fact::Landed { .. } | Fact::Returned { .. } => {
+                report.landings.get_or_insert_default().take(fact);
             }
             Fact::Waiting { reason, until, .. } => {
                 let what = match reason {

@@ -4,6 +4,7 @@
 //! to work trees since.
 
 mod fold;
+mod landings;
 mod partial;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
 use crate::tell::group::Group;
+
+pub use landings::Landings;
 
 /// The words of the command line that builds branches.
 const BRANCHES: &str = "loop build";
@@ -58,6 +61,9 @@ pub struct RunReport {
     /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
+    /// How much has landed; its fields are left out where nothing was to land.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub landings: Option<Landings>,
     /// Its loops: what runs first, then by their groups; within these by name.
     pub loops: Vec<LoopReport>,
     /// The folder of the run, with the logs.
@@ -139,6 +145,9 @@ pub struct LoopReport {
     pub commit_list: Vec<CommitReport>,
     /// The number of lines in its events logs that cannot be read: torn, or of a later version.
     pub unreadable_lines: u64,
+    /// What it has told of landings.
+    #[serde(skip)]
+    pub(crate) landings: Option<Landings>,
     /// The folder of its logs, below the folder of the run.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -387,6 +396,7 @@ impl RunReport {
             ended_at: ended_at.or_else(|| loops.iter().filter_map(|one| one.ended_at).max()),
             is_running,
             next: None,
+            landings: Landings::of(&mut loops),
             loops,
             folder: folder.to_owned(),
         })
@@ -477,6 +487,7 @@ impl LoopReport {
             iteration_list: Vec::new(),
             commit_list: Vec::new(),
             unreadable_lines: 0,
+            landings: None,
             folder: PathBuf::new(),
             before: Before::default(),
         }

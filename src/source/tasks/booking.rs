@@ -13,7 +13,7 @@ use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
 use crate::engine::validation::{NOT_VERIFIED, VERIFYING_AGENT, Validation, reason, with_reason};
-use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Retries, Store, Task};
+use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Retries, Status, Store, Task};
 use crate::memory::journal::{Became, JournalEntry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
@@ -116,6 +116,8 @@ impl Tasks {
         let now = Snapshot::take(ground);
         let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
+        self.keep_made(&current, context)?;
+        self.count_failure(matches!(report.status, AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still => {
                 context.renew_no_more();
@@ -248,6 +250,7 @@ impl Tasks {
         context: &mut Context<'_>,
     ) -> Result<Decision, End> {
         let (id, sigils) = (&current.task.id, &booked.report.sigils);
+        self.is_proven_by_command = booked.proof.is_some_and(|proof| proof.ok);
         if booked.signal == Signal::Failure {
             let why = format!("its agent has given everything up: {}", last_words(booked.report));
             return Ok(Decision::Release(why));
@@ -354,37 +357,56 @@ impl Tasks {
                 context.clean(output);
             }
         }
+        let made = match (&self.lane, &decision) {
+            (Some(lane), Decision::Done) => {
+                lane.commit_rest(&current.task, context)?;
+                lane.keep(current)?
+            }
+            _ => None,
+        };
         let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
-        let (is_verified, retries) = (self.is_verified, self.target.retries);
+        let (is_verified, retries, queued) = (self.is_verified, self.target.retries, made.clone());
         let booked = self.graph.book(context, move |graph| {
             graph.look_after()?;
             let done = HowDone { commit: head_then.as_deref(), is_verified, attempt: Some(&entry) };
-            Ok::<_, GraphError>(decision.book(graph, &claim, done, retries))
+            Ok::<_, GraphError>(match queued {
+                Some(made) => (graph.queue(&claim, &made, done), String::new()),
+                None => decision.book(graph, &claim, done, retries),
+            })
         });
         let (ended, reason) = booked??;
         let (became, reason) = match ended {
             Ok(Ended::Done) => {
-                self.landed.is_done(&current.task.id, head);
+                if self.lane.is_none() {
+                    self.landed.is_done(&current.task.id, head);
+                }
                 (Became::Done, reason)
+            }
+            Ok(Ended::Queued) => {
+                self.tell_ended(current, Status::Landing.word(), &reason, context)?;
+                if let Some(made) = &made {
+                    self.handed_in(current, made, context)?;
+                }
+                return Ok((Became::Done, reason));
             }
             Ok(Ended::Failed) => (Became::Failed, reason),
             Ok(Ended::Retried) => (Became::Retried, reason),
             Ok(Ended::Released) if reason.is_empty() => {
                 (Became::Blocked, "it has got parts meanwhile and comes again after them".to_owned())
             }
-            Ok(Ended::Released) => (Became::Blocked, reason),
+            Ok(Ended::Released | Ended::Returned) => (Became::Blocked, reason),
             Err(GraphError::ClaimLost { .. }) => {
                 self.take_back_changed_claim(current, context)?;
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
                 let (became, told) =
                     self.ended_by_another(current, context)?.unwrap_or((Became::Blocked, why));
-                self.tell_ended(current, became, told, context)?;
+                self.tell_ended(current, became.word(), told, context)?;
                 // The journal is about this attempt, which has not ended the task.
                 return Ok((Became::Blocked, why.to_owned()));
             }
             Err(error) => return Err(error.into()),
         };
-        self.tell_ended(current, became, &reason, context)?;
+        self.tell_ended(current, became.word(), &reason, context)?;
         Ok((became, reason))
     }
 

@@ -66,8 +66,9 @@ impl Tasks {
     pub(super) fn closed(&mut self, end: End, context: &mut Context<'_>) -> Result<End, End> {
         use Outcome::{AllDone, LastFailed, MaxIterations, NoTasks, TasksFailed, Unproven};
         self.give_back("the loop ended", context)?;
+        self.drain(context)?;
         // Where all is done, this was the last thing that was checked.
-        if end.outcome != AllDone {
+        if end.outcome != AllDone && self.lane.is_none() {
             self.reopen_dropped(context)?;
         }
         let by_graph = self.sound_end(context)?;
@@ -144,6 +145,9 @@ fn reason(stuck: &Stuck) -> String {
         Status::Failed => format!("{}, which failed: 'ralph task reset {}'", blocker.id, blocker.id),
         status => format!("{} ({})", blocker.id, status.word()),
     };
+    if stuck.task.status == Status::Landing {
+        return format!("{id} waits to land: 'ralph run --all --jobs 2' lands it");
+    }
     match stuck.waits_for.first() {
         Some(blocker) => format!("{id} waits for {}", because(blocker)),
         None => format!("{id} is {}", stuck.task.status.word()),

@@ -6,6 +6,7 @@ mod doubts;
 mod dropped;
 mod ends;
 mod graph;
+mod lane;
 mod model;
 mod trace;
 mod verifier;
@@ -24,6 +25,8 @@ use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::git::guard;
+use crate::git::landing::Trunk;
+use crate::git::range::is_ancestor;
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Status, Store, Task};
 use crate::inspection::{Ground, TakenBack, Watched};
 use crate::memory::journal::Became;
@@ -34,6 +37,7 @@ use dropped::Landed;
 pub(crate) use ends::no_tasks;
 pub(crate) use graph::Graph;
 use graph::LEASE;
+pub(crate) use lane::Lane;
 pub(crate) use model::Models;
 use trace::Snapshot;
 pub(crate) use verifier::Verifier;
@@ -60,6 +64,8 @@ pub(crate) struct Target {
     pub(crate) models: Models,
     /// The files of prompts.
     pub(crate) places: Places,
+    /// Where finished tasks land, and how many jobs there are; `None` for one in the user's checkout.
+    pub(crate) trunk: Option<(Trunk, usize)>,
 }
 
 /// The files that prompts are made of.
@@ -86,6 +92,8 @@ pub(crate) struct Current {
     model: Option<String>,
     usual_model: Option<String>,
     before: Snapshot,
+    /// The commit that it is measured against, where it is to land.
+    base: Option<String>,
     /// The work tree before a verifying agent, until its changes are undone.
     watched: Option<Watched>,
     /// Why the verifying agent's verdict does not count: it has changed something.
@@ -102,7 +110,11 @@ pub(crate) struct Tasks {
     target: Arc<Target>,
     /// Shared with the [`Verifier`].
     current: Rc<RefCell<Option<Current>>>,
+    /// Its work tree, where it is one of several jobs.
+    lane: Option<Rc<Lane>>,
     traces: Vec<crate::memory::model::Trace>,
+    /// The command of the user has passed for the last claim.
+    is_proven_by_command: bool,
     /// Whether another agent has verified done tasks.
     is_verified: bool,
     /// Remarks for the next agent of a task, by the task's id.
@@ -178,13 +190,22 @@ impl Target {
         graph.look_after()?;
         graph.recover()?;
         let Self { scope, holder, .. } = self;
-        let Some(claim) = graph.claim(scope, holder, LEASE)? else { return Ok(None) };
+        let returned = if self.trunk.is_some() { graph.claim_returned(scope, holder, LEASE)? } else { None };
+        let has_room = self.has_room(graph)?;
+        let claim = match returned {
+            None if has_room => graph.claim(scope, holder, LEASE)?,
+            returned => returned,
+        };
+        let Some(claim) = claim else { return Ok(None) };
         let task = graph.task(&claim.task)?;
         if self.can_begin(graph, undecided, &task.id)? {
             return Ok(Some((claim, task)));
         }
         // Another task may be possible here.
         graph.release(&claim, "")?;
+        if !has_room {
+            return Ok(None);
+        }
         for id in ends::ready(graph, scope, CANDIDATES)? {
             if !self.can_begin(graph, undecided, &id)? {
                 continue;
@@ -208,15 +229,23 @@ impl Target {
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Ground { root, in_git, .. } = &self.places.ground;
         let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
-        let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
+        // Read now: it may have moved since the task was claimed.
+        let tip = self.trunk.as_ref().map(|(trunk, _)| trunk.tip().unwrap_or_default());
+        let is_missing = |(task, commit): &(String, String)| match &tip {
+            None => !guard::contains(root, commit),
+            // What there is of the task itself is laid out for it.
+            Some(tip) => task != id && !is_ancestor(root, commit, tip),
+        };
         Ok(commits.into_iter().find(is_missing))
     }
 }
 
 impl Tasks {
-    /// A source for the tasks of a graph.
-    pub(crate) fn new(graph: Graph, target: Target, is_verified: bool) -> Self {
+    /// A source for the tasks of a graph, with a work tree of its own if it is one of several jobs.
+    pub(crate) fn new(graph: Graph, target: Target, is_verified: bool, lane: Option<Lane>) -> Self {
         Self {
+            lane: lane.map(Rc::new),
+            is_proven_by_command: false,
             is_verified,
             graph,
             target: Arc::new(target),
@@ -248,7 +277,7 @@ impl Tasks {
         asks: bool,
     ) -> Verifier<'a> {
         let (graph, current) = (self.graph.clone(), Rc::clone(&self.current));
-        Verifier::new(graph, current, self.target.places.ground.clone(), command, asks)
+        Verifier::new((graph, current, self.lane.clone()), self.target.places.ground.clone(), command, asks)
     }
 
     /// Claims a task that this run can work on in this work tree; `None` if there is none.
@@ -269,11 +298,15 @@ impl Tasks {
         self.notes.extend(given.notes.iter().cloned());
         let (target, task, notes) = (Arc::clone(&self.target), task, self.notes.clone());
         let is_verified = self.is_verified;
+        let ground = self.put(&task, context)?;
+        let (base, mending) = ground.map_or((None, None), |ground| (Some(ground.base), ground.mending));
         let briefed = self.graph.look(context, move |graph| {
-            let only_verifies = is_verified && graph.is_unverified(&task.id)?;
+            let is_mended = mending.as_ref().is_none_or(|mending| mending.files.is_empty());
+            let only_verifies = is_verified && is_mended && graph.is_unverified(&task.id)?;
             let notes = if only_verifies { Vec::new() } else { notes };
             let briefing = target.briefing(graph);
             let (facts, notices) = briefing.facts(&task, remarks, &notes)?;
+            let facts = Facts { mending, ..facts };
             let prompt = briefing.prompt(&facts, only_verifies)?;
             Ok::<_, End>((task, facts, notices, prompt, only_verifies))
         });
@@ -297,7 +330,9 @@ impl Tasks {
         self.graph.keep(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
-        self.landed.begins(&task.id, before.head());
+        if base.is_none() {
+            self.landed.begins(&task.id, before.head());
+        }
         let watched = only_verifies.then(|| ground.watched(None));
         let usual_model = self.target.models.usual().map(str::to_owned);
         let about = task.id.clone();
@@ -309,6 +344,7 @@ impl Tasks {
             model,
             usual_model,
             before,
+            base: base.clone(),
             watched,
             fault: None,
             undecided: None,
@@ -317,7 +353,15 @@ impl Tasks {
         let (task, tasks) = (current.at_work(), self.task_counts(context)?);
         context.tell(Fact::TaskStarted { task, tasks, verifies: only_verifies })?;
         *self.current.borrow_mut() = Some(current);
-        Ok(Work { prompt, how, about: Some(about) })
+        Ok(Work { prompt, how, about: Some(about), base })
+    }
+
+    /// Puts the work tree of this job on what there is of a task.
+    fn put(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<lane::Ground>, End> {
+        let Some(lane) = &self.lane else { return Ok(None) };
+        let id = task.id.clone();
+        let made = self.graph.look(context, move |graph| graph.landing(&id))??;
+        lane.put(task, made, context).map(Some)
     }
 
     /// The counts of the target's tasks.
@@ -361,7 +405,7 @@ impl Tasks {
             }
             Err(error) => return Err(error.into()),
         };
-        self.tell_ended(current, became, why, context)
+        self.tell_ended(current, became.word(), why, context)
     }
 
     /// Releases and reports a task whose claim by this run was changed by another program.
@@ -403,13 +447,12 @@ impl Tasks {
     fn tell_ended(
         &self,
         current: &Current,
-        became: Became,
+        outcome: &str,
         reason: &str,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let tasks = self.task_counts(context)?;
-        let (outcome, task) = (became.word().into(), current.at_work());
-        context.tell(Fact::TaskEnded { outcome, reason: reason.into(), task, tasks })
+        let (tasks, task) = (self.task_counts(context)?, current.at_work());
+        context.tell(Fact::TaskEnded { outcome: outcome.into(), reason: reason.into(), task, tasks })
     }
 }
 
@@ -420,26 +463,36 @@ impl Source for Tasks {
         self.reopen_unbooked(context)?;
         let mut looks = 1;
         loop {
+            self.may_begin()?;
             let mut claimed = self.claim(context)?;
-            if claimed.is_none() && self.doubts.is_empty() {
+            if claimed.is_none() && self.doubts.is_empty() && self.lane.is_none() {
                 self.reopen_dropped(context)?;
                 // That takes a moment, in which tasks may come as well.
                 claimed = self.claim(context)?;
             }
-            let Some((claim, task)) = claimed else { return Err(self.end(context)?) };
+            let Some((claim, task)) = claimed else {
+                self.begins_not();
+                if self.wait_for_others(context)? {
+                    continue;
+                }
+                return Err(self.end(context)?);
+            };
             // Another program may have written since that it is ready.
             if looks < LOOKS && !self.graph.look(context, |graph| graph.is_as_looked_at())?? {
                 looks += 1;
                 self.return_claim(&claim, "", context)??;
+                self.begins_not();
                 self.reopen_unbooked(context)?;
                 continue;
             }
             let booked = self.book_verified(iteration, &claim, &task, context);
             if matches!(booked, Ok(true)) {
+                self.begins_not();
                 continue;
             }
             let begun = booked.and_then(|_| self.begin(claim.clone(), task, given, context));
             if begun.is_err() {
+                self.begins_not();
                 // No claim stays; the first reason is the one to report.
                 let _ = self.return_claim(&claim, "no agent could be started for it", context);
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::booking::NO_VERDICT;
 use super::trace::Snapshot;
-use super::{Current, Graph};
+use super::{Current, Graph, Lane};
 use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
@@ -26,6 +26,8 @@ pub(super) const VERIFYING: &str = "verifying";
 pub(crate) struct Verifier<'a> {
     graph: Graph,
     current: Rc<RefCell<Option<Current>>>,
+    /// Its work tree, if it is one of several jobs.
+    lane: Option<Rc<Lane>>,
     ground: Ground,
     command: Option<Box<dyn Validator + 'a>>,
     /// Whether an agent is asked, too.
@@ -49,13 +51,12 @@ struct State {
 
 impl<'a> Verifier<'a> {
     pub(super) fn new(
-        graph: Graph,
-        current: Rc<RefCell<Option<Current>>>,
+        (graph, current, lane): (Graph, Rc<RefCell<Option<Current>>>, Option<Rc<Lane>>),
         ground: Ground,
         command: Option<Box<dyn Validator + 'a>>,
         asks: bool,
     ) -> Self {
-        Self { graph, current, ground, command, asks, state: State::default() }
+        Self { graph, current, lane, ground, command, asks, state: State::default() }
     }
 
     /// Marks the task as verified, so that a crash before the booking loses nothing: if everything is committed, the
@@ -204,9 +205,20 @@ impl Validator for Verifier<'_> {
             current.has_to_be_proven = true;
             return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
+        let made = match &self.lane {
+            Some(lane) => {
+                lane.commit_rest(&current.task, context)?;
+                lane.keep(current)?
+            }
+            None => None,
+        };
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         let claim = current.claim.clone();
-        match self.graph.book(context, move |graph| graph.mark_unverified(&claim, head.as_deref()))? {
+        let marked = self.graph.book(context, move |graph| {
+            made.map_or(Ok(()), |made| graph.keep(&claim, &made))?;
+            graph.mark_unverified(&claim, head.as_deref())
+        });
+        match marked? {
             // Booking the attempt reports a lost claim.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),

@@ -8,14 +8,15 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Line, changes, done_of, lines, of_loop, span, to, total};
 use crate::engine::outcome::Ended;
-use crate::record::report::{LoopReport, RunReport};
+use crate::record::report::{Landings, LoopReport, RunReport};
 use crate::tell::group::Group;
 use crate::tell::words::{figures, proof as proof_of, sign};
 use crate::text::count::{self, money};
+use crate::text::duration::of_seconds;
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
-use crate::text::timestamp;
 use crate::text::wrap::wrapped;
+use crate::text::{duration, timestamp};
 use crate::view::cells::{cut, pad, plain};
 use crate::view::columns::Columns;
 
@@ -211,11 +212,26 @@ fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) 
     text
 }
 
+/// How much has landed, and what that took; `None` if nothing was to land.
+#[must_use]
+pub(super) fn landings(report: &RunReport) -> Option<String> {
+    let Landings { landed, returned, gates, gate_s, .. } = report.landings.as_ref()?;
+    let took = duration::format(of_seconds(gate_s.round()));
+    let gated = match gates {
+        0 => None,
+        _ => Some(format!("{} in {took}", count::of(*gates, "gate run"))),
+    };
+    let all = landed + returned;
+    let share = (*gates > 0 && all > 0).then(|| format!("{:.2} for each", *gates as f64 / all as f64));
+    let returned = (*returned > 0).then(|| format!("{returned} returned"));
+    Some(figures([Some(format!("{landed} landed")), returned, gated, share]))
+}
+
 /// The total; empty if there is none.
 fn sum(report: &RunReport, width: Option<usize>) -> String {
-    let total =
-        total(report).map(|total| wrapped(&total, width.unwrap_or(usize::MAX), usize::MAX).join("\n"));
-    total.map(|total| total + "\n").unwrap_or_default()
+    let lines = total(report).into_iter().chain(landings(report));
+    let lines = lines.map(|line| wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n") + "\n");
+    lines.collect()
 }
 
 /// The next command; empty if there is none.

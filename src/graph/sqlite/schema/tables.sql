@@ -11,10 +11,11 @@ CREATE TABLE features (
 -- seq is the order of insertion and is never used again: an old claim must not fit a new task.
 -- status and children … ready follow from the rest (transitions.rs); they are kept, so that a claim costs the same in a graph of
 -- any size, and have no seal: they are computed anew where another program has written (rebuild.rs).
--- done_at_commit: the commit that HEAD named when the task was done; whoever builds on the task needs it.
+-- done_at_commit: the commit that HEAD named when the task was done, or that has landed; whoever builds on the task needs it.
 -- unverified: an agent has said that the task is done, and 1 nothing has verified that, 2 it was verified and is not booked yet.
 -- retries_given: whether max_retries was set for this task.
--- work: what there is to do besides the parts, and its outcome: 0 nothing, it only groups them; 1 open, 2 done, 3 failed.
+-- work: what there is to do besides the parts, and its outcome: 0 nothing, it only groups them; 1 open, 2 done, 3 failed,
+-- 4 done and waiting to land: then done_at_commit is what has to land.
 -- done_by: the run that has booked that it is done; '' where a person, an import or an older program did.
 -- doubted: another program has changed what the task is, and no run that has reported that has ended yet.
 -- seal: signatures of what the task is and of its state, by the key of the user whose ralph has written them (seals.rs).
@@ -25,7 +26,7 @@ CREATE TABLE tasks (
   parent INTEGER REFERENCES tasks (seq),
   feature INTEGER REFERENCES features (seq),
   title TEXT NOT NULL,
-  status INTEGER NOT NULL DEFAULT 0 CHECK (status BETWEEN 0 AND 4),
+  status INTEGER NOT NULL DEFAULT 0 CHECK (status BETWEEN 0 AND 5),
   priority INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -99,6 +100,32 @@ CREATE TABLE ready (
   task INTEGER NOT NULL,
   PRIMARY KEY (scope, priority, task)
 ) STRICT, WITHOUT ROWID;
+
+-- What agents have committed for a task in a work tree of their own. Its commits are kept by a ref that has the task's id and fence.
+-- standing: 0 its next agent goes on from it, 1 it waits to land, 2 it was returned, 3 it has landed, as the commit landed.
+-- Only 1 counts, and only with the task's work and seal. The row says where from and where to, and what became of it.
+CREATE TABLE landings (
+  task INTEGER PRIMARY KEY REFERENCES tasks (seq) ON DELETE CASCADE,
+  fence INTEGER NOT NULL,
+  trunk TEXT NOT NULL,
+  base TEXT NOT NULL,
+  head TEXT NOT NULL,
+  standing INTEGER NOT NULL CHECK (standing BETWEEN 0 AND 3),
+  since INTEGER NOT NULL,
+  returned INTEGER NOT NULL DEFAULT 0,
+  gates INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  landed TEXT
+) STRICT;
+CREATE INDEX landings_standing ON landings (standing, since);
+
+-- Who lands what waits for a trunk: like a claim, with a fence that grows each time.
+CREATE TABLE landers (
+  trunk TEXT PRIMARY KEY,
+  fence INTEGER NOT NULL,
+  holder TEXT NOT NULL,
+  lease_until INTEGER NOT NULL
+) STRICT;
 
 -- said: a person or an agent has written the line.
 CREATE TABLE task_logs (

@@ -1,0 +1,467 @@
+//! `ralph run --jobs N`: many agents on one graph, each in a work tree of its own; what they finish lands on one branch.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context as _, anyhow, bail};
+
+use super::{Run, own_call};
+use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
+use crate::commands::target::count;
+use crate::commands::{graph_file, report};
+use crate::engine::board::Board;
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::fact::Fact;
+use crate::engine::inbox::Inbox;
+use crate::engine::outcome::{End, Outcome};
+use crate::git::identity::{CommitIdentity, agent_env, configure, prepare};
+use crate::git::landing::{self, Trunk};
+use crate::git::trees::{CheckedOut, checked_out};
+use crate::git::{self, GitError};
+use crate::graph::{Holder, Scope};
+use crate::inspection::Ground;
+use crate::job::Refused;
+use crate::job::detached;
+use crate::job::launch::launch;
+use crate::job::ready::{Ready, kept, notifier, own_command_line, place_of, run_id, validation};
+use crate::job::signals::Signals;
+use crate::landing::{Gate, Lander, Rules, Style, Team};
+use crate::notify::{Counts, Notifier};
+use crate::parallel::{self, Fate};
+use crate::process::identity::ProcessIdentity;
+use crate::project::Project;
+use crate::record::lock::Lock;
+use crate::record::recorder;
+use crate::record::retention;
+use crate::record::run_folder::{self, RunStart};
+use crate::settings::Settings;
+use crate::settings::proof_level::LandingStyle;
+use crate::side_command::ValidationCommand;
+use crate::source::tasks::{Graph, Lane, Places, Target, Tasks};
+use crate::threads;
+use crate::view::View;
+use crate::view::branch_table::{BranchRow, Built, json};
+use crate::view::person_lines::TaskCounter;
+use crate::view::screen::Screen;
+
+/// At most this many agents at once.
+const MOST: usize = 64;
+/// The folder of the work trees, and the name of the one for the gate.
+const TREES: &str = "tasks";
+const GATE: &str = "gate";
+
+/// How many jobs there are, and where their work lands.
+pub(super) struct Plan {
+    pub(super) jobs: usize,
+    pub(super) trunk: Trunk,
+    /// The user has named the branch.
+    is_named: bool,
+    batch: usize,
+}
+
+/// What the command line and the settings say about jobs; `None`: one in the user's checkout. Mistakes are refused.
+pub(super) fn plan(
+    args: &super::RunArgs,
+    settings: &Settings,
+    project: &Project,
+) -> anyhow::Result<Option<Plan>> {
+    let flags = &args.tasks;
+    let of_settings = usize::try_from(settings.task_jobs).unwrap_or(usize::MAX);
+    let (jobs, place) = match flags.jobs.as_deref() {
+        Some(word) => (count(word, "--jobs").unwrap_or(0), format!("--jobs {word}")),
+        None => {
+            (of_settings, format!("execution.jobs {of_settings} ({})", place_of(settings, "execution.jobs")))
+        }
+    };
+    if jobs == 0 || jobs > MOST {
+        bail!("{place}: give a whole number from 1 to {MOST}");
+    }
+    let batch = match flags.batch.as_deref() {
+        Some(word) => count(word, "--batch")?,
+        None => usize::try_from(settings.landing.batch).unwrap_or(usize::MAX),
+    };
+    let named = flags.onto.as_ref().or(settings.landing.onto.as_ref());
+    if jobs == 1 && named.is_none() {
+        return Ok(None);
+    }
+    project.require_git()?;
+    refuse_inside_a_branch(project.root())?;
+    let root = project.root();
+    let Some(head) = git::head(root) else {
+        bail!("{}: there is no commit yet, and work trees need one: commit something first", root.display());
+    };
+    let name = match named {
+        Some(name) => name.clone(),
+        None => match checked_out(root)? {
+            CheckedOut::Branch(name) => name,
+            _ => bail!(
+                "HEAD is on no branch ({head:.10}), so that nothing can land: 'git switch BRANCH', or name one with --onto"
+            ),
+        },
+    };
+    if git::refs::branch_commit(root, &name).is_none() {
+        let what = match git::refs::base_commit(root, &name) {
+            Some(_) if name.contains('/') => {
+                let short = name.rsplit('/').next().unwrap_or_default();
+                format!("that is no branch here; make one with 'git branch {short} {name}', and name that")
+            }
+            Some(_) => "that is a commit and no branch: name a branch".to_owned(),
+            None => "there is no such branch: 'git branch' lists them".to_owned(),
+        };
+        bail!("--onto {name}: {what}");
+    }
+    let trunk = Trunk::new(root, &name);
+    Ok(Some(Plan { jobs, trunk, is_named: flags.onto.is_some(), batch }))
+}
+
+/// Runs the jobs, and returns the exit code.
+pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
+    let settings = &run.workspace.settings;
+    let project = &run.workspace.project;
+    let flags = &run.args.flags;
+    if flags.name.is_some() {
+        bail!("--name is not for more than one job: each is called after its work tree");
+    }
+    project.create_run_dir()?;
+    let lock = recorder::hold(project, run.call.verb.words())?;
+    git::exclude(project.root(), &git::runtime_patterns(project))
+        .context("ralph's own files would be committed")?;
+    landing::begin(&plan.trunk, plan.is_named)
+        .map_err(|error| Refused::from(End::because(Outcome::GitFailed, error.to_string())))?;
+    let identity = worktree_identity(project, settings);
+    if identity != CommitIdentity::default() {
+        prepare(project.root())?;
+    }
+    let id = run_id();
+    let command = own_command_line(&settings.secrets);
+    RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
+    let housekeeping = retention::tidy(project, &id, kept(settings));
+    let signals = Signals::listen()?;
+    signals.allow(Some(settings.term_grace));
+    let screen = Screen::start(flags.json, flags.quiet)?.verbose(flags.verbose);
+    if flags.detached {
+        detached::leave_terminal(&project.run(&id), None, flags.json)
+            .map_err(|end| anyhow!("{}", end.detail.as_deref().unwrap_or(end.outcome.reason())))?;
+    }
+    let jobs = Jobs {
+        run,
+        plan,
+        id,
+        identity,
+        lock: Mutex::new(lock),
+        team: Arc::default(),
+        board: Board::default(),
+        signals,
+        screen,
+        notifier: notifier(project, settings),
+    };
+    let code = jobs.work()?;
+    drop(housekeeping);
+    Ok(code)
+}
+
+/// What all jobs of a run share.
+struct Jobs<'a> {
+    run: Run<'a>,
+    plan: Plan,
+    /// Its id; each loop has one of its own besides.
+    id: String,
+    identity: CommitIdentity,
+    /// Keeps other runs out of the checkout.
+    lock: Mutex<Lock>,
+    team: Arc<Team>,
+    board: Board,
+    signals: Signals,
+    screen: Screen,
+    notifier: Notifier,
+}
+
+impl Jobs<'_> {
+    fn settings(&self) -> &Settings {
+        &self.run.workspace.settings
+    }
+
+    fn project(&self) -> &Project {
+        &self.run.workspace.project
+    }
+
+    /// Works and lands until all is done, shows the results, and returns the exit code.
+    fn work(&self) -> anyhow::Result<u8> {
+        self.settings().warnings.iter().for_each(|warning| self.screen.warn(warning));
+        let lander = self.lander()?;
+        let count = self.plan.jobs;
+        self.screen.expect(count);
+        let fates = thread::scope(|scope| {
+            let landing = threads::start_in(scope, || lander.run());
+            let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
+            self.team.finish();
+            landing.map(|landing| landing.join().ok()).map(|_| fates)
+        })?;
+        let (rows, codes): (Vec<BranchRow>, Vec<u8>) = { fates.into_iter().enumerate() }
+            .map(|(place, fate)| match fate {
+                Fate::Ran(result) => result,
+                Fate::Lost(why) => {
+                    let name = name_of(place);
+                    (BranchRow { built: Built::Failed, notes: vec![why], ..BranchRow::new(&name) }, 1)
+                }
+                Fate::NotStarted => (BranchRow::new(&name_of(place)), Outcome::Interrupted.code()),
+            })
+            .unzip();
+        // The worst comes first in their order: interrupted, git, agent, everything else.
+        let code = codes.into_iter().max().unwrap_or_default();
+        self.show(code, &rows);
+        Ok(code)
+    }
+
+    fn show(&self, code: u8, rows: &[BranchRow]) {
+        let identity = LoopIdentity {
+            run: self.id.clone(),
+            name: TREES.to_owned(),
+            mode: self.run.call.mode().to_owned(),
+            agent: self.run.preflight.agent_name().to_owned(),
+        };
+        for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
+            self.screen.warn(&format!("{}: {note}", row.name));
+        }
+        let end = json(&identity, code, rows);
+        if let Err(error) = run_folder::write_end(self.project(), &self.id, &end) {
+            self.screen.warn(&error.to_string());
+        }
+        if let Some(text) =
+            report::tasks_of_jobs(self.project(), &self.project().run(&self.id), Screen::width())
+        {
+            self.screen.say(&text);
+        }
+        self.screen.say_json(&end);
+        let heard = self.signals.count();
+        let are = |built: &Built| rows.iter().filter(|row| row.built == *built).count();
+        let counts = Counts {
+            done: are(&Built::Done),
+            failed: are(&Built::Failed),
+            total: rows.len(),
+            exit_code: code,
+        };
+        if self.notifier.take_end(&identity, &end, counts) {
+            self.screen.ring();
+        }
+        self.notifier.finish(|| self.is_in_hurry(heard));
+        while let Some(word) = self.notifier.word() {
+            self.screen.warn(&word);
+        }
+        let heard = self.signals.count();
+        self.screen.finish(|| self.is_in_hurry(heard));
+    }
+
+    /// Whether another signal has come; the third one means to leave at any time.
+    fn is_in_hurry(&self, heard: usize) -> bool {
+        self.signals.count() > heard.min(2)
+    }
+
+    /// One job until it ends; with its exit code.
+    fn job(&self, place: usize) -> (BranchRow, u8) {
+        let name = name_of(place);
+        let width = name_of(self.plan.jobs - 1).chars().count();
+        let counter = TaskCounter(Box::new(|| None));
+        let mut view = self.screen.branch((self.run.call.verb.words(), place), &name, width, counter);
+        let row = RefCell::new(BranchRow::new(&name));
+        let ended = self.run_job((place, &name), &mut view, &row);
+        self.team.leave(place);
+        let mut row = row.into_inner();
+        match ended {
+            Ok(end) => {
+                self.team.end(&end);
+                let code = end.outcome.code();
+                (row, code)
+            }
+            Err(error) => {
+                let why = self.settings().secrets.text(&format!("{error:#}")).into_owned();
+                let outcome = match error.downcast_ref::<GitError>() {
+                    _ if self.signals.count() > 0 => Outcome::Interrupted,
+                    Some(_) => Outcome::GitFailed,
+                    None => Outcome::RecordFailed,
+                };
+                self.team.end(&End::because(outcome, &why));
+                view.refused(&name, &why);
+                row.notes.push(why);
+                row.built = Built::Failed;
+                (row, outcome.code())
+            }
+        }
+    }
+
+    fn run_job(
+        &self,
+        (place, name): (usize, &str),
+        view: &mut View,
+        row: &RefCell<BranchRow>,
+    ) -> anyhow::Result<End> {
+        let (settings, main) = (self.settings(), self.project());
+        let tree = main.of_branch(name, Some(&self.id));
+        let is_new = self.lay(&tree, name)?;
+        let run = run_id();
+        let inbox = Arc::new(Inbox::default());
+        self.signals.join(&inbox);
+        self.team.join(place, &inbox);
+        let ready = self.run.preflight.ready(&tree, &run, self.env());
+        let asks = self.run.asks;
+        let is_verified = asks || ready.validator.is_some();
+        let places = Places {
+            ground: Ground {
+                root: tree.root().to_owned(),
+                in_git: true,
+                looks_only: asks && self.run.preflight.can_look_only(),
+            },
+            ralph: own_call(Some(&main.graph_dir()))?,
+            ..self.run.places.clone()
+        };
+        let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
+        let target = Target {
+            scope: self.run.scope.clone(),
+            holder,
+            retries: self.run.retries,
+            models: self.run.models.clone(),
+            places,
+            trunk: Some((self.plan.trunk.clone(), self.plan.jobs)),
+        };
+        let limits = &self.run.preflight.limits;
+        let lane = Lane {
+            team: Arc::clone(&self.team),
+            trunk: self.plan.trunk.clone(),
+            root: main.root().to_owned(),
+            tree: tree.root().to_owned(),
+            name: name.to_owned(),
+            limit: limits.max_iterations,
+            breaker: limits.breaker,
+            prepare: self.preparation(&tree),
+            is_new: Cell::new(is_new),
+            is_gated_alike: settings.landing.command.is_none(),
+            place,
+            has_told: Cell::default(),
+        };
+        let source =
+            Tasks::new(Graph::new(graph_file::opened_for_run(main)?)?, target, is_verified, Some(lane));
+        let mut ready = Ready {
+            name: name.to_owned(),
+            board: self.board.join(),
+            notifier: Some(&self.notifier),
+            news: Some(Box::new(move || self.team.news(place))),
+            sinks: vec![Box::new(|stamped: &Stamped<'_>| {
+                if let Fact::AttemptStarted { .. } = stamped.fact {
+                    self.keep_lock()?;
+                }
+                row.borrow_mut().take(stamped);
+                Ok(())
+            })],
+            ..ready
+        };
+        ready.logs_into(self.run.args.log_dir.as_ref())?;
+        ready.validator = Some(Box::new(source.verifier(ready.validator.take(), asks)));
+        ready.setup.started_from = Some(main.ralph_dir().to_owned());
+        ready.run_as(source, view, &inbox)
+    }
+
+    /// Makes the work tree of a job, if there is none; returns whether it is new.
+    fn lay(&self, tree: &Project, name: &str) -> anyhow::Result<bool> {
+        tree.require_no_link()?;
+        let root = self.project().root();
+        let tip = self.plan.trunk.tip().ok_or_else(|| self.plan.trunk.tip_is_gone())?;
+        let is_new = landing::add(root, tree.root(), &tip)?;
+        if is_new {
+            landing::put(root, tree.root(), Some(name), &tip)?;
+        }
+        if self.identity != CommitIdentity::default() {
+            configure(tree.root(), &self.identity)?;
+        }
+        Ok(is_new)
+    }
+
+    /// Keeps other runs out of the checkout, also if the lock file was removed.
+    fn keep_lock(&self) -> Result<(), End> {
+        let project = self.project();
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        match recorder::keep_lock(&mut lock, project) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.screen.warn(&format!("{} was removed, and is taken again", project.lock().display()));
+            }
+            Err(why) => return Err(End::because(Outcome::RecordFailed, why.to_string())),
+        }
+        Ok(())
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let mut env = self.run.env.clone();
+        // An agent that loses its work tree must not find the user's checkout above it.
+        let mut ceiling = self.project().root().join(".worktrees").into_os_string();
+        if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {
+            ceiling.push(":");
+            ceiling.push(more);
+        }
+        env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling));
+        env.extend(agent_env(&self.identity));
+        env
+    }
+
+    /// The lander of this run, with its own view of the graph.
+    fn lander(&self) -> anyhow::Result<Lander<crate::graph::sqlite::SqliteStore>> {
+        let (settings, main) = (self.settings(), self.project());
+        let store = graph_file::opened_for_run(main)?;
+        let holder = Holder::of_self(&self.id).context("cannot tell which process this is")?;
+        let command = settings.landing.command.as_deref().or(validation(settings));
+        let gate = match command {
+            None => {
+                self.screen.warn("there is no validation command: what agents finish lands without a gate");
+                None
+            }
+            Some(command) => {
+                let tree = main.of_branch(&format!("{TREES}/{GATE}"), Some(&self.id));
+                self.lay(&tree, GATE)?;
+                let key =
+                    if settings.landing.command.is_some() { "landing.command" } else { "validation.command" };
+                let gate = self.command(command, key, &tree);
+                Some(Gate::new(main.root(), tree.root().to_owned(), gate, self.preparation(&tree)))
+            }
+        };
+        let rules = Rules {
+            batch: self.plan.batch,
+            retries: settings.landing.retries,
+            style: match settings.landing.style {
+                LandingStyle::Merge => Style::Merge,
+                LandingStyle::Rebase => Style::Rebase,
+            },
+        };
+        let place = (main.root().to_owned(), agent_env(&self.identity));
+        let scope: Scope = self.run.scope.clone();
+        Ok(Lander::new(
+            store,
+            Arc::clone(&self.team),
+            self.plan.trunk.clone(),
+            place,
+            (holder, scope),
+            gate,
+            rules,
+        ))
+    }
+
+    /// A command of the settings in a work tree.
+    fn command(&self, command: &str, key: &str, tree: &Project) -> ValidationCommand {
+        let settings = self.settings();
+        let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let launch = launch(tree, settings, exports, &self.id);
+        let shown = settings.secrets.word(command);
+        ValidationCommand::new(command, shown, place_of(settings, key), settings.validation_timeout, &launch)
+            .in_tree_of(self.project().root())
+    }
+
+    fn preparation(&self, tree: &Project) -> Option<ValidationCommand> {
+        let command = self.settings().task_prepare.as_deref()?;
+        Some(self.command(command, "execution.prepare", tree))
+    }
+}
+
+fn name_of(place: usize) -> String {
+    Path::new(TREES).join((place + 1).to_string()).display().to_string()
+}

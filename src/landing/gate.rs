@@ -1,0 +1,104 @@
+//! The gate: the command that has to pass on a candidate, in a work tree of its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::git::landing;
+use crate::git::remove::RemoveError;
+use crate::graph::landing::Verdict;
+use crate::side_command::ValidationCommand;
+
+/// The gate of one trunk.
+pub(crate) struct Gate {
+    /// Any work tree of the repository.
+    root: PathBuf,
+    /// Where it runs.
+    tree: PathBuf,
+    command: ValidationCommand,
+    /// Makes what a new tree lacks.
+    prepare: Option<ValidationCommand>,
+    /// What it has found, by the tree of files; with what it printed, if it was red.
+    known: HashMap<String, (Verdict, String)>,
+    is_prepared: bool,
+}
+
+/// What the gate has found.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// What the command printed.
+    pub(super) output: String,
+    /// How long it ran; `None`: it was known.
+    pub(super) took: Option<Duration>,
+}
+
+impl Gate {
+    /// A gate with this command in the work tree `tree`, which is made when it is needed.
+    pub(crate) fn new(
+        root: &Path,
+        tree: PathBuf,
+        command: ValidationCommand,
+        prepare: Option<ValidationCommand>,
+    ) -> Self {
+        let (root, known) = (root.to_owned(), HashMap::new());
+        Self { root, tree, command, prepare, known, is_prepared: false }
+    }
+
+    /// The command as the user wrote it.
+    pub(super) fn shown(&self) -> &str {
+        self.command.shown()
+    }
+
+    /// These trees of files were found good by the same command elsewhere.
+    pub(super) fn trust(&mut self, trees: Vec<String>) {
+        self.known.extend(trees.into_iter().map(|tree| (tree, (Verdict::Green, String::new()))));
+    }
+
+    /// What is known of a commit without a run. That something was red counts only where `reds` do.
+    pub(super) fn knows(&self, commit: &str, reds: bool) -> Option<Judged> {
+        let verdict = self.known.get(&landing::files_of(&self.root, commit)?)?.0;
+        let counts = verdict == Verdict::Green || reds;
+        counts.then(|| Judged { verdict, output: String::new(), took: None })
+    }
+
+    /// What it printed about a commit that it has found red.
+    pub(super) fn said(&self, commit: &str) -> String {
+        let known = landing::files_of(&self.root, commit).and_then(|files| self.known.get(&files));
+        known.map(|(_, output)| output.clone()).unwrap_or_default()
+    }
+
+    /// Runs it on a commit; `None`: it was cut off.
+    pub(super) fn judge(
+        &mut self,
+        commit: &str,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Judged>, RemoveError> {
+        let is_new = landing::add(&self.root, &self.tree, commit)?;
+        landing::put(&self.root, &self.tree, None, commit)?;
+        let began = Instant::now();
+        let found = match &self.prepare {
+            Some(prepare) if is_new || !self.is_prepared => match prepare.run_alone(None, cancelled) {
+                None => return Ok(None),
+                Some(found) if !found.ok => Some(found),
+                Some(_) => {
+                    self.is_prepared = true;
+                    self.command.run_alone(None, cancelled)
+                }
+            },
+            _ => self.command.run_alone(None, cancelled),
+        };
+        let Some(found) = found else { return Ok(None) };
+        let verdict = if found.ok { Verdict::Green } else { Verdict::Red };
+        if let Some(files) = landing::files_of(&self.root, commit) {
+            // One that fails now and then is trusted once it has passed.
+            let output = if found.ok { String::new() } else { found.output.clone() };
+            let known = self.known.entry(files).or_insert((verdict, output));
+            if verdict == Verdict::Green {
+                known.0 = verdict;
+            }
+        }
+        Ok(Some(Judged { verdict, output: found.output, took: Some(began.elapsed()) }))
+    }
+}

@@ -1,0 +1,433 @@
+//! The lander of one trunk: takes what waits, tries it together, and brings it onto the trunk.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::candidate::{Candidate, Maker, Put, Style};
+use super::gate::{Gate, Judged};
+use super::team::{Standstill, Team};
+use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
+use crate::engine::outcome::{End, Outcome};
+use crate::git::GitError;
+use crate::git::landing::{Followed, Stand, Trunk, forget_replayed, keep_old, replayed};
+use crate::git::range::is_ancestor;
+use crate::graph::landing::{Next, Round, Verdict, unfit};
+use crate::graph::{Ended, GraphError, Holder, Landing, Lead, Scope, Standing, Store};
+use crate::prompt::quote::cut;
+use crate::text::list::some_of;
+
+/// How long the lead holds for processes that cannot see ours.
+const LEASE: Duration = Duration::from_mins(20);
+/// How often another run's landings, and the trunk, are looked for.
+const LOOK: Duration = Duration::from_secs(2);
+/// The longest reason that is kept, in characters.
+const REASON: usize = 6000;
+/// At most this many files are named.
+const SOME: usize = 10;
+
+/// How work lands.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    /// How many landings are tried together.
+    pub(crate) batch: usize,
+    /// How often one that could not land is given back.
+    pub(crate) retries: u32,
+    /// What lands.
+    pub(crate) style: Style,
+}
+
+/// The lander.
+pub(crate) struct Lander<S> {
+    store: S,
+    team: Arc<Team>,
+    trunk: Trunk,
+    /// A work tree of the repository, and the author of merge commits.
+    place: (PathBuf, Vec<(OsString, OsString)>),
+    holder: Holder,
+    /// What the run is about, for its counts.
+    scope: Scope,
+    gate: Option<Gate>,
+    rules: Rules,
+    /// What was tried last and found red without anyone to blame.
+    paused: Option<(String, Vec<Landing>, String)>,
+    /// What was told last, so that it is told once.
+    told: Option<String>,
+}
+
+/// How a round ended.
+enum Ran {
+    /// There was something to do.
+    On,
+    /// The lander stands still.
+    Stands(Standstill),
+}
+
+/// Why a round was left.
+enum Left {
+    /// Nothing lands any more in this run.
+    Ends(End),
+    /// The user wants to leave.
+    Cancelled,
+}
+
+impl From<GraphError> for Left {
+    fn from(error: GraphError) -> Self {
+        Self::Ends(error.into())
+    }
+}
+
+impl From<GitError> for Left {
+    fn from(error: GitError) -> Self {
+        Self::Ends(End::because(Outcome::GitFailed, error.to_string()))
+    }
+}
+
+/// One round, with the commit that the next candidate is put on.
+struct Trip {
+    lead: Lead,
+    /// The landed tip.
+    tip: String,
+    /// The tip with what others have committed on the trunk.
+    base: String,
+    waiting: usize,
+}
+
+impl<S: Store> Lander<S> {
+    /// The lander of a trunk in the repository of `place`, whose author is that of its merge commits.
+    pub(crate) fn new(
+        store: S,
+        team: Arc<Team>,
+        trunk: Trunk,
+        place: (PathBuf, Vec<(OsString, OsString)>),
+        (holder, scope): (Holder, Scope),
+        gate: Option<Gate>,
+        rules: Rules,
+    ) -> Self {
+        Self { store, team, trunk, place, holder, scope, gate, rules, paused: None, told: None }
+    }
+
+    /// Lands until all loops have ended.
+    pub(crate) fn run(mut self) {
+        while !self.team.is_over() {
+            match self.round() {
+                Ok(Ran::On) => {}
+                Ok(Ran::Stands(at)) => {
+                    self.team.stands(at);
+                    self.team.wait(LOOK);
+                }
+                Err(Left::Cancelled) => break,
+                Err(Left::Ends(end)) => {
+                    self.team.end(&end);
+                    self.team.stands(Standstill::Ended);
+                    break;
+                }
+            }
+        }
+        // Another run can take it at once, and does so anyway when this process is gone.
+        if let Ok(Some(lead)) = self.store.lead(self.trunk.name(), &self.holder, LEASE) {
+            let _ = self.store.give_up_lead(&lead);
+        }
+        self.team.stands(Standstill::Ended);
+    }
+
+    /// Tries what waits.
+    fn round(&mut self) -> Result<Ran, Left> {
+        let tip = self.tip()?;
+        let stand = self.stand(&tip)?;
+        let waiting: Vec<Landing> = { self.store.landings()?.into_iter() }
+            .filter(|one| one.standing == Standing::Waiting && one.made.trunk == self.trunk.name())
+            .collect();
+        if waiting.is_empty() && !matches!(stand, Stand::Ahead(_)) {
+            self.follow(&tip)?;
+            return Ok(Ran::Stands(Standstill::Idle));
+        }
+        // Another run lands here, and its process lives.
+        let Some(lead) = self.store.lead(self.trunk.name(), &self.holder, LEASE)? else {
+            let at = if waiting.is_empty() { Standstill::Idle } else { Standstill::None };
+            return Ok(Ran::Stands(at));
+        };
+        let base = self.base(&tip, &stand)?;
+        if let Some((at, tried, why)) = &self.paused
+            && *at == base
+            && *tried == waiting
+        {
+            return Ok(Ran::Stands(Standstill::Paused(why.clone())));
+        }
+        if waiting.is_empty() && base == tip {
+            return Ok(Ran::Stands(Standstill::Idle));
+        }
+        let trip = Trip { lead, tip, base, waiting: waiting.len() };
+        if let Some(gate) = &mut self.gate {
+            gate.trust(self.team.take_green());
+        }
+        if waiting.is_empty() { self.catch_up(trip) } else { self.land(trip, waiting) }
+    }
+
+    fn tip(&self) -> Result<String, Left> {
+        Ok(self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?)
+    }
+
+    /// How the trunk stands to the tip; ends where it is gone or was rewritten.
+    fn stand(&self, tip: &str) -> Result<Stand, Left> {
+        let stand = self.trunk.stand(tip);
+        Ok(self.trunk.problem(&stand).map_or(Ok(stand), Err)?)
+    }
+
+    /// What candidates are put on: the tip, with what others have committed on the trunk.
+    fn base(&mut self, tip: &str, stand: &Stand) -> Result<String, Left> {
+        let Stand::Ahead(theirs) = stand else { return Ok(tip.to_owned()) };
+        let message = format!("Merge {}", self.trunk.name());
+        match self.maker().merged(tip, theirs, &message)? {
+            Ok(base) => Ok(base),
+            Err(files) => {
+                self.tell_once(&format!(
+                    "{name} has commits that conflict with what has landed, in {files}: merge {reference} into it; until then it \
+                     does not follow",
+                    name = self.trunk.name(),
+                    reference = self.trunk.reference(),
+                    files = some_of(&files, SOME)
+                ));
+                Ok(tip.to_owned())
+            }
+        }
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker { root: &self.place.0, style: self.rules.style, env: &self.place.1 }
+    }
+
+    /// Takes what others have committed on the trunk into the tip, if it passes the gate.
+    fn catch_up(&mut self, mut trip: Trip) -> Result<Ran, Left> {
+        let candidate = self.maker().on(&trip.base);
+        for again in [false, true] {
+            let judged = self.judge(&candidate, &trip, again)?;
+            if judged.verdict == Verdict::Green {
+                self.advance(&mut trip, &candidate)?;
+                return Ok(Ran::On);
+            }
+        }
+        self.pause(&trip, Vec::new())
+    }
+
+    /// Nothing can land: the trunk itself is red.
+    fn pause(&mut self, trip: &Trip, waiting: Vec<Landing>) -> Result<Ran, Left> {
+        let command = self.gate.as_ref().map_or("", |gate| gate.shown());
+        let why = format!(
+            "{} itself does not pass '{command}', so that nothing can land on it: mend it there; nobody's work is blamed",
+            self.trunk.name()
+        );
+        self.tell_once(&why);
+        self.paused = Some((trip.base.clone(), waiting, why.clone()));
+        Ok(Ran::Stands(Standstill::Paused(why)))
+    }
+
+    fn land(&mut self, mut trip: Trip, waiting: Vec<Landing>) -> Result<Ran, Left> {
+        let some: Vec<Landing> = waiting.iter().take(self.rules.batch).cloned().collect();
+        let mut round = Round::of(some);
+        loop {
+            match round.next() {
+                Next::Over => return Ok(Ran::On),
+                Next::Paused => return self.pause(&trip, waiting),
+                Next::Return(one) => {
+                    let one = one.clone();
+                    let candidate = self.maker().on(&trip.base);
+                    let why = self.why_red(&one, candidate)?;
+                    self.give_back(&trip, &one, &why)?;
+                    round.leave_out(&one);
+                }
+                Next::GateBase { again } => {
+                    let candidate = self.maker().on(&trip.base);
+                    let judged = self.judge(&candidate, &trip, again)?;
+                    round.judged_base(judged.verdict);
+                }
+                Next::Gate { group, again } => {
+                    let group = group.to_vec();
+                    let (candidate, out) = self.candidate(&group, &mut trip)?;
+                    out.iter().for_each(|one| round.leave_out(one));
+                    let Some(candidate) = candidate else { continue };
+                    let gated: Vec<Landing> = candidate.brings.iter().map(|(one, _)| one.clone()).collect();
+                    let verdict = self.judge(&candidate, &trip, again)?.verdict;
+                    if verdict == Verdict::Green {
+                        self.advance(&mut trip, &candidate)?;
+                    }
+                    round.judged(&gated, verdict);
+                }
+            }
+        }
+    }
+
+    /// A candidate of all landings of a group that fit, and those that are left out. What has landed before is booked, what
+    /// conflicts is returned.
+    fn candidate(
+        &mut self,
+        group: &[Landing],
+        trip: &mut Trip,
+    ) -> Result<(Option<Candidate>, Vec<Landing>), Left> {
+        let (mut candidate, mut out) = (self.maker().on(&trip.base), Vec::new());
+        for one in group {
+            if let Some(commit) = self.landed_as(one, &trip.tip) {
+                self.book(trip, one, &commit)?;
+                out.push(one.clone());
+                continue;
+            }
+            match self.maker().put(one, &mut candidate) {
+                Ok(Put::On) => continue,
+                Ok(Put::Later) => {}
+                Ok(Put::Conflicts(files)) => {
+                    let why = format!(
+                        "it conflicts with what has landed on {} meanwhile, in {}",
+                        self.trunk.name(),
+                        some_of(&files, SOME)
+                    );
+                    self.give_back(trip, one, &why)?;
+                }
+                // Its commits are damaged or gone: that is not the others' fault.
+                Err(error) => self.give_back(trip, one, &format!("git cannot merge it: {error}"))?,
+            }
+            out.push(one.clone());
+        }
+        Ok(((!candidate.brings.is_empty()).then_some(candidate), out))
+    }
+
+    /// The commit as which a landing is on the tip already: whoever landed it may have been killed before it was booked.
+    fn landed_as(&self, one: &Landing, tip: &str) -> Option<String> {
+        let root = &self.place.0;
+        let is_on = |commit: &String| is_ancestor(root, commit, tip);
+        let again = replayed(root, &one.reference()).filter(is_on);
+        again.or_else(|| Some(one.made.head.clone()).filter(is_on))
+    }
+
+    /// What the gate finds about a candidate.
+    fn judge(&mut self, candidate: &Candidate, trip: &Trip, again: bool) -> Result<Judged, Left> {
+        let commit = candidate.commit.clone();
+        let green = || Judged { verdict: Verdict::Green, output: String::new(), took: None };
+        let Some(gate) = &mut self.gate else { return Ok(green()) };
+        // One alone is not blamed for what another run of the gate has found.
+        let reds = candidate.brings.len() > 1;
+        if !again && let Some(judged) = gate.knows(&commit, reds) {
+            return Ok(judged);
+        }
+        let landings: Vec<&Landing> = candidate.brings.iter().map(|(one, _)| one).collect();
+        let tasks: Vec<String> = landings.iter().map(|one| one.task.clone()).collect();
+        let trunk = self.trunk.name().to_owned();
+        let waiting = trip.waiting.saturating_sub(tasks.len()) as u64;
+        self.team.tell(Fact::GateStarted {
+            commit: commit.clone().into(),
+            tasks: tasks.clone().into(),
+            trunk: trunk.clone().into(),
+            waiting,
+        });
+        let judged = gate.judge(&commit, self.team.hurries());
+        self.store.count_gate(&landings)?;
+        let judged = match judged {
+            Ok(Some(judged)) => judged,
+            Ok(None) => return Err(Left::Cancelled),
+            Err(error) => return Err(Left::Ends(End::because(Outcome::GitFailed, error.to_string()))),
+        };
+        let ok = judged.verdict == Verdict::Green;
+        self.team.tell(Fact::GateEnded {
+            commit: commit.into(),
+            duration_s: judged.took.unwrap_or_default().as_secs_f64(),
+            ok,
+            output: if ok { String::new() } else { cut(&judged.output, REASON) }.into(),
+            tasks: tasks.into(),
+            trunk: trunk.into(),
+        });
+        Ok(judged)
+    }
+
+    /// Why a landing is returned that was red alone.
+    fn why_red(&mut self, one: &Landing, mut candidate: Candidate) -> Result<String, Left> {
+        self.maker().put(one, &mut candidate)?;
+        let gate = self.gate.as_ref();
+        let (shown, output) =
+            gate.map_or(("", String::new()), |gate| (gate.shown(), gate.said(&candidate.commit)));
+        let why = format!("on {} with it, '{shown}' fails:\n{output}", self.trunk.name());
+        Ok(cut(why.trim_end(), REASON))
+    }
+
+    /// Makes a gated candidate the tip, books what it brings, and lets the trunk follow.
+    fn advance(&mut self, trip: &mut Trip, candidate: &Candidate) -> Result<(), Left> {
+        let root = self.place.0.clone();
+        let commits: Vec<&str> = candidate.brings.iter().map(|(_, commit)| commit.as_str()).collect();
+        let contains = |commit: &str| is_ancestor(&root, commit, &candidate.commit);
+        if let Some(why) = unfit(&trip.tip, &commits, contains) {
+            return Err(Left::Ends(End::because(Outcome::GitFailed, format!("nothing is landed: {why}"))));
+        }
+        let renamed: Vec<(String, String)> = { candidate.brings.iter() }
+            .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
+            .map(|(one, commit)| (one.reference(), commit.clone()))
+            .collect();
+        self.trunk.advance(&trip.tip, &candidate.commit, &renamed)?;
+        for (one, commit) in &candidate.brings {
+            self.book(trip, one, commit)?;
+        }
+        (trip.tip, trip.base) = (candidate.commit.clone(), candidate.commit.clone());
+        self.paused = None;
+        self.follow(&trip.tip)
+    }
+
+    /// Books that a landing is on the tip.
+    fn book(&mut self, trip: &mut Trip, one: &Landing, commit: &str) -> Result<(), Left> {
+        trip.waiting = trip.waiting.saturating_sub(1);
+        // It was reset, ended by hand or deleted a moment ago: its commits are on the trunk all the same.
+        let is_booked = self.store.land(&trip.lead, one, commit)?;
+        let root = &self.place.0;
+        if replayed(root, &one.reference()).is_some() {
+            keep_old(root, &one.task, &one.made.head)?;
+            forget_replayed(root, &one.reference())?;
+        }
+        if is_booked {
+            let (task, tasks) = (self.at_work(one), self.counts()?);
+            let trunk = self.trunk.name().to_owned().into();
+            self.team.tell(Fact::Landed { commit: commit.to_owned().into(), task, tasks, trunk });
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, trip: &Trip, one: &Landing, why: &str) -> Result<(), Left> {
+        let ended = self.store.give_back(&trip.lead, one, why, self.rules.retries)?;
+        let Some(ended) = ended else { return Ok(()) };
+        let (task, tasks) = (self.at_work(one), self.counts()?);
+        let (failed, trunk) = (ended == Ended::Failed, self.trunk.name().to_owned().into());
+        self.team.tell(Fact::Returned { failed, reason: why.to_owned().into(), task, tasks, trunk });
+        Ok(())
+    }
+
+    #[expect(clippy::unused_self, reason = "as the other facts")]
+    fn at_work(&self, one: &Landing) -> TaskAtWork<'static> {
+        TaskAtWork {
+            feature: one.feature.clone().map(Into::into),
+            id: one.task.clone().into(),
+            model: None,
+            title: one.title.clone().into(),
+        }
+    }
+
+    fn counts(&self) -> Result<TaskCounts, GraphError> {
+        let counts = self.store.counts(&self.scope)?;
+        Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
+    }
+
+    /// Lets the trunk follow the tip.
+    fn follow(&mut self, tip: &str) -> Result<(), Left> {
+        match self.trunk.follow(tip)? {
+            Followed::Level | Followed::Moved => self.told = None,
+            Followed::InTheWay(why) => self.tell_once(&format!(
+                "{} does not follow what has landed: {why}; it is tried again after the next landing",
+                self.trunk.name()
+            )),
+        }
+        Ok(())
+    }
+
+    /// Tells something once, until something else was told.
+    fn tell_once(&mut self, what: &str) {
+        if self.told.as_deref() != Some(what) {
+            self.told = Some(what.to_owned());
+            self.team.tell(Fact::Notice { message: what.to_owned().into() });
+        }
+    }
+}

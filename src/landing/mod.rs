@@ -1,0 +1,14 @@
+//! Lands what agents have finished side by side: one lander for each trunk, in a thread beside the loops of a run.
+//!
+//! Git is the truth: a landing has landed when the tip contains it, and the graph follows. What may be tried next is decided by
+//! [`crate::graph::landing`], without any of this.
+
+mod candidate;
+mod gate;
+mod lander;
+mod team;
+
+pub(crate) use candidate::Style;
+pub(crate) use gate::Gate;
+pub(crate) use lander::{Lander, Rules};
+pub(crate) use team::{Standstill, Team};

@@ -1,0 +1,218 @@
+//! What the loops of one run and its lander know of each other.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::engine::context::News;
+use crate::engine::fact::Fact;
+use crate::engine::inbox::Inbox;
+use crate::engine::outcome::End;
+
+/// The loops of one run, and its lander.
+#[derive(Debug, Default)]
+pub(crate) struct Team {
+    known: Mutex<Known>,
+    stirred: Condvar,
+    /// The user wants to leave now: what is handed in is left to the next run.
+    hurries: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The loops by their places, while they run.
+    inboxes: BTreeMap<usize, Weak<Inbox>>,
+    /// What the lander has done, until a loop has told it.
+    news: VecDeque<News>,
+    /// Why no task begins any more.
+    end: Option<End>,
+    /// Iterations that have begun.
+    begun: u64,
+    /// Failed iterations in a row.
+    failures: u64,
+    /// Trees of files that an agent's own validation has found good.
+    green: Vec<String>,
+    lander: Standstill,
+    /// Something was handed in since the lander has looked.
+    is_stirred: bool,
+    /// All loops have ended.
+    is_over: bool,
+}
+
+/// What the lander is at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Standstill {
+    /// It lands, or has not looked yet.
+    #[default]
+    None,
+    /// Nothing waits.
+    Idle,
+    /// Nothing can land for now, for this reason.
+    Paused(String),
+    /// Nothing lands any more in this run.
+    Ended,
+}
+
+impl Team {
+    /// Wakes the loop at this place from now on when something has changed for it.
+    pub(crate) fn join(&self, place: usize, inbox: &Arc<Inbox>) {
+        self.lock().inboxes.insert(place, Arc::downgrade(inbox));
+    }
+
+    /// The loop at this place has ended.
+    pub(crate) fn leave(&self, place: usize) {
+        self.lock().inboxes.remove(&place);
+    }
+
+    /// The next thing that the lander has done and that the loop at this place is to tell: the first one that runs tells all, so
+    /// that they stay in order.
+    pub(crate) fn news(&self, place: usize) -> Option<News> {
+        let mut known = self.lock();
+        let is_first = known.inboxes.keys().next().is_none_or(|first| *first == place);
+        if is_first { known.news.pop_front() } else { None }
+    }
+
+    /// Why no task begins any more; `None`: they do.
+    pub(crate) fn ended(&self) -> Option<End> {
+        self.lock().end.clone()
+    }
+
+    /// No task begins any more, for this reason. The first one counts.
+    pub(crate) fn end(&self, end: &End) {
+        self.lock().end.get_or_insert_with(|| end.clone());
+        self.wake();
+    }
+
+    /// Whether another iteration may begin within this limit of the run; it is counted.
+    pub(crate) fn begin(&self, limit: Option<u64>) -> bool {
+        let mut known = self.lock();
+        let may = limit.is_none_or(|limit| known.begun < limit);
+        known.begun += u64::from(may);
+        may
+    }
+
+    /// An iteration that was counted has not begun.
+    pub(crate) fn begin_not(&self) {
+        let mut known = self.lock();
+        known.begun = known.begun.saturating_sub(1);
+    }
+
+    /// An iteration has failed, or not; returns how many in a row have.
+    pub(crate) fn count(&self, failed: bool) -> u64 {
+        let mut known = self.lock();
+        known.failures = if failed { known.failures + 1 } else { 0 };
+        known.failures
+    }
+
+    /// A task was handed in. `green`: the tree of its files, where its agent's own validation has passed.
+    pub(crate) fn hand_in(&self, green: Option<String>) {
+        let mut known = self.lock();
+        known.green.extend(green);
+        known.lander = Standstill::None;
+        known.is_stirred = true;
+        drop(known);
+        self.stirred.notify_all();
+    }
+
+    /// What the lander is at.
+    pub(crate) fn standstill(&self) -> Standstill {
+        self.lock().lander.clone()
+    }
+
+    /// The user wants to leave now.
+    pub(crate) fn hurry(&self) {
+        self.hurries.store(true, Ordering::Relaxed);
+        self.stirred.notify_all();
+    }
+
+    /// Set when the user wants to leave now.
+    pub(super) fn hurries(&self) -> &AtomicBool {
+        &self.hurries
+    }
+
+    /// All loops have ended.
+    pub(crate) fn finish(&self) {
+        self.lock().is_over = true;
+        self.stirred.notify_all();
+    }
+
+    /// Whether nothing is to land any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().is_over || self.hurries.load(Ordering::Relaxed)
+    }
+
+    /// Tells what the lander has done, through one of the loops.
+    pub(super) fn tell(&self, fact: Fact<'static>) {
+        self.lock().news.push_back(News::Fact(Box::new(fact)));
+        self.wake();
+    }
+
+    /// The lander is at this now; something that was handed in meanwhile stirs it again.
+    pub(super) fn stands(&self, at: Standstill) {
+        let mut known = self.lock();
+        if !known.is_stirred || at == Standstill::Ended {
+            known.lander = at;
+        }
+        drop(known);
+        self.wake();
+    }
+
+    /// Waits until something was handed in, all is over, or some time has passed.
+    pub(super) fn wait(&self, at_most: Duration) {
+        let known = self.lock();
+        let is_quiet = |known: &mut Known| !known.is_stirred && !known.is_over;
+        let waited = self.stirred.wait_timeout_while(known, at_most, |known| {
+            is_quiet(known) && !self.hurries.load(Ordering::Relaxed)
+        });
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_stirred = false;
+    }
+
+    /// The trees of files that were found good since the last call.
+    pub(super) fn take_green(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().green)
+    }
+
+    fn wake(&self) {
+        let known = self.lock();
+        known.inboxes.values().filter_map(Weak::upgrade).for_each(|inbox| inbox.poke());
+    }
+
+    /// A panic of another thread cannot leave it half-changed.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::outcome::Outcome;
+
+    #[test]
+    fn a_limit_and_an_end_hold_for_all_loops() {
+        let team = Team::default();
+        assert!(team.begin(Some(2)) && team.begin(Some(2)) && !team.begin(Some(2)));
+        team.begin_not();
+        assert!(team.begin(Some(2)) && team.begin(None));
+        assert_eq!((team.count(true), team.count(true), team.count(false)), (1, 2, 0));
+        assert_eq!(team.ended(), None);
+        team.end(&Outcome::Interrupted.into());
+        team.end(&Outcome::AllDone.into());
+        assert_eq!(team.ended().map(|end| end.outcome), Some(Outcome::Interrupted));
+    }
+
+    #[test]
+    fn what_is_handed_in_while_the_lander_looks_is_seen_by_it() {
+        let team = Team::default();
+        team.stands(Standstill::Idle);
+        assert_eq!(team.standstill(), Standstill::Idle);
+        team.hand_in(Some("tree".into()));
+        assert_eq!(team.standstill(), Standstill::None);
+        team.stands(Standstill::Idle);
+        assert_eq!(team.standstill(), Standstill::None, "it has not looked since");
+        team.wait(Duration::from_hours(1));
+        team.stands(Standstill::Idle);
+        assert_eq!((team.standstill(), team.take_green()), (Standstill::Idle, vec!["tree".to_owned()]));
+    }
+}

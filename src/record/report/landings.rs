@@ -1,0 +1,71 @@
+//! What came of finished tasks on their way to the trunk.
+
+use std::collections::BTreeMap;
+
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::LoopReport;
+use crate::engine::fact::Fact;
+use crate::text::line::one_line;
+
+/// How much has landed in a run of many jobs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Landings {
+    /// How many tasks have landed.
+    pub landed: u64,
+    /// How many could not land, and were returned or have failed.
+    pub returned: u64,
+    /// How often the gate has run.
+    pub gates: u64,
+    /// How long these runs took together, in seconds.
+    pub gate_s: f64,
+    /// What became of each task last, with the reason.
+    #[serde(skip)]
+    became: BTreeMap<String, (&'static str, Option<String>)>,
+}
+
+impl Landings {
+    /// Takes one fact.
+    pub(super) fn take(&mut self, fact: &Fact<'_>) {
+        match fact {
+            Fact::GateEnded { duration_s, .. } => {
+                self.gates += 1;
+                self.gate_s += duration_s;
+            }
+            Fact::Landed { task, .. } => {
+                self.landed += 1;
+                self.became.insert(task.id.to_string(), ("done", None));
+            }
+            Fact::Returned { failed, reason, task, .. } => {
+                self.returned += 1;
+                let became = if *failed { "failed" } else { "returned" };
+                self.became.insert(task.id.to_string(), (became, Some(one_line(reason))));
+            }
+            _ => {}
+        }
+    }
+
+    /// Those of all loops together, which tell of each other's tasks: the tasks get what became of them. `None`: nothing was to land.
+    pub(super) fn of(loops: &mut [LoopReport]) -> Option<Self> {
+        let mut all = Self::default();
+        for one in loops.iter().filter_map(|one| one.landings.as_ref()) {
+            all.landed += one.landed;
+            all.returned += one.returned;
+            all.gates += one.gates;
+            all.gate_s += one.gate_s;
+            all.became.extend(one.became.clone());
+        }
+        for task in loops.iter_mut().flat_map(|one| &mut one.task_list) {
+            if task.outcome.as_deref() == Some("landing")
+                && let Some((became, why)) = all.became.get(&task.id)
+            {
+                task.outcome = Some((*became).to_owned());
+                task.reason.clone_from(why);
+            }
+        }
+        (all != Self::default()).then_some(all)
+    }
+}

@@ -1,0 +1,294 @@
+//! One of several jobs on a graph: its work tree, and where its finished tasks land.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Current, SOME, Tasks};
+use crate::engine::context::Context;
+use crate::engine::fact::Fact;
+use crate::engine::inbox::Wake;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::stop::Urgency;
+use crate::engine::validator::Verdict;
+use crate::git::landing::{self, Trunk};
+use crate::git::range::is_ancestor;
+use crate::git::{self, GitError};
+use crate::graph::landing::reference;
+use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
+use crate::landing::{Standstill, Team};
+use crate::prompt::task::Mending;
+use crate::side_command::ValidationCommand;
+use crate::text::list::some_of;
+
+/// How often the graph is read again while a job waits for others.
+const LOOK: Duration = Duration::from_secs(2);
+/// At most this many commits of others are named for files that conflict.
+const MOST_COMMITS: usize = 10;
+/// At most this many waiting tasks are looked at for those that they wait for.
+const MOST_STUCK: usize = 100;
+
+/// A job with a work tree of its own.
+pub(crate) struct Lane {
+    /// The other jobs, and the lander.
+    pub(crate) team: Arc<Team>,
+    /// Where its tasks land.
+    pub(crate) trunk: Trunk,
+    /// A work tree of the repository that is not removed.
+    pub(crate) root: PathBuf,
+    /// Its own.
+    pub(crate) tree: PathBuf,
+    /// Its name in refs that keep what would be lost.
+    pub(crate) name: String,
+    /// How many iterations the jobs may begin together.
+    pub(crate) limit: Option<u64>,
+    /// How many failed iterations in a row end them all.
+    pub(crate) breaker: Option<u64>,
+    /// Makes what a new tree lacks.
+    pub(crate) prepare: Option<ValidationCommand>,
+    /// The tree lacks that.
+    pub(crate) is_new: Cell<bool>,
+    /// Whether what validates its work is what the gate runs.
+    pub(crate) is_gated_alike: bool,
+    /// Its place among the jobs.
+    pub(crate) place: usize,
+    /// It has told what it waits for.
+    pub(crate) has_told: Cell<bool>,
+}
+
+/// Where work on a task begins.
+pub(super) struct Ground {
+    /// The landed tip, which claims are measured against.
+    pub(super) base: String,
+    /// What keeps an earlier agent's work from landing.
+    pub(super) mending: Option<Mending>,
+}
+
+impl Lane {
+    /// Puts the tree on what there is of the task, with the landed tip merged into it, or on that tip.
+    pub(super) fn put(
+        &self,
+        task: &Task,
+        made: Option<Landing>,
+        context: &mut Context<'_>,
+    ) -> Result<Ground, End> {
+        self.has_told.set(false);
+        let base = self.trunk.tip().ok_or_else(|| failed(self.trunk.tip_is_gone()))?;
+        let is_known = |made: &Landing| git::refs::base_commit(&self.root, &made.made.head).is_some();
+        let made = made.filter(|made| made.made.trunk == self.trunk.name() && is_known(made));
+        let start = made.as_ref().map_or_else(|| base.clone(), |made| made.made.head.clone());
+        self.is_new.set(landing::add(&self.root, &self.tree, &base).map_err(failed)? || self.is_new.get());
+        let saved = landing::put(&self.root, &self.tree, Some(&self.name), &start)
+            .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
+        for saved in saved {
+            let kept = saved.reference;
+            context.notice(&format!("what was left in {} is kept as {kept}", self.tree.display()))?;
+        }
+        self.prepare(context)?;
+        let Some(made) = made else { return Ok(Ground { base, mending: None }) };
+        let message = format!("Merge {} into {}", self.trunk.name(), task.id);
+        let files = if is_ancestor(&self.root, &base, &start) {
+            Vec::new()
+        } else {
+            landing::merge_into(&self.tree, &base, &message).map_err(failed)?
+        };
+        if files.is_empty() && made.standing != Standing::Returned {
+            return Ok(Ground { base, mending: None });
+        }
+        let whose = landing::who_changed(&self.root, &made.made.base, &base, &files, MOST_COMMITS);
+        let whose = if files.is_empty() { Vec::new() } else { whose };
+        let trunk = self.trunk.name().to_owned();
+        Ok(Ground { base, mending: Some(Mending { trunk, reason: made.reason, files, whose }) })
+    }
+
+    /// Runs what a new tree needs.
+    fn prepare(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(prepare) = self.prepare.as_ref().filter(|_| self.is_new.get()) else { return Ok(()) };
+        match prepare.run(None, context)? {
+            Verdict::Found(found) if !found.ok => {
+                let why = format!(
+                    "execution.prepare fails in {}:\n{}",
+                    self.tree.display(),
+                    found.output.trim_end()
+                );
+                Err(End::because(Outcome::CannotValidate, why))
+            }
+            Verdict::Found(_) => {
+                self.is_new.set(false);
+                Ok(())
+            }
+            // The loop ends or holds: it is made when work begins.
+            Verdict::CutOff(_) | Verdict::Unable(_) => Ok(()),
+        }
+    }
+
+    /// Commits what the agent of a task has left uncommitted, in its name.
+    pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<(), End> {
+        let message = format!("{}: {}", task.id, task.title);
+        match landing::commit_rest(&self.tree, &message) {
+            Ok(None) => Ok(()),
+            Ok(Some(files)) => {
+                context.notice(&format!("the agent has left {files} uncommitted: committed in its name"))
+            }
+            // The claim is refused then, with the files.
+            Err(error) => context.notice(&format!("what the agent has left cannot be committed: {error}")),
+        }
+    }
+
+    /// What there is of a task that began at `base`, kept under its ref; `None` if nothing was committed.
+    pub(super) fn keep(&self, current: &Current) -> Result<Option<Made>, End> {
+        let head =
+            git::head(&self.tree).filter(|head| !is_ancestor(&self.root, head, &self.base_of(current)));
+        let Some(head) = head else { return Ok(None) };
+        landing::keep(&self.root, &reference(&current.claim.task, current.claim.fence), &head)
+            .map_err(failed)?;
+        Ok(Some(Made { trunk: self.trunk.name().to_owned(), base: self.base_of(current), head }))
+    }
+
+    fn base_of(&self, current: &Current) -> String {
+        current.base.clone().or_else(|| self.trunk.tip()).unwrap_or_default()
+    }
+}
+
+fn failed(error: GitError) -> End {
+    End::because(Outcome::GitFailed, error.to_string())
+}
+
+impl Tasks {
+    /// Keeps what is committed for the current task, so that its next agent goes on from there.
+    pub(super) fn keep_made(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(made) = self.lane.as_ref().map(|lane| lane.keep(current)).transpose()?.flatten() else {
+            return Ok(());
+        };
+        let claim = current.claim.clone();
+        match self.graph.book(context, move |graph| graph.keep(&claim, &made))? {
+            // What follows reports that.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reports that a task waits to land, and wakes the lander.
+    pub(super) fn handed_in(
+        &self,
+        current: &Current,
+        made: &Made,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let Some(lane) = &self.lane else { return Ok(()) };
+        let validated = self.is_proven_by_command && lane.is_gated_alike;
+        let green = if validated { landing::files_of(&lane.root, &made.head) } else { None };
+        context.tell(Fact::LandingQueued {
+            commit: made.head.clone().into(),
+            reference: reference(&current.claim.task, current.claim.fence).into(),
+            task: current.at_work(),
+            trunk: made.trunk.clone().into(),
+        })?;
+        lane.team.hand_in(green);
+        Ok(())
+    }
+
+    /// Counts an iteration for the run; ends where none may begin any more.
+    pub(super) fn may_begin(&self) -> Result<(), End> {
+        let Some(lane) = &self.lane else { return Ok(()) };
+        if let Some(end) = lane.team.ended() {
+            return Err(end);
+        }
+        if lane.team.begin(lane.limit) { Ok(()) } else { Err(Outcome::MaxIterations.into()) }
+    }
+
+    /// The iteration that was counted has not begun.
+    pub(super) fn begins_not(&self) {
+        if let Some(lane) = &self.lane {
+            lane.team.begin_not();
+        }
+    }
+
+    /// An attempt has failed, or not.
+    pub(super) fn count_failure(&self, failed: bool) {
+        let Some(lane) = &self.lane else { return };
+        let in_a_row = lane.team.count(failed);
+        if lane.breaker.is_some_and(|most| in_a_row >= most) {
+            lane.team.end(&Outcome::Breaker.into());
+        }
+    }
+
+    /// Waits for tasks that are at work or landing, if any are; returns whether there may be something to do now.
+    pub(super) fn wait_for_others(&self, context: &mut Context<'_>) -> Result<bool, End> {
+        let Some(lane) = &self.lane else { return Ok(false) };
+        let (target, trunk, at) =
+            (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
+        let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
+        let moving = self.graph.look(context, move |graph| target.moving(graph, &trunk, lands))??;
+        if moving.is_empty() {
+            return match at {
+                Standstill::Paused(why) => Err(End::because(Outcome::Blocked, why)),
+                _ => Ok(false),
+            };
+        }
+        if !lane.has_told.replace(true) {
+            context.notice(&format!("nothing is ready: waits for {}", some_of(&moving, SOME)))?;
+        }
+        match context.wait(Some(Instant::now() + LOOK))? {
+            // A request to stop or to hold counts, whatever is returned.
+            Wake::Asked(_) if context.is_held_up() => Err(Outcome::Blocked.into()),
+            _ => Ok(true),
+        }
+    }
+
+    /// Waits until what is handed in has landed, or cannot now, unless the user wants to leave at once.
+    pub(super) fn drain(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(lane) = &self.lane else { return Ok(()) };
+        while lane.team.standstill() == Standstill::None {
+            if context.urgency() >= Urgency::Now {
+                lane.team.hurry();
+                break;
+            }
+            context.wait(Some(Instant::now() + LOOK))?;
+        }
+        lane.team.leave(lane.place);
+        // Where no other loop is left that could tell it.
+        while let Some(news) = lane.team.news(usize::MAX) {
+            context.tell(news.fact())?;
+        }
+        Ok(())
+    }
+}
+
+impl super::Target {
+    /// Whether another task may begin now, and not only one that was returned.
+    pub(super) fn has_room(&self, graph: &dyn Store) -> Result<bool, End> {
+        let Some((trunk, jobs)) = &self.trunk else { return Ok(true) };
+        let waits = |one: &&Landing| one.standing == Standing::Waiting && one.made.trunk == trunk.name();
+        let waiting = graph.landings()?.iter().filter(waits).count();
+        Ok(crate::graph::landing::may_begin(waiting, *jobs))
+    }
+
+    /// The tasks that others are at work on, or that land, and that this target may wait for. `lands`: ours do.
+    fn moving(&self, graph: &mut dyn Store, trunk: &str, lands: bool) -> Result<Vec<String>, End> {
+        let mut trunks = Vec::new();
+        for one in graph.landings()? {
+            let moves =
+                if one.made.trunk == trunk { lands } else { graph.leader(&one.made.trunk)?.is_some() };
+            if one.standing == Standing::Waiting && moves {
+                trunks.push(one.task);
+            }
+        }
+        let mut found = Vec::new();
+        for stuck in graph.unresolved(&self.scope, MOST_STUCK)? {
+            for task in [&stuck.task].into_iter().chain(&stuck.waits_for) {
+                let moves = match task.status {
+                    Status::InProgress => true,
+                    Status::Landing => trunks.contains(&task.id),
+                    _ => false,
+                };
+                let named = format!("{} ({})", task.id, task.status.word());
+                if moves && !found.contains(&named) {
+                    found.push(named);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
