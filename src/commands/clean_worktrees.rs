@@ -16,6 +16,7 @@ use crate::git::trees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::proof;
+use crate::record::run_folder::{GATE, JOBS, is_job};
 use crate::record::state_read::Extent;
 use crate::record::{lookup, of_others, recorder};
 use crate::text::line::shell_word;
@@ -172,6 +173,9 @@ fn clean(
     if let Some(running) = running_in(here, &tree.path) {
         return Err(anyhow::anyhow!(running).into());
     }
+    if tree.path.ends_with(Path::new(JOBS).join(GATE)) {
+        return clean_gate(here, tree);
+    }
     let own = git::runtime_patterns(&project);
     let look = || keep::look(here.root(), tree, &own).map_err(anyhow::Error::from);
     if tree.is_gone {
@@ -188,6 +192,18 @@ fn clean(
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
     pointers::forget_below(here, &tree.path);
     Ok(findings)
+}
+
+/// Removes the tree in which the work of jobs is gated: nothing in it is anybody's work.
+fn clean_gate(here: &Project, tree: &Tree) -> Result<Findings, Kept> {
+    let jobs = lookup::of_project(here, Extent::Head);
+    if let Some(job) = jobs.iter().find(|job| is_job(&job.name) && job.alive().is_some()) {
+        let why =
+            format!("'{}' is running, and lands through it: end it first, with 'ralph cancel'", job.name);
+        return Err(anyhow::anyhow!(why).into());
+    }
+    git::clean_tree::remove(here.root(), &tree.path).map_err(anyhow::Error::from)?;
+    Ok(Findings::default())
 }
 
 fn running_in(here: &Project, path: &Path) -> Option<String> {

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::landings;
 use super::output::{print, remark};
 use super::report::measured;
 use super::report::pick::{self, Picked};
 use crate::cli::DiffArgs;
 use crate::git::range::{self, Difference};
+use crate::graph::Landing;
 use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::report::{LoopReport, RunReport, Work};
@@ -124,6 +126,12 @@ fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
     let is_meant = |one: &&LoopReport| picked.name.as_ref().is_none_or(|name| one.name == *name);
     let loops = report.loops.iter().filter(is_meant);
     if let Some(id) = &picked.task {
+        // Several jobs may have worked on it: what lands is one.
+        if let Some(Landing { made, landed, .. }) = landings::of_task(project, id) {
+            let to = Some(landed.unwrap_or(made.head));
+            let difference = Difference { from: Some(made.base), to };
+            return vec![Piece { name: id.clone(), tree: project.root().to_owned(), difference }];
+        }
         let tasks = loops.flat_map(|one| &one.task_list).filter(|task| task.id == *id);
         return tasks.filter_map(|task| Some(piece(project, &task.id, task.work.as_ref()?))).collect();
     }

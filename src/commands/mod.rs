@@ -15,6 +15,7 @@ mod feature;
 mod graph_file;
 mod guide;
 pub mod init;
+mod landings;
 mod logs;
 mod man;
 mod memory;

@@ -5,13 +5,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::landings;
 use super::output::say;
 use super::target::{self, count};
 use crate::cli::RevertArgs;
 use crate::git;
 use crate::git::revert::Commit;
+use crate::graph::Landing;
+use crate::job::workspace::locate;
+use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::recorder;
+use crate::record::run_folder::is_job;
 use crate::record::state_read::Extent;
 use crate::record::work_done::{Iteration, newest_first};
 use crate::text::line::shell_word;
@@ -19,6 +24,12 @@ use crate::text::line::shell_word;
 /// `ralph revert`.
 pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
     let wanted = count(&args.last, "--last")?;
+    if let Some(name) = args.target.name.as_deref().filter(|name| name.starts_with("t-")) {
+        let here = locate(args.target.ralph_dir.as_ref())?;
+        if let Some(landing) = landings::of_task(&here, name) {
+            return take_back(&here, &landing);
+        }
+    }
     let (here, loops) = target::loops(&args.target)?;
     let found = match loops.as_slice() {
         [] => bail!("nothing to undo in {}: there is no loop", here.root().display()),
@@ -28,6 +39,11 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
             bail!("several loops are here: {}: name the one to undo", names.join(", "))
         }
     };
+    if is_job(&found.name) {
+        bail!(
+            "what jobs do lands task by task: 'ralph revert TASK' takes one back, and 'ralph report' lists them"
+        );
+    }
     if !found.project.root().exists() {
         let (name, place) = (&found.name, found.project.root().display());
         bail!("the work tree of '{name}' is gone, {place}: 'git worktree add' makes it again");
@@ -54,6 +70,28 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
         for commit in commits {
             say(&format!("  {:.10} {}", commit.id, commit.subject));
         }
+    }
+    Ok(0)
+}
+
+/// Takes back what a task has brought onto the branch that is checked out here.
+fn take_back(here: &Project, landing: &Landing) -> anyhow::Result<u8> {
+    let Landing { task, landed, made, .. } = landing;
+    let Some(landed) = landed else {
+        bail!(
+            "{task} has not landed: 'ralph task reset {task}' withdraws what there is of it, and keeps its commits as {}",
+            landing.reference()
+        );
+    };
+    here.require_git()?;
+    let root = here.root();
+    let message = format!("Revert {}\n\nThis takes back what has landed as {landed}.\n", landing.named());
+    let reverted = git::landing::take_back(root, (&made.base, landed), task, &message)?;
+    match reverted {
+        Some(commit) => say(&format!(
+            "reverted {task} by {commit:.10}; it stays done: 'ralph task reset {task}' has it done again"
+        )),
+        None => say(&format!("nothing to undo: nothing of {task} is left here")),
     }
     Ok(0)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 
 use serde_json::Value;
 
+use super::landings::Queue;
 use super::output::{print, print_for_people, remark, width};
 use super::report::{merges_of, tasks_of_branch};
 use super::target;
@@ -19,7 +20,7 @@ use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
-use crate::record::run_folder;
+use crate::record::run_folder::{self, is_job};
 use crate::record::state::AtTask;
 use crate::record::state_read::Extent;
 use crate::settings::Verb;
@@ -51,15 +52,25 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     if let (false, [one], Some(_)) = (args.json, snapshots.as_slice(), &args.target.name) {
         return print_for_people(|out| write_text(one, out));
     }
+    let queue = if args.target.name.is_none() { Queue::of(&here) } else { None };
+    // Of the loops that work on the graph.
+    let with_queue = |one: &LoopSnapshot<'_>| {
+        let mut json = one.json();
+        if let (Some(queue), Some(object), true) = (&queue, json.as_object_mut(), is_job(one.name())) {
+            object.insert("landing".to_owned(), queue.json());
+        }
+        json
+    };
     print(|out| match (args.json, snapshots.as_slice()) {
-        (true, [one]) => write_json(&one.json(), out),
-        (true, several) => write_json(&several.iter().map(LoopSnapshot::json).collect(), out),
+        (true, [one]) => write_json(&with_queue(one), out),
+        (true, several) => write_json(&several.iter().map(with_queue).collect(), out),
         (false, []) => Ok(()),
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
             let mut rows: Vec<_> = snapshots.into_iter().zip(sights).collect();
             rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
-            write!(out, "{}", status_table::table(&rows, &loops, width()))
+            write!(out, "{}", status_table::table(&rows, &loops, width()))?;
+            queue.as_ref().map_or(Ok(()), |queue| writeln!(out, "{}", queue.line()))
         }
     })
 }

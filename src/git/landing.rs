@@ -17,7 +17,7 @@ use super::progress::in_progress;
 use super::range::is_ancestor;
 use super::refs::{branch_commit, commit_of};
 use super::repository::head;
-use super::revert::shown;
+use super::revert::{RevertError, check_idle, shown};
 use super::save::{self, Saved};
 use super::trees::{Tree, list, without_links};
 use super::uncommitted::Uncommitted;
@@ -574,6 +574,36 @@ pub fn merge_into(tree: &Path, commit: &str, message: &str) -> Result<Vec<String
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect();
     if names.is_empty() { Err(error.of("merge", tree)) } else { Ok(names) }
+}
+
+/// Takes back what a task has brought onto the branch of `root` as `landed`, which was put on `from`, by one commit with this
+/// message; returns it. `None`: nothing of it is left there.
+///
+/// # Errors
+/// If that conflicts with later work, or the user's files are in the way. Nothing has changed then.
+pub fn take_back(
+    root: &Path,
+    (from, landed): (&str, &str),
+    named: &str,
+    message: &str,
+) -> Result<Option<String>, RevertError> {
+    check_idle(root)?;
+    let head = head(root).filter(|head| is_ancestor(root, landed, head));
+    let Some(head) = head else { return Err(RevertError::NotHere { commit: landed.to_owned() }) };
+    let tree = match merge(root, &head, from, Some(landed))? {
+        Merged::Tree(tree) => tree,
+        Merged::Conflict(files) => {
+            let reason = format!("later work has changed {}", shown(files.iter()));
+            return Err(RevertError::Conflict { commit: named.to_owned(), reason });
+        }
+    };
+    if files_of(root, &head).as_ref() == Some(&tree) {
+        return Ok(None);
+    }
+    let made = commit(root, &tree, &[&head], message, &[])?;
+    change(root, &["merge", "--ff-only", "--quiet", "--no-autostash", &made])
+        .map_err(|error| RevertError::Git(error.of("merge", root)))?;
+    Ok(Some(made))
 }
 
 /// Whose commits since `base` have changed these files, in lines `COMMIT SUBJECT`; at most `most`.

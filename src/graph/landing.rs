@@ -18,7 +18,7 @@ const TASKS: &str = "refs/ralph/tasks";
 pub struct Made {
     /// The branch that it is to land on.
     pub trunk: String,
-    /// The commit where work on it began.
+    /// The commit where work on it began; of what has landed, the tip that it was put on.
     pub base: String,
     /// The last commit.
     pub head: String,
@@ -40,6 +40,17 @@ pub enum Standing {
 impl Standing {
     /// Every value, in the order of their numbers in a store.
     pub const ALL: [Self; 4] = [Self::Kept, Self::Waiting, Self::Returned, Self::Landed];
+
+    /// It as one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Waiting => "waiting",
+            Self::Returned => "returned",
+            Self::Landed => "landed",
+        }
+    }
 
     /// Its number in a store.
     #[must_use]
@@ -102,6 +113,17 @@ pub struct Lead {
     pub trunk: String,
     /// Grows each time another process takes the lead.
     pub fence: i64,
+}
+
+/// A gate that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtGate {
+    /// The branch.
+    pub trunk: String,
+    /// The ids of the tasks that it is about; none: it is the trunk itself.
+    pub tasks: Vec<String>,
+    /// Since when.
+    pub since: DateTime<Utc>,
 }
 
 /// The verdict of a gate.

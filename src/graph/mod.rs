@@ -21,7 +21,7 @@ pub mod transitions;
 pub use error::GraphError;
 pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
-pub use landing::{Landing, Lead, Made, Standing};
+pub use landing::{AtGate, Landing, Lead, Made, Standing};
 pub use limits::feature as check_feature_name;
 pub use seal::Key;
 pub use store::{

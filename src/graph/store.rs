@@ -8,7 +8,7 @@ use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::ImportEntry;
-use super::landing::{Landing, Lead, Made};
+use super::landing::{AtGate, Landing, Lead, Made};
 use super::task::{Details, LogLine, Status, Task};
 use crate::memory::journal::JournalEntry;
 
@@ -247,8 +247,8 @@ pub trait Store {
     fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError>;
     /// Gives the lead back.
     fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError>;
-    /// Books a landing as landed with `commit`; returns whether it was still waiting.
-    fn land(&mut self, lead: &Lead, landing: &Landing, commit: &str) -> Result<bool, GraphError>;
+    /// Books a landing as landed: put on `tip`, it became `commit`. Returns whether it was still waiting.
+    fn land(&mut self, lead: &Lead, landing: &Landing, tip: &str, commit: &str) -> Result<bool, GraphError>;
     /// Gives a landing back to an agent, at most `most` times, then it fails. `None` if it was not waiting any more.
     fn give_back(
         &mut self,
@@ -257,8 +257,12 @@ pub trait Store {
         reason: &str,
         most: u32,
     ) -> Result<Option<Ended>, GraphError>;
-    /// Counts a run of the gate for these landings.
-    fn count_gate(&mut self, landings: &[&Landing]) -> Result<(), GraphError>;
+    /// Books that the gate runs for these landings, or, without any, for the trunk itself.
+    fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError>;
+    /// Books that it does not run any more.
+    fn gate_ends(&mut self, lead: &Lead) -> Result<(), GraphError>;
+    /// The gates that run.
+    fn gates(&self) -> Result<Vec<AtGate>, GraphError>;
     /// Books the task as failed; if it has open parts by now, it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
     /// Marks the task as reported done by its agent, with HEAD at `commit`, and not yet verified. The task stays

@@ -24,7 +24,7 @@ pub(super) struct Candidate {
     pub(super) base: String,
     /// The last commit.
     pub(super) commit: String,
-    /// Its landings, each with the commit that brings it.
+    /// Its landings in their order, each with the commit that brings it.
     pub(super) brings: Vec<(Landing, String)>,
 }
 

@@ -268,7 +268,7 @@ impl<S: Store> Lander<S> {
         let (mut candidate, mut out) = (self.maker().on(&trip.base), Vec::new());
         for one in group {
             if let Some(commit) = self.landed_as(one, &trip.tip) {
-                self.book(trip, one, &commit)?;
+                self.book(trip, one, (&one.made.base, &commit))?;
                 out.push(one.clone());
                 continue;
             }
@@ -319,8 +319,9 @@ impl<S: Store> Lander<S> {
             trunk: trunk.clone().into(),
             waiting,
         });
+        self.store.gate_begins(&trip.lead, &landings)?;
         let judged = gate.judge(&commit, self.team.hurries());
-        self.store.count_gate(&landings)?;
+        self.store.gate_ends(&trip.lead)?;
         let judged = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => return Err(Left::Cancelled),
@@ -361,19 +362,21 @@ impl<S: Store> Lander<S> {
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
         self.trunk.advance(&trip.tip, &candidate.commit, &renamed)?;
+        let mut before = &candidate.base;
         for (one, commit) in &candidate.brings {
-            self.book(trip, one, commit)?;
+            self.book(trip, one, (before, commit))?;
+            before = commit;
         }
         (trip.tip, trip.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;
         self.follow(&trip.tip)
     }
 
-    /// Books that a landing is on the tip.
-    fn book(&mut self, trip: &mut Trip, one: &Landing, commit: &str) -> Result<(), Left> {
+    /// Books that a landing is on the tip: put on `before`, it became `commit`.
+    fn book(&mut self, trip: &mut Trip, one: &Landing, (before, commit): (&str, &str)) -> Result<(), Left> {
         trip.waiting = trip.waiting.saturating_sub(1);
         // It was reset, ended by hand or deleted a moment ago: its commits are on the trunk all the same.
-        let is_booked = self.store.land(&trip.lead, one, commit)?;
+        let is_booked = self.store.land(&trip.lead, one, before, commit)?;
         let root = &self.place.0;
         if replayed(root, &one.reference()).is_some() {
             keep_old(root, &one.task, &one.made.head)?;

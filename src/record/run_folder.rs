@@ -17,6 +17,18 @@ use crate::files::{FileError, if_there, own};
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
 
+/// What the loops of jobs on one graph are called before their numbers, and the folder of their work trees.
+pub const JOBS: &str = "tasks";
+/// The name of the work tree in which the work of jobs is gated.
+pub const GATE: &str = "gate";
+
+/// Whether the loop of this name is one of several jobs, whose work lands by itself.
+#[must_use]
+pub fn is_job(name: &str) -> bool {
+    let number = name.strip_prefix(JOBS).and_then(|rest| rest.strip_prefix('/'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// The version of `run.json`.
 const VERSION: u32 = 1;
 /// The file with the command.

@@ -12,6 +12,7 @@ use crate::engine::tally::named_reset;
 use crate::engine::tally::{Last, Tally};
 use crate::engine::validation::Standing;
 use crate::presets::{login_command, preset};
+use crate::record::run_folder::is_job;
 use crate::record::state::State;
 use crate::tell::group::Group;
 use crate::text::duration;
@@ -250,7 +251,7 @@ fn done(ending: &Ending<'_>, name: &str) -> Advice {
                 merge => Advice::new(if is_proven { ToMerge } else { NeedsYou }, diff()).then(merge),
             }
         }
-        _ if !ending.has_work => Advice::new(Over, None),
+        _ if !ending.has_work || is_job(ending.name) => Advice::new(Over, None),
         // Its name could mean another run by now.
         _ => Advice::new(if is_proven { ToMerge } else { NeedsYou }, diff()),
     }

@@ -11,6 +11,7 @@ use crate::commands::target;
 use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
+use crate::record::report::{LoopReport, RunReport};
 use crate::record::run_folder;
 use crate::text;
 use crate::text::line::shell_word;
@@ -22,6 +23,8 @@ pub(super) struct Meant {
     pub(super) folder: PathBuf,
     /// The loop, if this is its newest run.
     pub(super) found: Option<Loop>,
+    /// Only what is about this task.
+    pub(super) task: Option<String>,
 }
 
 /// The loop of that name and the folder of its newest run; or a run of which only the logs are left.
@@ -36,7 +39,7 @@ pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
         Ok((_, mut loops)) => {
             let found = loops.swap_remove(0);
             let folder = folder_of(&found)?;
-            Ok(Meant { name: found.name.clone(), folder, found: Some(found) })
+            Ok(Meant { name: found.name.clone(), folder, found: Some(found), task: None })
         }
         Err(error) => match target.name.as_ref().map(|name| (name, pick::run(&here, Some(name)))) {
             Some((name, Ok(picked))) => kept(name, picked, error),
@@ -55,6 +58,11 @@ pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop
         bail!("no loop is called '{name}' here any more");
     }
     Ok((here, loops))
+}
+
+/// Whether the name is that of a task in a run that is kept.
+pub(super) fn is_task(args: &LogsArgs) -> bool {
+    args.target.name.is_some() && meant(args).is_ok_and(|meant| meant.task.is_some())
 }
 
 /// The message about a loop of which only the runs are left; else `error`.
@@ -105,6 +113,14 @@ fn of_newest_run(here: &Project) -> anyhow::Result<Meant> {
 /// The meaning of `word` in a run that was selected by it; if it has none, `error`.
 fn kept(word: &str, picked: Picked, error: anyhow::Error) -> anyhow::Result<Meant> {
     let loops = pick::loops(&picked)?;
+    if let Some(id) = &picked.task {
+        let report = RunReport::read(&picked.folder)?;
+        let has = |one: &&LoopReport| one.task_list.iter().any(|task| task.id == *id);
+        // The last one has it as it became.
+        let found = report.loops.iter().filter(has).max_by_key(|one| one.ended_at).ok_or(error)?;
+        let (name, folder) = (found.name.clone(), found.folder.clone());
+        return Ok(Meant { name, folder, found: None, task: Some(id.clone()) });
+    }
     match (loops.as_slice(), picked.name) {
         ([one], None) => Ok(Meant::of(one)),
         (_, Some(name)) => loops.iter().find(|(known, _)| *known == name).map(Meant::of).ok_or(error),
@@ -124,6 +140,6 @@ fn folder_of(found: &Loop) -> anyhow::Result<PathBuf> {
 impl Meant {
     /// A loop of which only the logs of a run are left.
     fn of((name, folder): &(String, PathBuf)) -> Self {
-        Self { name: name.clone(), folder: folder.clone(), found: None }
+        Self { name: name.clone(), folder: folder.clone(), found: None, task: None }
     }
 }

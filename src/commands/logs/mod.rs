@@ -34,6 +34,7 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
         Ok((_, loops)) if args.raw && loops.is_empty() => return bytes::run(args, lines),
         Err(_) if args.raw => return bytes::run(args, lines),
         Ok(found) => found,
+        Err(_) if meant::is_task(args) => return transcript::run(args, lines),
         Err(error) => return Err(meant::forgotten(args, error)),
     };
     let found = loops.first().ok_or_else(|| nothing_in(&here))?;

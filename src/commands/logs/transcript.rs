@@ -13,6 +13,7 @@ use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::target::count;
 use crate::commands::worker;
+use crate::engine::fact::Fact;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::run_folder::{self, RunStart};
@@ -44,7 +45,8 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
         return Err(no_log(&meant.name, &meant.folder));
     };
     whose(&meant.name, &first);
-    let mut shown = Shown { wanted: attempt.map(|number| number as u64), ..Shown::new(lines) };
+    let wanted = attempt.map(|number| number as u64);
+    let mut shown = Shown { wanted, task: meant.task.clone(), ..Shown::new(lines) };
     let mut stream = Stream::new();
     let mut logs = Logs::new(&meant.folder);
     loop {
@@ -112,6 +114,9 @@ struct Shown {
     flow: Flow,
     /// Only this attempt.
     wanted: Option<u64>,
+    /// Only what is about this task, and whether that is what comes.
+    task: Option<String>,
+    is_at_task: bool,
     /// Only this many of the existing lines.
     last: Option<Last>,
 }
@@ -126,14 +131,26 @@ struct Last {
 impl Shown {
     fn new(lines: Option<usize>) -> Self {
         let last = lines.map(|most| Last { most, lines: VecDeque::new(), open: String::new() });
-        Self { transcript: Transcript::default(), flow: Flow::default(), wanted: None, last }
+        Self {
+            transcript: Transcript::default(),
+            flow: Flow::default(),
+            wanted: None,
+            task: None,
+            is_at_task: false,
+            last,
+        }
     }
 
     /// Takes a line of the log. Returns whether stdout is still open.
     fn line(&mut self, line: &[u8], stream: &mut Stream) -> bool {
         // A line of a later version, or a torn one, shows nothing.
         let line = std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok());
-        let Some(entry) = line.and_then(|line| self.transcript.entry(&line)) else { return true };
+        let Some(line) = line else { return true };
+        if let Fact::TaskStarted { task, .. } = &line.fact {
+            self.is_at_task = self.task.as_deref() == Some(&*task.id);
+        }
+        let entry = self.transcript.entry(&line);
+        let Some(entry) = entry.filter(|_| self.task.is_none() || self.is_at_task) else { return true };
         match self.wanted {
             Some(wanted) if self.transcript.attempt() < wanted => return true,
             Some(wanted) if self.transcript.attempt() > wanted => return false,

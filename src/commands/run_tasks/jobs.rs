@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -36,7 +35,7 @@ use crate::project::Project;
 use crate::record::lock::Lock;
 use crate::record::recorder;
 use crate::record::retention;
-use crate::record::run_folder::{self, RunStart};
+use crate::record::run_folder::{self, GATE, JOBS, RunStart};
 use crate::settings::Settings;
 use crate::settings::proof_level::LandingStyle;
 use crate::side_command::ValidationCommand;
@@ -49,9 +48,6 @@ use crate::view::screen::Screen;
 
 /// At most this many agents at once.
 const MOST: usize = 64;
-/// The folder of the work trees, and the name of the one for the gate.
-const TREES: &str = "tasks";
-const GATE: &str = "gate";
 
 /// How many jobs there are, and where their work lands.
 pub(super) struct Plan {
@@ -219,7 +215,7 @@ impl Jobs<'_> {
     fn show(&self, code: u8, rows: &[BranchRow]) {
         let identity = LoopIdentity {
             run: self.id.clone(),
-            name: TREES.to_owned(),
+            name: JOBS.to_owned(),
             mode: self.run.call.mode().to_owned(),
             agent: self.run.preflight.agent_name().to_owned(),
         };
@@ -417,7 +413,7 @@ impl Jobs<'_> {
                 None
             }
             Some(command) => {
-                let tree = main.of_branch(&format!("{TREES}/{GATE}"), Some(&self.id));
+                let tree = main.of_branch(&format!("{JOBS}/{GATE}"), Some(&self.id));
                 self.lay(&tree, GATE)?;
                 let key =
                     if settings.landing.command.is_some() { "landing.command" } else { "validation.command" };
@@ -463,5 +459,5 @@ impl Jobs<'_> {
 }
 
 fn name_of(place: usize) -> String {
-    Path::new(TREES).join((place + 1).to_string()).display().to_string()
+    format!("{JOBS}/{}", place + 1)
 }

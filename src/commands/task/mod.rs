@@ -14,10 +14,10 @@ use serde_json::json;
 use super::attempt;
 use super::author;
 use super::graph_file::{FEATURE_VARIABLE, create, is_draft, open, place};
-use super::output::{print, print_for_people};
+use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Changes, NewTask, Store, Task};
+use crate::graph::{Changes, Landing, NewTask, Store, Task};
 use crate::job::workspace::secrets_in;
 use crate::process::sweep::Carried;
 use crate::text::count;
@@ -47,7 +47,10 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Reset(args) => change(&args.graph, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
-            let count = open(&args.task.graph)?.delete(&args.task.id, args.recursive)?;
+            let mut store = open(&args.task.graph)?;
+            let before = store.landings()?;
+            let count = store.delete(&args.task.id, args.recursive)?;
+            tell_withdrawn(&store, before)?;
             answer(
                 &args.task.graph,
                 &json!({ "deleted": count }),
@@ -154,9 +157,28 @@ fn change(
     change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
     let mut store = open(args)?;
+    let before = store.landings()?;
     let id = change(&mut store)?;
+    tell_withdrawn(&store, before)?;
     let task = store.task(&id)?;
     answer(args, &json!(task), &line(&task))
+}
+
+/// Says of which landings nothing lands any more, and where their commits are.
+fn tell_withdrawn(store: &SqliteStore, before: Vec<Landing>) -> anyhow::Result<()> {
+    if before.is_empty() {
+        return Ok(());
+    }
+    let now = store.landings()?;
+    for gone in before.iter().filter(|one| !now.iter().any(|other| other.task == one.task)) {
+        remark(&format!(
+            "{} was to land on {}: nothing of it is landed, and its commits are kept as {}",
+            gone.task,
+            gone.made.trunk,
+            gone.reference()
+        ));
+    }
+    Ok(())
 }
 
 fn depend(

@@ -1,24 +1,92 @@
 //! `ralph task show`, `list`, `log`, `deps list`.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use anyhow::bail;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{answer, line, look};
 use crate::cli::{TaskIdArgs, TaskListArgs};
 use crate::commands::output::{Array, Stream, print_for_people};
+use crate::git::refs::ahead;
 use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Details, Selection, Status, Store as _};
+use crate::graph::{Details, Landing, Made, Selection, Status, Store as _};
+use crate::job::workspace::locate;
+use crate::text::count;
 use crate::text::nearest::nearest;
 use crate::text::timestamp::local;
 
 pub(super) fn show(args: &TaskIdArgs) -> anyhow::Result<u8> {
     let details = look(&args.graph)?.details(&args.id)?;
-    answer(&args.graph, &json!(details), text(&details).trim_end())
+    let root = locate(args.graph.ralph_dir.as_ref())?.root().to_owned();
+    let landing = details.landing.as_ref().map(|landing| Shown::of(landing, &root));
+    let mut json = json!(details);
+    if let (Some(landing), Some(object)) = (&landing, json.as_object_mut()) {
+        object.insert("landing".to_owned(), json!(landing));
+    }
+    answer(&args.graph, &json, text(&details, landing.as_ref()).trim_end())
 }
 
-fn text(details: &Details) -> String {
+/// What agents have committed for a task in a work tree of their own, and what came of it.
+#[derive(Serialize)]
+struct Shown {
+    /// The branch that it lands on.
+    onto: String,
+    /// kept, waiting, returned or landed.
+    standing: &'static str,
+    /// The ref that keeps its commits.
+    #[serde(rename = "ref")]
+    reference: String,
+    /// Where they begin: the tip that they were put on, of what has landed.
+    base: String,
+    /// The last one.
+    head: String,
+    /// The commit that brought them; null before.
+    landed: Option<String>,
+    /// How many there are.
+    commits: Option<u64>,
+    /// How often the gate has run for it.
+    gates: u32,
+    /// How often it was returned.
+    returned: u32,
+}
+
+impl Shown {
+    fn of(landing: &Landing, root: &Path) -> Self {
+        let Made { trunk, base, head } = landing.made.clone();
+        let commits = ahead(root, &base, landing.landed.as_ref().unwrap_or(&head));
+        Self {
+            onto: trunk,
+            standing: landing.standing.word(),
+            reference: landing.reference(),
+            base,
+            head,
+            landed: landing.landed.clone(),
+            commits,
+            gates: landing.gates,
+            returned: landing.returned,
+        }
+    }
+
+    fn line(&self) -> String {
+        let of = self.landed.as_ref().unwrap_or(&self.head);
+        let mut parts =
+            vec![format!("{} on {}", self.standing, self.onto), format!("{:.10}..{of:.10}", self.base)];
+        parts.extend(self.commits.map(|commits| count::of(commits, "commit")));
+        parts.push(count::of(self.gates.into(), "gate run"));
+        if self.returned > 0 {
+            parts.push(format!("returned {}", count::of(self.returned.into(), "time")));
+        }
+        if self.landed.is_none() {
+            parts.push(self.reference.clone());
+        }
+        parts.join(", ")
+    }
+}
+
+fn text(details: &Details, landing: Option<&Shown>) -> String {
     let task = &details.task;
     let mut lines = vec![line(task), String::new()];
     let mut field = |name: &str, value: &str| {
@@ -32,6 +100,7 @@ fn text(details: &Details) -> String {
     field("waits for", &details.blockers.join(", "));
     field("blocks", &details.blocks.join(", "));
     field("parts", &details.children.join(", "));
+    field("landing", &landing.map(Shown::line).unwrap_or_default());
     field("retries", &format!("{} of {}", task.retry_count, task.max_retries));
     field("added", &local(&task.created_at));
     field("changed", &local(&task.updated_at));

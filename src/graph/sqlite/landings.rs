@@ -10,7 +10,7 @@ use super::task_log::write_log;
 use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
-use crate::graph::landing::{Landing, Lead, Made, Standing};
+use crate::graph::landing::{AtGate, Landing, Lead, Made, Standing};
 use crate::graph::store::{Claim, Ended};
 use crate::graph::transitions::Own;
 
@@ -110,11 +110,17 @@ fn waiting(graph: &Connection, landing: &Landing) -> Fallible<Option<i64>> {
     Ok(statement.query_row(params![landing.task, landing.fence], |row| row.get(0)).optional()?)
 }
 
-pub(super) fn land(graph: &Connection, lead: &Lead, landing: &Landing, commit: &str) -> Fallible<bool> {
+pub(super) fn land(
+    graph: &Connection,
+    lead: &Lead,
+    landing: &Landing,
+    (tip, commit): (&str, &str),
+) -> Fallible<bool> {
     require_lead(graph, lead)?;
     let Some(seq) = waiting(graph, landing)? else { return Ok(false) };
-    let update = "UPDATE landings SET standing = 3, landed = ?2, since = ?3, reason = '' WHERE task = ?1";
-    graph.prepare_cached(update)?.execute(params![seq, commit, now()])?;
+    let update =
+        "UPDATE landings SET standing = 3, landed = ?2, base = ?4, since = ?3, reason = '' WHERE task = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit, now(), tip])?;
     graph
         .prepare_cached("UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1")?
         .execute(params![seq, commit])?;
@@ -132,7 +138,8 @@ pub(super) fn give_back(
     require_lead(graph, lead)?;
     let Some(seq) = waiting(graph, landing)? else { return Ok(None) };
     if landing.returned >= most {
-        graph.prepare_cached("DELETE FROM landings WHERE task = ?1")?.execute([seq])?;
+        let keep = "UPDATE landings SET standing = 0, reason = ?2 WHERE task = ?1";
+        graph.prepare_cached(keep)?.execute(params![seq, reason])?;
         let kept = landing.reference();
         let log = match landing.returned {
             0 => format!("failed: it could not land, and its commits are kept as {kept}: {reason}"),
@@ -151,13 +158,45 @@ pub(super) fn give_back(
     Ok(Some(Ended::Returned))
 }
 
-pub(super) fn count_gate(graph: &Connection, landings: &[&Landing]) -> Fallible<()> {
+pub(super) fn gate_begins(graph: &Connection, lead: &Lead, landings: &[&Landing]) -> Fallible<()> {
     let update = "UPDATE landings SET gates = gates + 1
         WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND fence = ?2";
     for landing in landings {
         graph.prepare_cached(update)?.execute(params![landing.task, landing.fence])?;
     }
+    let tasks: Vec<&str> = landings.iter().map(|landing| landing.task.as_str()).collect();
+    let tasks = serde_json::to_string(&tasks).unwrap_or_default();
+    let update = "UPDATE landers SET gated = ?3, gated_since = ?4 WHERE trunk = ?1 AND fence = ?2";
+    graph.prepare_cached(update)?.execute(params![lead.trunk, lead.fence, tasks, now()])?;
     Ok(())
+}
+
+pub(super) fn gate_ends(graph: &Connection, lead: &Lead) -> Fallible<()> {
+    let update = "UPDATE landers SET gated = NULL WHERE trunk = ?1 AND fence = ?2";
+    graph.prepare_cached(update)?.execute(params![lead.trunk, lead.fence])?;
+    Ok(())
+}
+
+/// The gates that run, of processes that live.
+pub(super) fn gates(graph: &Connection) -> Fallible<Vec<AtGate>> {
+    let query = "SELECT trunk, gated, coalesce(gated_since, 0), holder, lease_until FROM landers WHERE gated IS NOT NULL";
+    let mut statement = graph.prepare_cached(query)?;
+    let mut rows = statement.query([])?;
+    let mut gates = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (holder, lease): (String, i64) = (row.get(3)?, row.get(4)?);
+        if living(&holder, lease).is_some() {
+            let tasks = serde_json::from_str(&row.get::<_, String>(1)?).unwrap_or_default();
+            gates.push(AtGate { trunk: row.get(0)?, tasks, since: moment(row.get(2)?) });
+        }
+    }
+    Ok(gates)
+}
+
+/// The holder of a lead, if its process lives.
+fn living(holder: &str, lease: i64) -> Option<Holder> {
+    let holder: Holder = serde_json::from_str(holder).ok()?;
+    holder.holds(moment(lease), moment(now())).then_some(holder)
 }
 
 /// Takes the lead on a trunk, or prolongs it; `None` while another process has it.
@@ -186,7 +225,8 @@ pub(super) fn lead(
     };
     let text = serde_json::to_string(holder)
         .map_err(|error| GraphError::BadValue(format!("the holder of a lead: {error}")))?;
-    let put = "INSERT OR REPLACE INTO landers (trunk, fence, holder, lease_until) VALUES (?1, ?2, ?3, ?4)";
+    let put = "INSERT INTO landers (trunk, fence, holder, lease_until) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (trunk) DO UPDATE SET fence = ?2, holder = ?3, lease_until = ?4";
     graph.prepare_cached(put)?.execute(params![trunk, fence, text, until(now, lease)])?;
     Ok(Some(Lead { trunk: trunk.to_owned(), fence }))
 }
@@ -202,7 +242,8 @@ fn require_lead(graph: &Connection, lead: &Lead) -> Fallible<()> {
 
 pub(super) fn give_up_lead(graph: &Connection, lead: &Lead) -> Fallible<()> {
     // The fence stays, so that it grows.
-    let update = "UPDATE landers SET holder = '', lease_until = 0 WHERE trunk = ?1 AND fence = ?2";
+    let update =
+        "UPDATE landers SET holder = '', lease_until = 0, gated = NULL WHERE trunk = ?1 AND fence = ?2";
     graph.prepare_cached(update)?.execute(params![lead.trunk, lead.fence])?;
     Ok(())
 }
@@ -212,11 +253,7 @@ pub(super) fn leader(graph: &Connection, trunk: &str) -> Fallible<Option<Holder>
     let query = "SELECT holder, lease_until FROM landers WHERE trunk = ?1";
     let mut statement = graph.prepare_cached(query)?;
     let row = statement.query_row([trunk], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)));
-    let found = row.optional()?.and_then(|(holder, lease)| {
-        let holder: Holder = serde_json::from_str(&holder).ok()?;
-        holder.holds(moment(lease), moment(now())).then_some(holder)
-    });
-    Ok(found)
+    Ok(row.optional()?.and_then(|(holder, lease)| living(&holder, lease)))
 }
 
 /// The landing of a task by its id.

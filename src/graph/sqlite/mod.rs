@@ -49,7 +49,7 @@ use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::ImportEntry;
-use super::landing::{Landing, Lead, Made};
+use super::landing::{AtGate, Landing, Lead, Made};
 use super::store::{
     Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
     Stuck, TreePosition, Unbooked,
@@ -283,8 +283,8 @@ impl Store for SqliteStore {
         self.write(|graph| landings::give_up_lead(graph, lead))
     }
 
-    fn land(&mut self, lead: &Lead, landing: &Landing, commit: &str) -> Result<bool, GraphError> {
-        self.write_through(|graph| landings::land(graph, lead, landing, commit))
+    fn land(&mut self, lead: &Lead, landing: &Landing, tip: &str, commit: &str) -> Result<bool, GraphError> {
+        self.write_through(|graph| landings::land(graph, lead, landing, (tip, commit)))
     }
 
     fn give_back(
@@ -299,8 +299,16 @@ impl Store for SqliteStore {
         Ok(ended)
     }
 
-    fn count_gate(&mut self, landings: &[&Landing]) -> Result<(), GraphError> {
-        self.write(|graph| landings::count_gate(graph, landings))
+    fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError> {
+        self.write(|graph| landings::gate_begins(graph, lead, landings))
+    }
+
+    fn gate_ends(&mut self, lead: &Lead) -> Result<(), GraphError> {
+        self.write(|graph| landings::gate_ends(graph, lead))
+    }
+
+    fn gates(&self) -> Result<Vec<AtGate>, GraphError> {
+        self.read(landings::gates)
     }
 
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {

@@ -43,6 +43,21 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Adds what another job has done for the same task; what came of it is the same.
+    fn add(&mut self, other: Self) {
+        self.duration_s += other.duration_s;
+        self.cost_usd = match (self.cost_usd, other.cost_usd) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        // The later one has it as it has landed.
+        self.work = other.work.or(self.work);
+        self.proof = other.proof.or(self.proof);
+        if !matches!(self.end, "done" | "failed") {
+            (self.end, self.reason) = (other.end, other.reason);
+        }
+    }
+
     /// Why it ended so, where its end or its proof do not say that already.
     fn why(&self) -> Option<&str> {
         let is_done = self.end == Ended::Done.word();
@@ -55,8 +70,14 @@ impl Line<'_> {
 
 /// The lines of a run: its tasks if it has any, else its loops.
 fn lines(report: &RunReport) -> Vec<Line<'_>> {
-    let tasks: Vec<Line<'_>> =
-        report.loops.iter().flat_map(|one| one.task_list.iter().map(|task| of_task(task, one))).collect();
+    let mut tasks: Vec<Line<'_>> = Vec::new();
+    for line in report.loops.iter().flat_map(|one| one.task_list.iter().map(|task| of_task(task, one))) {
+        // Several jobs may have worked on it.
+        match tasks.iter_mut().find(|known| known.name == line.name) {
+            Some(known) => known.add(line),
+            None => tasks.push(line),
+        }
+    }
     if tasks.is_empty() { report.loops.iter().map(of_loop).collect() } else { tasks }
 }
 

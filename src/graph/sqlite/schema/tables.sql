@@ -119,12 +119,15 @@ CREATE TABLE landings (
 ) STRICT;
 CREATE INDEX landings_standing ON landings (standing, since);
 
--- Who lands what waits for a trunk: like a claim, with a fence that grows each time.
+-- Who lands what waits for a trunk: like a claim, with a fence that grows each time. gated: the ids of the tasks that the gate runs
+-- for since then, as JSON; null while it does not run.
 CREATE TABLE landers (
   trunk TEXT PRIMARY KEY,
   fence INTEGER NOT NULL,
   holder TEXT NOT NULL,
-  lease_until INTEGER NOT NULL
+  lease_until INTEGER NOT NULL,
+  gated TEXT,
+  gated_since INTEGER
 ) STRICT;
 
 -- said: a person or an agent has written the line.
