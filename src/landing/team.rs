@@ -109,7 +109,9 @@ impl Team {
     pub(crate) fn hand_in(&self, green: Option<String>) {
         let mut known = self.lock();
         known.green.extend(green);
-        known.lander = Standstill::None;
+        if known.lander != Standstill::Ended {
+            known.lander = Standstill::None;
+        }
         known.is_stirred = true;
         drop(known);
         self.stirred.notify_all();
@@ -214,5 +216,9 @@ mod tests {
         team.wait(Duration::from_hours(1));
         team.stands(Standstill::Idle);
         assert_eq!((team.standstill(), team.take_green()), (Standstill::Idle, vec!["tree".to_owned()]));
+        // After its end nothing is waited for.
+        team.stands(Standstill::Ended);
+        team.hand_in(None);
+        assert_eq!(team.standstill(), Standstill::Ended);
     }
 }

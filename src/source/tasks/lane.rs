@@ -220,9 +220,15 @@ impl Tasks {
         let (target, trunk, at) =
             (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
         let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
-        let moving = self.graph.look(context, move |graph| target.moving(graph, &trunk, lands))??;
+        let looked = self.graph.look(context, move |graph| {
+            let moving = target.moving(graph, &trunk, lands)?;
+            Ok::<_, End>((moving, graph.is_as_looked_at()?))
+        });
+        let (moving, is_as_looked_at) = looked??;
         if moving.is_empty() {
             return match at {
+                // They may have ended a moment ago, and something else is ready.
+                _ if !is_as_looked_at => Ok(true),
                 Standstill::Paused(why) => Err(End::because(Outcome::Blocked, why)),
                 _ => Ok(false),
             };

@@ -472,6 +472,11 @@ impl Source for Tasks {
             }
             let Some((claim, task)) = claimed else {
                 self.begins_not();
+                // Another job may have written since that a task is ready.
+                if self.lane.is_some() && !self.graph.look(context, |graph| graph.is_as_looked_at())?? {
+                    self.reopen_unbooked(context)?;
+                    continue;
+                }
                 if self.wait_for_others(context)? {
                     continue;
                 }
