@@ -202,12 +202,13 @@ mod tests {
     fn a_flag_of_another_verb_says_whose_it_is() {
         let error =
             |line: &str| one_line(&Cli::read(line.split(' ').map(OsString::from).collect()).unwrap_err());
-        let told =
-            "--jobs belongs to 'ralph loop build': leave it out, or use that verb; see 'ralph build --help'";
-        for line in ["ralph build --jobs 3", "ralph build --jobs=3", "ralph --jobs 3 build"] {
+        let told = "--sequential belongs to 'ralph loop build': leave it out, or use that verb; see 'ralph build --help'";
+        for line in ["ralph build --sequential", "ralph --sequential build"] {
             assert_eq!(error(line), told, "{line}");
         }
-        assert!(error("ralph plan -j3").starts_with("-j belongs to 'ralph loop build'"));
+        for line in ["ralph plan -j3", "ralph plan --jobs=3", "ralph --jobs 3 plan"] {
+            assert!(error(line).contains(" belongs to 'ralph run', 'ralph loop build':"), "{line}");
+        }
         assert!(error("ralph --jobs 3").ends_with("; see 'ralph --help'"));
         assert!(error("ralph build --unlimited").starts_with("--unlimited belongs to 'ralph loop':"));
         assert!(error("ralph send --json x").contains(" more: leave it out"));

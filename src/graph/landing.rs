@@ -293,7 +293,7 @@ mod tests {
 
     fn played(world: &World, waiting: Vec<u8>) -> Became {
         let (mut round, mut became) = (Round::of(waiting), Became::default());
-        let mut gate = |with: &BTreeSet<u8>, gates: &mut usize| {
+        let gate = |with: &BTreeSet<u8>, gates: &mut usize| {
             let flake = world.flakes.get(*gates).copied().unwrap_or_default();
             *gates += 1;
             if flake { Verdict::Red } else { world.truth(with) }

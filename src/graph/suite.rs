@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::task::Verification;
 use super::{
     Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, HowDone, Imported, JournalQuery,
-    NewTask, Retries, Scope, Selection, Status, Store, Unbooked, Words, import,
+    Landing, Lead, Made, NewTask, Retries, Scope, Selection, Standing, Status, Store, Unbooked, Words,
+    import,
 };
 use crate::memory::journal::{Became, JournalEntry};
 
@@ -13,7 +14,7 @@ type Test = fn(&mut dyn Store);
 
 pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
 
-pub(super) const TESTS: [Test; 20] = [
+pub(super) const TESTS: [Test; 24] = [
     a_task_that_only_groups_parts_is_what_they_make_it,
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
@@ -34,6 +35,10 @@ pub(super) const TESTS: [Test; 20] = [
     claims_of_the_dead_come_back,
     features_are_what_their_tasks_make_them,
     an_import_is_all_or_nothing_and_an_export_can_be_imported,
+    what_is_handed_in_is_done_when_it_has_landed,
+    what_cannot_land_comes_back_before_all_others_and_fails_in_the_end,
+    a_landing_that_was_withdrawn_is_not_booked,
+    one_process_lands_on_a_trunk_at_a_time,
 ];
 
 pub(super) const LEASE: Duration = Duration::from_mins(5);
@@ -84,6 +89,125 @@ fn ready(store: &dyn Store) -> Vec<String> {
         })
         .unwrap();
     titles
+}
+
+fn made(head: &str) -> Made {
+    Made { trunk: "main".into(), base: "base".into(), head: head.into() }
+}
+
+fn lead(store: &mut dyn Store) -> Lead {
+    store.lead("main", &us("lander"), LEASE).unwrap().unwrap()
+}
+
+/// Hands the next task in, and answers its landing.
+fn hand_in(store: &mut dyn Store, head: &str) -> Landing {
+    let claim = claim(store).unwrap();
+    assert_eq!(store.queue(&claim, &made(head), HowDone::default()).unwrap(), Ended::Queued);
+    store.landing(&claim.task).unwrap().unwrap()
+}
+
+fn what_is_handed_in_is_done_when_it_has_landed(store: &mut dyn Store) {
+    let a = add(store, "a");
+    let b = add_after(store, &[&a], "b");
+    let landing = hand_in(store, "head");
+    assert_eq!(
+        (status(store, &a), status(store, &b), claim(store)),
+        (Status::Landing, Status::Blocked, None)
+    );
+    assert_eq!(store.counts(&Scope::All).unwrap(), Counts { total: 2, landing: 1, ..Counts::default() });
+    assert_eq!((landing.made.clone(), landing.standing), (made("head"), Standing::Waiting));
+    assert_eq!(landing.reference(), format!("refs/ralph/tasks/{a}/1"));
+    assert_eq!(store.landings().unwrap(), std::slice::from_ref(&landing));
+    let lead = lead(store);
+    store.gate_begins(&lead, &[&landing]).unwrap();
+    assert_eq!(store.gates().unwrap()[0].tasks, [a.clone()]);
+    store.gate_ends(&lead).unwrap();
+    assert_eq!(store.gates().unwrap(), []);
+    assert!(store.land(&lead, &landing, "tip", "merge").unwrap());
+    assert!(!store.land(&lead, &landing, "tip", "again").unwrap(), "it lands once");
+    assert_eq!((status(store, &a), ready(store)), (Status::Done, vec!["b".to_owned()]));
+    let landed = store.landing(&a).unwrap().unwrap();
+    assert_eq!((landed.landed.as_deref(), &*landed.made.base, landed.gates), (Some("merge"), "tip", 1));
+    assert_eq!(store.commits_before(&b).unwrap(), [(a, "merge".to_owned())]);
+    assert_eq!(store.landings().unwrap(), []);
+}
+
+fn what_cannot_land_comes_back_before_all_others_and_fails_in_the_end(store: &mut dyn Store) {
+    let a = store.add(&NewTask { title: "a".into(), priority: 9, ..NewTask::default() }).unwrap();
+    let landing = hand_in(store, "head");
+    add(store, "b");
+    let lead = lead(store);
+    assert_eq!(store.give_back(&lead, &landing, "red", 1).unwrap(), Some(Ended::Returned));
+    assert_eq!(store.give_back(&lead, &landing, "red", 1).unwrap(), None, "it does not wait any more");
+    assert_eq!(status(store, &a), Status::Pending);
+    let claim = store.claim_returned(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    assert_eq!((&claim.task, store.task(&a).unwrap().retry_count), (&a, 0));
+    assert_eq!(store.claim_returned(&Scope::All, &us("run-1"), LEASE).unwrap(), None);
+    let kept = store.landing(&a).unwrap().unwrap();
+    assert_eq!((kept.standing, kept.returned, &*kept.reason), (Standing::Returned, 1, "red"));
+    // A release keeps its turn.
+    store.release(&claim, "").unwrap();
+    let claim = store.claim_returned(&Scope::Subtree(a.clone()), &us("run-1"), LEASE).unwrap().unwrap();
+    store.queue(&claim, &made("mended"), HowDone::default()).unwrap();
+    let landing = store.landing(&a).unwrap().unwrap();
+    assert_eq!(landing.made.head, "mended");
+    assert_eq!(store.give_back(&lead, &landing, "red again", 1).unwrap(), Some(Ended::Failed));
+    let last = store.logs(&a).unwrap().pop().unwrap().message;
+    assert!(
+        last.starts_with("failed: it could not land after it was returned 1 time")
+            && last.contains("red again"),
+        "{last}"
+    );
+    assert_eq!((status(store, &a), ready(store)), (Status::Failed, vec!["b".to_owned()]));
+}
+
+fn a_landing_that_was_withdrawn_is_not_booked(store: &mut dyn Store) {
+    let a = add(store, "a");
+    let lead = lead(store);
+    let landing = hand_in(store, "one");
+    store.reset(&a).unwrap();
+    assert!(!store.land(&lead, &landing, "tip", "x").unwrap());
+    assert_eq!((status(store, &a), store.landing(&a).unwrap()), (Status::Pending, None));
+    let landing = hand_in(store, "two");
+    assert!(refused(store.force_done(&a, false)).contains("--force"));
+    store.force_done(&a, true).unwrap();
+    assert_eq!((status(store, &a), store.give_back(&lead, &landing, "x", 3).unwrap()), (Status::Done, None));
+    store.reset(&a).unwrap();
+    hand_in(store, "three");
+    store.force_fail(&a, "no").unwrap();
+    assert_eq!(status(store, &a), Status::Failed);
+    let b = add(store, "b");
+    let landing = hand_in(store, "four");
+    // A part makes it open again.
+    let part = add_below(store, &b, "part");
+    assert_eq!((status(store, &b), ready(store)), (Status::Pending, vec!["part".to_owned()]));
+    assert!(!store.land(&lead, &landing, "tip", "x").unwrap());
+    store.delete(&part, false).unwrap();
+    hand_in(store, "five");
+    store.delete(&b, false).unwrap();
+    assert_eq!(store.landings().unwrap(), []);
+}
+
+fn one_process_lands_on_a_trunk_at_a_time(store: &mut dyn Store) {
+    add(store, "a");
+    let landing = hand_in(store, "head");
+    let first = lead(store);
+    assert_eq!(lead(store), first, "it is prolonged");
+    let mut other = us("other");
+    assert_eq!(store.lead("main", &other, LEASE).unwrap(), None);
+    assert!(store.lead("side", &other, LEASE).unwrap().is_some());
+    assert_eq!(store.leader("main").unwrap(), Some(us("lander")));
+    store.give_up_lead(&first).unwrap();
+    // One that is gone, on this machine.
+    other.process.start_ticks += 1;
+    let second = store.lead("main", &other, LEASE).unwrap().unwrap();
+    let third = lead(store);
+    assert!(first.fence < second.fence && second.fence < third.fence);
+    for stale in [first, second] {
+        assert!(refused(store.land(&stale, &landing, "tip", "x")).contains("lead on main is lost"));
+        assert!(refused(store.give_back(&stale, &landing, "x", 3)).contains("nothing is booked"));
+    }
+    assert!(store.land(&third, &landing, "tip", "x").unwrap());
 }
 
 fn next_is_the_lowest_priority_then_the_oldest(store: &mut dyn Store) {
@@ -519,7 +643,7 @@ fn a_scope_is_counted_and_says_what_holds_it_up(store: &mut dyn Store) {
     let waits = part(store, "waits", &[&other]);
     store.force_fail(&failed, "no").unwrap();
     let scope = Scope::Subtree(top.clone());
-    assert_eq!(store.counts(&scope).unwrap(), Counts { total: 4, done: 1, failed: 2, in_progress: 0 });
+    assert_eq!(store.counts(&scope).unwrap(), Counts { total: 4, done: 1, failed: 2, ..Counts::default() });
     assert_eq!(store.counts(&Scope::All).unwrap().total, 5);
     let ids = |tasks: Vec<super::Task>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
     assert_eq!(ids(store.failed(&scope, 9).unwrap()), [failed, top.clone()], "its part comes first");

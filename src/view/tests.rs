@@ -20,7 +20,7 @@ fn screen(json: bool, quiet: bool) -> Screen {
 }
 
 fn branch(screen: &Screen, place: usize, name: &str, width: usize) -> View {
-    screen.branch(place, name, width, TaskCounter(Box::new(|| None)))
+    screen.branch(("loop build", place), name, width, TaskCounter(Box::new(|| None)))
 }
 
 /// What has been written, without colours and times of day; `2>` marks what went to stderr.

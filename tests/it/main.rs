@@ -50,6 +50,7 @@ mod hostile_agents;
 mod hostile_streams;
 mod identity;
 mod inside_attempts;
+mod jobs;
 mod json_events;
 mod key_order;
 mod layers;

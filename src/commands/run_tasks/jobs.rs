@@ -83,6 +83,9 @@ pub(super) fn plan(
     if jobs == 1 && named.is_none() {
         return Ok(None);
     }
+    if args.flags.name.is_some() {
+        bail!("--name is not for jobs that land: each is called after its work tree");
+    }
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     let root = project.root();
@@ -118,9 +121,6 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let settings = &run.workspace.settings;
     let project = &run.workspace.project;
     let flags = &run.args.flags;
-    if flags.name.is_some() {
-        bail!("--name is not for more than one job: each is called after its work tree");
-    }
     project.create_run_dir()?;
     let lock = recorder::hold(project, run.call.verb.words())?;
     git::exclude(project.root(), &git::runtime_patterns(project))
@@ -334,6 +334,7 @@ impl Jobs<'_> {
             prepare: self.preparation(&tree),
             is_new: Cell::new(is_new),
             is_gated_alike: settings.landing.command.is_none(),
+            kept: RefCell::default(),
             place,
             has_told: Cell::default(),
         };

@@ -56,7 +56,7 @@ struct Shown {
 impl Shown {
     fn of(landing: &Landing, root: &Path) -> Self {
         let Made { trunk, base, head } = landing.made.clone();
-        let commits = ahead(root, &base, landing.landed.as_ref().unwrap_or(&head));
+        let commits = ahead(root, &base, &head);
         Self {
             onto: trunk,
             standing: landing.standing.word(),

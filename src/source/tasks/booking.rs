@@ -360,7 +360,7 @@ impl Tasks {
         let made = match (&self.lane, &decision) {
             (Some(lane), Decision::Done) => {
                 lane.commit_rest(&current.task, context)?;
-                lane.keep(current)?
+                lane.keep(&self.graph, current, context)?
             }
             _ => None,
         };

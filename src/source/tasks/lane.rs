@@ -1,11 +1,12 @@
 //! One of several jobs on a graph: its work tree, and where its finished tasks land.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Current, SOME, Tasks};
+use super::{Current, Graph, SOME, Tasks};
 use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Wake;
@@ -51,6 +52,8 @@ pub(crate) struct Lane {
     pub(crate) is_new: Cell<bool>,
     /// Whether what validates its work is what the gate runs.
     pub(crate) is_gated_alike: bool,
+    /// The last ref that was kept, and its commit.
+    pub(crate) kept: RefCell<Option<(String, String)>>,
     /// Its place among the jobs.
     pub(crate) place: usize,
     /// It has told what it waits for.
@@ -58,7 +61,7 @@ pub(crate) struct Lane {
 }
 
 /// Where work on a task begins.
-pub(super) struct Ground {
+pub(super) struct Begun {
     /// The landed tip, which claims are measured against.
     pub(super) base: String,
     /// What keeps an earlier agent's work from landing.
@@ -72,10 +75,11 @@ impl Lane {
         task: &Task,
         made: Option<Landing>,
         context: &mut Context<'_>,
-    ) -> Result<Ground, End> {
+    ) -> Result<Begun, End> {
         self.has_told.set(false);
         let base = self.trunk.tip().ok_or_else(|| failed(self.trunk.tip_is_gone()))?;
-        let is_known = |made: &Landing| git::refs::base_commit(&self.root, &made.made.head).is_some();
+        // A rewritten trunk may have nothing in common with it.
+        let is_known = |made: &Landing| landing::fork(&self.root, &base, &made.made.head).is_some();
         let made = made.filter(|made| made.made.trunk == self.trunk.name() && is_known(made));
         let start = made.as_ref().map_or_else(|| base.clone(), |made| made.made.head.clone());
         self.is_new.set(landing::add(&self.root, &self.tree, &base).map_err(failed)? || self.is_new.get());
@@ -86,7 +90,7 @@ impl Lane {
             context.notice(&format!("what was left in {} is kept as {kept}", self.tree.display()))?;
         }
         self.prepare(context)?;
-        let Some(made) = made else { return Ok(Ground { base, mending: None }) };
+        let Some(made) = made else { return Ok(Begun { base, mending: None }) };
         let message = format!("Merge {} into {}", self.trunk.name(), task.id);
         let files = if is_ancestor(&self.root, &base, &start) {
             Vec::new()
@@ -94,12 +98,12 @@ impl Lane {
             landing::merge_into(&self.tree, &base, &message).map_err(failed)?
         };
         if files.is_empty() && made.standing != Standing::Returned {
-            return Ok(Ground { base, mending: None });
+            return Ok(Begun { base, mending: None });
         }
         let whose = landing::who_changed(&self.root, &made.made.base, &base, &files, MOST_COMMITS);
         let whose = if files.is_empty() { Vec::new() } else { whose };
         let trunk = self.trunk.name().to_owned();
-        Ok(Ground { base, mending: Some(Mending { trunk, reason: made.reason, files, whose }) })
+        Ok(Begun { base, mending: Some(Mending { trunk, reason: made.reason, files, whose }) })
     }
 
     /// Runs what a new tree needs.
@@ -136,14 +140,32 @@ impl Lane {
         }
     }
 
-    /// What there is of a task that began at `base`, kept under its ref; `None` if nothing was committed.
-    pub(super) fn keep(&self, current: &Current) -> Result<Option<Made>, End> {
-        let head =
-            git::head(&self.tree).filter(|head| !is_ancestor(&self.root, head, &self.base_of(current)));
+    /// What is committed for a task, kept so that its next agent goes on from there: in the graph, and by a ref. `None` if that is
+    /// nothing.
+    pub(super) fn keep(
+        &self,
+        graph: &Graph,
+        current: &Current,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Made>, End> {
+        let base = self.base_of(current);
+        let head = git::head(&self.tree).filter(|head| !is_ancestor(&self.root, head, &base));
         let Some(head) = head else { return Ok(None) };
-        landing::keep(&self.root, &reference(&current.claim.task, current.claim.fence), &head)
-            .map_err(failed)?;
-        Ok(Some(Made { trunk: self.trunk.name().to_owned(), base: self.base_of(current), head }))
+        let made = Made { trunk: self.trunk.name().to_owned(), base, head };
+        let own = reference(&current.claim.task, current.claim.fence);
+        if self.kept.borrow().as_ref().is_some_and(|(kept, head)| *kept == own && *head == made.head) {
+            return Ok(Some(made));
+        }
+        // The graph first: a ref that it does not know would be nobody's.
+        let (claim, kept) = (current.claim.clone(), made.clone());
+        match graph.book(context, move |graph| graph.keep(&claim, &kept))? {
+            // What follows reports that.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => {}
+            Err(error) => return Err(error.into()),
+        }
+        landing::keep(&self.root, &own, &made.head).map_err(failed)?;
+        self.kept.replace(Some((own, made.head.clone())));
+        Ok(Some(made))
     }
 
     fn base_of(&self, current: &Current) -> String {
@@ -156,17 +178,10 @@ fn failed(error: GitError) -> End {
 }
 
 impl Tasks {
-    /// Keeps what is committed for the current task, so that its next agent goes on from there.
+    /// Keeps what is committed for the current task.
     pub(super) fn keep_made(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
-        let Some(made) = self.lane.as_ref().map(|lane| lane.keep(current)).transpose()?.flatten() else {
-            return Ok(());
-        };
-        let claim = current.claim.clone();
-        match self.graph.book(context, move |graph| graph.keep(&claim, &made))? {
-            // What follows reports that.
-            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let keep = |lane: &Rc<Lane>| lane.keep(&self.graph, current, context);
+        self.lane.as_ref().map_or(Ok(None), keep).map(drop)
     }
 
     /// Reports that a task waits to land, and wakes the lander.

@@ -357,7 +357,7 @@ impl Tasks {
     }
 
     /// Puts the work tree of this job on what there is of a task.
-    fn put(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<lane::Ground>, End> {
+    fn put(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<lane::Begun>, End> {
         let Some(lane) = &self.lane else { return Ok(None) };
         let id = task.id.clone();
         let made = self.graph.look(context, move |graph| graph.landing(&id))??;

@@ -205,20 +205,13 @@ impl Validator for Verifier<'_> {
             current.has_to_be_proven = true;
             return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
-        let made = match &self.lane {
-            Some(lane) => {
-                lane.commit_rest(&current.task, context)?;
-                lane.keep(current)?
-            }
-            None => None,
-        };
+        if let Some(lane) = &self.lane {
+            lane.commit_rest(&current.task, context)?;
+            lane.keep(&self.graph, current, context)?;
+        }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         let claim = current.claim.clone();
-        let marked = self.graph.book(context, move |graph| {
-            made.map_or(Ok(()), |made| graph.keep(&claim, &made))?;
-            graph.mark_unverified(&claim, head.as_deref())
-        });
-        match marked? {
+        match self.graph.book(context, move |graph| graph.mark_unverified(&claim, head.as_deref()))? {
             // Booking the attempt reports a lost claim.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),

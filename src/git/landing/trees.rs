@@ -1,0 +1,189 @@
+//! Work trees of ours, in which agents work on one task after the other, and the gate runs.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::files::theirs;
+use crate::git::call::{LIMIT, run};
+use crate::git::change::{ChangeError, ChangeOptions, alone, change, change_with};
+use crate::git::changes::LOOK_LIMIT;
+use crate::git::error::{GitError, RemoveError};
+use crate::git::progress::in_progress;
+use crate::git::repository::head;
+use crate::git::revert::shown;
+use crate::git::save::{self, Saved};
+use crate::git::trees::{list, without_links};
+use crate::git::uncommitted::Uncommitted;
+use crate::git::worktrees::ADD_LIMIT;
+use crate::git::{clean_tree, half_made, head_file};
+use crate::text::jitter;
+
+/// How often a tree is made once more while another run makes one, and the first pause before that.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+/// No hook of the repository runs in a tree that is only put on another commit.
+const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+
+/// Commits all that is not committed in a work tree, with this message and without hooks; returns the files, some of them. `None`
+/// if there was nothing.
+///
+/// # Errors
+/// If git refuses.
+pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitError> {
+    let words = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
+    let listed = run(tree, &words, LOOK_LIMIT)?;
+    let names: Vec<String> = listed
+        .split(|&byte| byte == 0)
+        .filter_map(|entry| Some(String::from_utf8_lossy(entry.get(3..)?).into_owned()))
+        .collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let of = |command: &'static str| move |error: ChangeError| error.of(command, tree);
+    change(tree, &["add", "--all", "--", "."]).map_err(of("add"))?;
+    // Only ignored changes of submodules may be left.
+    if run(tree, &["diff", "--cached", "--quiet", "--no-ext-diff"], LOOK_LIMIT).is_ok() {
+        return Ok(None);
+    }
+    let words: Vec<&str> =
+        NO_HOOKS.into_iter().chain(["commit", "--quiet", "--no-verify", "-m", message]).collect();
+    change(tree, &words).map_err(of("commit"))?;
+    Ok(Some(shown(names.iter())))
+}
+
+/// Makes a detached work tree at `tree` on `commit`, if there is none; returns whether it is new.
+///
+/// # Errors
+/// If something is in the way.
+pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<bool, GitError> {
+    let real = without_links(tree);
+    let is_there = || real.join(".git").symlink_metadata().is_ok();
+    if !is_there() {
+        half_made::wait_for_other(&real)?;
+    }
+    let known = list(root)?.into_iter().find(|known| known.path == real);
+    if let Some(known) = &known
+        && let Some(why) =
+            known.locked.as_ref().filter(|why| !why.starts_with("initializing") && known.is_gone)
+    {
+        let what = format!("a work tree is locked ({why}), and its folder is gone");
+        let way_out = "mount the disk it is on, or give it up with 'git worktree unlock'";
+        return Err(GitError::in_the_way(what, real.display(), way_out));
+    }
+    let is_whole = known.is_some() && is_there() && head_file::git_dir(&real).ok().flatten().is_some();
+    if is_whole && !is_half_made(&real) {
+        return Ok(false);
+    }
+    if known.is_none()
+        && fs::read_dir(&real).is_ok_and(|mut entries| entries.next().is_some())
+        && !is_of(root, &real)
+    {
+        let what = "the place of a work tree for tasks is taken";
+        return Err(GitError::in_the_way(what, real.display(), "move it away"));
+    }
+    let mut tries = 0;
+    loop {
+        // A git that was killed has left it so, or its folder was removed.
+        clean_tree::remove(root, &real)?;
+        match make(root, &real, commit) {
+            // git reads the entries of all trees, also one that the git of another run is making just now.
+            Err(GitError::Refused { .. }) if tries < TRIES => {
+                tries += 1;
+                thread::sleep(jitter::around(PAUSE * tries));
+            }
+            made => return made.map(|()| true),
+        }
+    }
+}
+
+/// Adds a detached work tree without its files.
+fn make(root: &Path, real: &Path, commit: &str) -> Result<(), GitError> {
+    let _alone = alone();
+    let _ = real.parent().map(fs::create_dir_all);
+    let words =
+        ["worktree", "add", "--quiet", "--force", "--detach", "--no-checkout"].map(OsStr::new).into_iter();
+    let words: Vec<&OsStr> = words.chain([real.as_os_str(), OsStr::new(commit)]).collect();
+    let how = ChangeOptions { limit: ADD_LIMIT, ..ChangeOptions::default() };
+    change_with(root, &words, &how).map(drop).map_err(|error| error.of("worktree add", real))
+}
+
+/// Whether the git that made a tree was killed before its files were written.
+fn is_half_made(tree: &Path) -> bool {
+    let git_dir = head_file::git_dir(tree).ok().flatten();
+    git_dir.is_none_or(|git_dir| !half_made::is_whole(&git_dir))
+}
+
+/// Whether what is at `tree` was a work tree of this repository.
+fn is_of(root: &Path, tree: &Path) -> bool {
+    let Ok(text) = theirs::text(&tree.join(".git")) else { return false };
+    let common = head_file::common_dir(root).map(|common| without_links(&common));
+    let leads_to = text.trim_end().strip_prefix("gitdir: ").map(PathBuf::from);
+    common.zip(leads_to).is_some_and(|(common, leads_to)| without_links(&leads_to).starts_with(&common))
+}
+
+/// Puts a work tree of ours on a commit. What is uncommitted there, and commits that no ref leads to, are kept first, under the
+/// name in `keep`; without one they are given up. Ignored files stay.
+///
+/// # Errors
+/// If git refuses, or something cannot be saved.
+pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result<Vec<Saved>, RemoveError> {
+    let mut saved = Vec::new();
+    let git_dir =
+        head_file::git_dir(tree).map_err(GitError::unreadable(tree))?.ok_or(RemoveError::Changed)?;
+    let is_new = !git_dir.join("index").exists();
+    let is_busy = in_progress(tree)?.is_some();
+    if let Some(name) = keep.filter(|_| !is_new) {
+        let words =
+            ["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+        if is_busy || !run(tree, &words, LOOK_LIMIT)?.is_empty() {
+            let uncommitted = Uncommitted::read(tree, &git_dir)?;
+            if let Some((commit, what)) = uncommitted.commit()? {
+                saved.push(save::keep(root, name, &commit, what)?);
+            }
+            if !uncommitted.is_still_so()? {
+                return Err(RemoveError::Changed);
+            }
+        }
+        // Earlier commits of the tree are in its own log, which stays.
+        if let Some(head) = head(tree).filter(|head| saved.is_empty() && head != commit)
+            && run(root, &["for-each-ref", "--count=1", "--contains", &head], LIMIT)?.is_empty()
+        {
+            saved.push(save::keep_commit(root, name, &head)?);
+        }
+    }
+    let git = |words: &[&str]| {
+        let words: Vec<&str> = NO_HOOKS.into_iter().chain(words.iter().copied()).collect();
+        let how = ChangeOptions { limit: ADD_LIMIT, ..ChangeOptions::default() };
+        change_with(tree, &words, &how).map_err(|error| error.of(words[2], tree))
+    };
+    if is_busy {
+        // What they were about is saved by now.
+        for operation in ["rebase", "cherry-pick", "revert", "am", "bisect"] {
+            let end = if operation == "bisect" { "reset" } else { "--quit" };
+            let _ = git(&[operation, end]);
+        }
+    }
+    git(&["checkout", "--quiet", "--detach", "--force", "--no-recurse-submodules", commit, "--"])?;
+    git(&["clean", "--quiet", "-d", "--force", "--force"])?;
+    Ok(saved)
+}
+
+/// Merges a commit into a work tree of ours, which is clean. Returns the files that conflict: their markers are left there.
+///
+/// # Errors
+/// If git fails for another reason.
+pub fn merge_into(tree: &Path, commit: &str, message: &str) -> Result<Vec<String>, GitError> {
+    let words = ["merge", "--quiet", "--no-verify", "--no-edit", "-m", message, commit];
+    let words: Vec<&str> = NO_HOOKS.into_iter().chain(words).collect();
+    let Err(error) = change(tree, &words) else { return Ok(Vec::new()) };
+    let unmerged = run(tree, &["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"], LOOK_LIMIT)?;
+    let names: Vec<String> = unmerged
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    if names.is_empty() { Err(error.of("merge", tree)) } else { Ok(names) }
+}

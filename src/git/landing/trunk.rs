@@ -1,0 +1,262 @@
+//! A trunk, the landed tip that it follows, and the refs that keep both.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::{TASKS, replayed_ref};
+use crate::files::theirs;
+use crate::git::call::{LIMIT, run};
+use crate::git::change::{ChangeOptions, change, change_with};
+use crate::git::error::GitError;
+use crate::git::head_file;
+use crate::git::range::is_ancestor;
+use crate::git::refs::{branch_commit, commit_of};
+use crate::git::save;
+use crate::git::trees::{Tree, list};
+
+/// The refs of landed tips.
+const LANDED: &str = "refs/ralph/landed";
+/// The refs that keep up to which commit a trunk is known, to see that it was rewritten.
+const KNOWN: &str = "refs/ralph/trunk";
+
+/// The refs of one trunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trunk {
+    /// Any work tree of the repository.
+    root: PathBuf,
+    /// The name of the branch.
+    name: String,
+}
+
+/// Makes the landed tip of a trunk, or takes up an earlier one. `anew`: the user has named the branch once more, which accepts
+/// what is there.
+///
+/// # Errors
+/// If the branch is not what it was, or git fails.
+pub fn begin(trunk: &Trunk, anew: bool) -> Result<(), GitError> {
+    let stand = trunk.begin(anew)?;
+    trunk.problem(&stand).map_or(Ok(()), Err)
+}
+
+/// What the trunk is, seen from the landed tip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stand {
+    /// It is the tip.
+    Level,
+    /// The tip has all that it has, and more.
+    Behind,
+    /// It has commits of others, which the tip has not; this is its commit.
+    Ahead(String),
+    /// It does not have any more what it had.
+    Rewritten,
+    /// There is no such branch.
+    Gone,
+}
+
+/// What became of an attempt to bring the trunk to the tip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    /// It is there, and was before.
+    Level,
+    /// It is there now.
+    Moved,
+    /// It cannot now, for this reason.
+    InTheWay(String),
+}
+
+impl Trunk {
+    /// The branch of this name in the repository of `root`.
+    #[must_use]
+    pub fn new(root: &Path, name: &str) -> Self {
+        Self { root: root.to_owned(), name: name.to_owned() }
+    }
+
+    /// The name of the branch.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The ref of the landed tip.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{LANDED}/{}", self.name)
+    }
+
+    fn known(&self) -> String {
+        format!("{KNOWN}/{}", self.name)
+    }
+
+    /// The landed tip; `None` before anything was to land.
+    #[must_use]
+    pub fn tip(&self) -> Option<String> {
+        commit_of(&self.root, &self.reference())
+    }
+
+    /// The commit of the branch.
+    #[must_use]
+    pub fn commit(&self) -> Option<String> {
+        branch_commit(&self.root, &self.name)
+    }
+
+    /// Makes the landed tip where there is none; a tip that the branch has overtaken goes on from there only after a gate.
+    /// `anew`: what is there is accepted, although the branch was rewritten; the last tip is kept.
+    ///
+    /// # Errors
+    /// If git fails.
+    fn begin(&self, anew: bool) -> Result<Stand, GitError> {
+        let Some(commit) = self.commit() else { return Ok(Stand::Gone) };
+        let Some(tip) = self.tip() else {
+            if let Err(error) = self.set(&self.reference(), &commit, Some("")) {
+                // Another run may have made it meanwhile.
+                return if self.tip().is_some() { Ok(Stand::Level) } else { Err(error) };
+            }
+            self.set(&self.known(), &commit, None)?;
+            return Ok(Stand::Level);
+        };
+        match self.stand(&tip) {
+            Stand::Rewritten if anew => {
+                if !is_ancestor(&self.root, &tip, &commit) {
+                    save::keep_commit(&self.root, &self.name, &tip)?;
+                }
+                self.set(&self.reference(), &commit, Some(&tip))?;
+                self.set(&self.known(), &commit, None)?;
+                Ok(Stand::Level)
+            }
+            stand => Ok(stand),
+        }
+    }
+
+    /// How the branch stands to this tip.
+    #[must_use]
+    pub fn stand(&self, tip: &str) -> Stand {
+        let Some(commit) = self.commit() else { return Stand::Gone };
+        if commit == tip {
+            return Stand::Level;
+        }
+        let known = commit_of(&self.root, &self.known());
+        if known.is_some_and(|known| !is_ancestor(&self.root, &known, &commit)) {
+            return Stand::Rewritten;
+        }
+        if is_ancestor(&self.root, &commit, tip) { Stand::Behind } else { Stand::Ahead(commit) }
+    }
+
+    /// What to do about a trunk that nothing can land on; `None`: it is as it should be.
+    #[must_use]
+    pub fn problem(&self, stand: &Stand) -> Option<GitError> {
+        let name = &self.name;
+        let what = match stand {
+            Stand::Gone => format!("the branch {name} is gone"),
+            Stand::Rewritten => format!("the branch {name} was rewritten, and lacks commits that it had"),
+            Stand::Level | Stand::Behind | Stand::Ahead(_) => return None,
+        };
+        let reference = self.reference();
+        let way_out = match stand {
+            Stand::Gone => format!("bring back what has landed with 'git branch {name} {reference}'"),
+            _ => format!(
+                "put it on what has landed with 'git branch -f {name} {reference}', or run again with --onto {name} to take it as it \
+                 is"
+            ),
+        };
+        Some(GitError::in_the_way(what, reference, way_out))
+    }
+
+    /// The error about a landed tip that is gone while something is to land.
+    #[must_use]
+    pub fn tip_is_gone(&self) -> GitError {
+        let way_out = format!("run again to land on {} as it is", self.name);
+        GitError::in_the_way("the ref of what has landed was removed", self.reference(), way_out)
+    }
+
+    /// Moves the landed tip from `old` to `new`, and nowhere else: fails if it is not there any more. `again`: refs of tasks whose
+    /// commits were made again, with the last one of the new ones, which are noted in the same step.
+    ///
+    /// # Errors
+    /// If git refuses.
+    pub fn advance(&self, old: &str, new: &str, again: &[(String, String)]) -> Result<(), GitError> {
+        let mut input = format!("start\nupdate {} {new} {old}\n", self.reference());
+        for (reference, commit) in again {
+            let _ = writeln!(input, "update {} {commit}", replayed_ref(reference));
+        }
+        input.push_str("prepare\ncommit\n");
+        let how = ChangeOptions { input: input.into(), ..ChangeOptions::default() };
+        change_with(&self.root, &["update-ref", "-m", "ralph: landed", "--stdin"], &how)
+            .map(drop)
+            .map_err(|error| error.of("update-ref", &self.root))
+    }
+
+    fn set(&self, reference: &str, commit: &str, old: Option<&str>) -> Result<(), GitError> {
+        let words = ["update-ref", "-m", "ralph: landed", reference, commit].into_iter().chain(old);
+        change(&self.root, &words.collect::<Vec<_>>()).map_err(|error| error.of("update-ref", &self.root))
+    }
+
+    /// Brings the branch to the tip by a fast-forward: where it is checked out, with its files. Afterwards removes the refs of
+    /// tasks whose commits it has.
+    ///
+    /// # Errors
+    /// If git fails for another reason than files in the way.
+    pub fn follow(&self, tip: &str) -> Result<Followed, GitError> {
+        let commit = match self.stand(tip) {
+            Stand::Level => {
+                self.set(&self.known(), tip, None)?;
+                self.forget_landed()?;
+                return Ok(Followed::Level);
+            }
+            Stand::Behind => self.commit().unwrap_or_default(),
+            // Others decide what to do then.
+            Stand::Ahead(_) | Stand::Rewritten | Stand::Gone => return Ok(Followed::Level),
+        };
+        let trees = list(&self.root)?;
+        if let Some(tree) = trees.iter().find(|tree| self.is_being_changed_in(tree)) {
+            let place = tree.path.display();
+            return Ok(Followed::InTheWay(format!("{place} is at work on {}: finish that", self.name)));
+        }
+        let out: Vec<&Tree> =
+            trees.iter().filter(|tree| tree.branch.as_deref() == Some(&self.name) && !tree.is_gone).collect();
+        match out.as_slice() {
+            [] => {
+                let reference = format!("refs/heads/{}", self.name);
+                self.set(&reference, tip, Some(&commit))?;
+            }
+            [tree] => {
+                let words = ["merge", "--ff-only", "--quiet", "--no-autostash", tip];
+                if let Err(error) = change(&tree.path, &words) {
+                    return Ok(Followed::InTheWay(format!("{}: {error}", tree.path.display())));
+                }
+            }
+            [one, other, ..] => {
+                return Ok(Followed::InTheWay(format!(
+                    "{} is checked out twice, in {} and {}: leave it in one of them",
+                    self.name,
+                    one.path.display(),
+                    other.path.display()
+                )));
+            }
+        }
+        self.set(&self.known(), tip, None)?;
+        self.forget_landed()?;
+        Ok(Followed::Moved)
+    }
+
+    /// Whether a rebase of this branch is in progress there.
+    fn is_being_changed_in(&self, tree: &Tree) -> bool {
+        let Ok(Some(git_dir)) = head_file::git_dir(&tree.path) else { return false };
+        let names = ["rebase-merge/head-name", "rebase-apply/head-name"];
+        let heads = names.iter().filter_map(|name| theirs::text(&git_dir.join(name)).ok());
+        let own = format!("refs/heads/{}", self.name);
+        heads.into_iter().any(|head| head.trim_end() == own)
+    }
+
+    /// Removes the refs of tasks whose commits the branch has.
+    fn forget_landed(&self) -> Result<(), GitError> {
+        let merged = format!("--merged=refs/heads/{}", self.name);
+        let output = run(&self.root, &["for-each-ref", "--format=delete %(refname)", &merged, TASKS], LIMIT)?;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let how = ChangeOptions { input: output, ..ChangeOptions::default() };
+        change_with(&self.root, &["update-ref", "--stdin"], &how)
+            .map(drop)
+            .map_err(|error| error.of("update-ref", &self.root))
+    }
+}
