@@ -200,7 +200,7 @@ Examples:
 
 pub(super) const REVERT_HELP: &str = "\
 Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
-second time undoes the iteration before. Refused, with nothing changed, while a loop runs here, where a
+second time undoes the iteration before. A task's id takes back what its work has brought here. Refused, with nothing changed, while a loop runs here, where a
 merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
 changes, and where reverting would conflict.";
 
@@ -209,6 +209,7 @@ Examples:
   ralph run --all                       Every ready task of the graph, one after the other
   ralph run t-1a2b3c                    One task, with the tasks that are parts of it
   ralph run export -n 20                At most 20 iterations on the tasks of a feature
+  ralph run --all --jobs 4              Four agents side by side; their work lands on this branch
   ralph init fix/RALPH.md               Write a starter
   ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
   ralph run fix --dry-run               Only show the prompt of the first iteration
@@ -294,10 +295,12 @@ Examples:
   ralph task show t-3f9a01
   ralph task show t-3f --json | jq .log
 
---json prints one object: id, parent_id, title, description, status (pending, in_progress, done, blocked,
-failed), priority, created_at, updated_at (RFC 3339), claimed_by, feature_id, task_type (feature, standalone),
+--json prints one object: id, parent_id, title, description, status (pending, in_progress, landing,
+done, blocked, failed), priority, created_at, updated_at (RFC 3339), claimed_by, feature_id, task_type (feature, standalone),
 retry_count, max_retries, verification_status (pending, passed, failed), feature (its name), blockers, blocks,
-children (ids), log (objects with message and timestamp). What is not known is null.";
+children (ids), log (objects with message and timestamp). What is not known is null. landing, where agents have
+committed in a work tree of their own: onto, standing (kept, waiting, returned, landed), ref, base, head, landed
+(the commit), commits, gates (how often the gate has run), returned (how often).";
 
 pub(super) const TASK_LIST_EXAMPLES: &str = "\
 Examples:
@@ -312,7 +315,7 @@ blocks, children and log.";
 pub(super) const TASK_DONE_EXAMPLES: &str = "\
 Examples:
   ralph task done t-3f9a01
-  ralph task done t-3f9a01 --force    Also when a run is at work on it; that run can book nothing any more
+  ralph task done t-3f9a01 --force    Also when a run is at work on it, or it waits to land: nothing of it lands then
 
 A task with parts is done when they are.";
 
@@ -384,7 +387,7 @@ Examples:
   ralph feature list
 
 A feature is draft, planned (it has a plan), ready (it has tasks), running, done or failed.
---json prints objects: id, name, spec_path, plan_path, status, tasks (total, done, failed, in_progress),
+--json prints objects: id, name, spec_path, plan_path, status, tasks (total, done, failed, in_progress, landing),
 created_at, updated_at.";
 
 pub(super) const REPORT_EXAMPLES: &str = "\

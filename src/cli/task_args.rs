@@ -69,7 +69,7 @@ pub enum TaskVerb {
     },
     /// Draw tasks and their parts as a tree
     #[command(
-        after_help = "Examples:\n  ralph task tree\n  ralph task tree t-3f9a01\n\n○ pending   ▶ in_progress   ✓ done   ⊘ blocked   ✗ failed"
+        after_help = "Examples:\n  ralph task tree\n  ralph task tree t-3f9a01\n\n○ pending   ▶ in_progress   ↷ landing   ✓ done   ⊘ blocked   ✗ failed"
     )]
     Tree(TaskTreeArgs),
     /// Print the graph for another program to draw
@@ -167,7 +167,7 @@ pub struct TaskListArgs {
     #[arg(
         long,
         value_name = "STATUS",
-        help = "Only tasks in this state: pending, in_progress, done, blocked or failed"
+        help = "Only tasks in this state: pending, in_progress, landing, done, blocked or failed"
     )]
     pub status: Option<String>,
     /// Only tasks that can be claimed now

@@ -120,7 +120,7 @@ fn what_is_handed_in_is_done_when_it_has_landed(store: &mut dyn Store) {
     assert_eq!(store.landings().unwrap(), std::slice::from_ref(&landing));
     let lead = lead(store);
     store.gate_begins(&lead, &[&landing]).unwrap();
-    assert_eq!(store.gates().unwrap()[0].tasks, [a.clone()]);
+    assert_eq!(store.gates().unwrap()[0].tasks, std::slice::from_ref(&a));
     store.gate_ends(&lead).unwrap();
     assert_eq!(store.gates().unwrap(), []);
     assert!(store.land(&lead, &landing, "tip", "merge").unwrap());

@@ -263,7 +263,7 @@ impl<'a> Ready<'a> {
         let recorder = RefCell::new(recorder);
 
         let hooks = Hooks::start(&settings.hooks, launch(project, settings, Vec::new(), &self.run));
-        let mut others = self.news.take();
+        let mut others = self.news.take().unwrap_or_else(|| Box::new(|| None));
         let (notifier, started) = (self.notifier, (verb.words(), self.limits.budget));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
@@ -286,11 +286,8 @@ impl<'a> Ready<'a> {
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
                 .beside(Box::new(|| {
-                    if let Some(news) = others.as_mut().and_then(|others| others()) {
-                        return Some(news);
-                    }
                     let notice = || notifier.and_then(Notifier::word).or_else(|| requests.news());
-                    hooks.news().or_else(|| notice().map(News::Notice))
+                    others().or_else(|| hooks.news()).or_else(|| notice().map(News::Notice))
                 }))
                 .with_person(self.person),
             project: project.root().to_owned(),

@@ -28,6 +28,13 @@ pub(super) struct Candidate {
     pub(super) brings: Vec<(Landing, String)>,
 }
 
+impl Candidate {
+    /// One with nothing on it.
+    pub(super) fn on(base: &str) -> Self {
+        Self { base: base.to_owned(), commit: base.to_owned(), brings: Vec::new() }
+    }
+}
+
 /// What became of an attempt to put a landing on a candidate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Put {
@@ -48,11 +55,6 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A candidate with nothing on it.
-    pub(super) fn on(&self, base: &str) -> Candidate {
-        Candidate { base: base.to_owned(), commit: base.to_owned(), brings: Vec::new() }
-    }
-
     /// Merges `theirs` into `ours`; `Err`: the files that conflict.
     pub(super) fn merged(
         &self,

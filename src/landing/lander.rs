@@ -15,14 +15,14 @@ use crate::git::landing::{Followed, Stand, Trunk, forget_replayed, keep_old, rep
 use crate::git::range::is_ancestor;
 use crate::graph::landing::{Next, Round, Verdict, unfit};
 use crate::graph::{Ended, GraphError, Holder, Landing, Lead, Scope, Standing, Store};
-use crate::prompt::quote::cut;
+use crate::text::head_and_tail::head_and_tail;
 use crate::text::list::some_of;
 
 /// How long the lead holds for processes that cannot see ours.
 const LEASE: Duration = Duration::from_mins(20);
 /// How often another run's landings, and the trunk, are looked for.
 const LOOK: Duration = Duration::from_secs(2);
-/// The longest reason that is kept, in characters.
+/// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
 const SOME: usize = 10;
@@ -80,12 +80,12 @@ impl From<GraphError> for Left {
 
 impl From<GitError> for Left {
     fn from(error: GitError) -> Self {
-        Self::Ends(End::because(Outcome::GitFailed, error.to_string()))
+        Self::Ends(error.into())
     }
 }
 
 /// One round, with the commit that the next candidate is put on.
-struct Trip {
+struct Way {
     lead: Lead,
     /// The landed tip.
     tip: String,
@@ -158,11 +158,11 @@ impl<S: Store> Lander<S> {
         if waiting.is_empty() && base == tip {
             return Ok(Ran::Stands(Standstill::Idle));
         }
-        let trip = Trip { lead, tip, base, waiting: waiting.len() };
+        let way = Way { lead, tip, base, waiting: waiting.len() };
         if let Some(gate) = &mut self.gate {
             gate.trust(self.team.take_green());
         }
-        if waiting.is_empty() { self.catch_up(trip) } else { self.land(trip, waiting) }
+        if waiting.is_empty() { self.catch_up(way) } else { self.land(way, waiting) }
     }
 
     fn tip(&self) -> Result<String, Left> {
@@ -199,58 +199,60 @@ impl<S: Store> Lander<S> {
     }
 
     /// Takes what others have committed on the trunk into the tip, if it passes the gate.
-    fn catch_up(&mut self, mut trip: Trip) -> Result<Ran, Left> {
-        let candidate = self.maker().on(&trip.base);
+    fn catch_up(&mut self, mut way: Way) -> Result<Ran, Left> {
+        let candidate = Candidate::on(&way.base);
         for again in [false, true] {
-            let judged = self.judge(&candidate, &trip, again)?;
+            let judged = self.judge(&candidate, &way, again)?;
             if judged.verdict == Verdict::Green {
-                self.advance(&mut trip, &candidate)?;
+                self.advance(&mut way, &candidate)?;
                 return Ok(Ran::On);
             }
         }
-        self.pause(&trip, Vec::new())
+        Ok(self.pause(&way, Vec::new()))
     }
 
     /// Nothing can land: the trunk itself is red.
-    fn pause(&mut self, trip: &Trip, waiting: Vec<Landing>) -> Result<Ran, Left> {
+    fn pause(&mut self, way: &Way, waiting: Vec<Landing>) -> Ran {
         let command = self.gate.as_ref().map_or("", |gate| gate.shown());
         let why = format!(
             "{} itself does not pass '{command}', so that nothing can land on it: mend it there; nobody's work is blamed",
             self.trunk.name()
         );
         self.tell_once(&why);
-        self.paused = Some((trip.base.clone(), waiting, why.clone()));
-        Ok(Ran::Stands(Standstill::Paused(why)))
+        self.paused = Some((way.base.clone(), waiting, why.clone()));
+        Ran::Stands(Standstill::Paused(why))
     }
 
-    fn land(&mut self, mut trip: Trip, waiting: Vec<Landing>) -> Result<Ran, Left> {
+    fn land(&mut self, mut way: Way, waiting: Vec<Landing>) -> Result<Ran, Left> {
         let some: Vec<Landing> = waiting.iter().take(self.rules.batch).cloned().collect();
         let mut round = Round::of(some);
         loop {
             match round.next() {
                 Next::Over => return Ok(Ran::On),
-                Next::Paused => return self.pause(&trip, waiting),
+                Next::Paused => return Ok(self.pause(&way, waiting)),
                 Next::Return(one) => {
                     let one = one.clone();
-                    let candidate = self.maker().on(&trip.base);
+                    let candidate = Candidate::on(&way.base);
                     let why = self.why_red(&one, candidate)?;
-                    self.give_back(&trip, &one, &why)?;
+                    self.give_back(&way, &one, &why)?;
                     round.leave_out(&one);
                 }
                 Next::GateBase { again } => {
-                    let candidate = self.maker().on(&trip.base);
-                    let judged = self.judge(&candidate, &trip, again)?;
+                    let candidate = Candidate::on(&way.base);
+                    let judged = self.judge(&candidate, &way, again)?;
                     round.judged_base(judged.verdict);
                 }
                 Next::Gate { group, again } => {
                     let group = group.to_vec();
-                    let (candidate, out) = self.candidate(&group, &mut trip)?;
-                    out.iter().for_each(|one| round.leave_out(one));
+                    let (candidate, out) = self.candidate(&group, &mut way)?;
+                    for one in &out {
+                        round.leave_out(one);
+                    }
                     let Some(candidate) = candidate else { continue };
                     let gated: Vec<Landing> = candidate.brings.iter().map(|(one, _)| one.clone()).collect();
-                    let verdict = self.judge(&candidate, &trip, again)?.verdict;
+                    let verdict = self.judge(&candidate, &way, again)?.verdict;
                     if verdict == Verdict::Green {
-                        self.advance(&mut trip, &candidate)?;
+                        self.advance(&mut way, &candidate)?;
                     }
                     round.judged(&gated, verdict);
                 }
@@ -263,12 +265,12 @@ impl<S: Store> Lander<S> {
     fn candidate(
         &mut self,
         group: &[Landing],
-        trip: &mut Trip,
+        way: &mut Way,
     ) -> Result<(Option<Candidate>, Vec<Landing>), Left> {
-        let (mut candidate, mut out) = (self.maker().on(&trip.base), Vec::new());
+        let (mut candidate, mut out) = (Candidate::on(&way.base), Vec::new());
         for one in group {
-            if let Some(commit) = self.landed_as(one, &trip.tip) {
-                self.book(trip, one, (&one.made.base, &commit))?;
+            if let Some(commit) = self.landed_as(one, &way.tip) {
+                self.book(way, one, (&one.made.base, &commit))?;
                 out.push(one.clone());
                 continue;
             }
@@ -281,10 +283,10 @@ impl<S: Store> Lander<S> {
                         self.trunk.name(),
                         some_of(&files, SOME)
                     );
-                    self.give_back(trip, one, &why)?;
+                    self.give_back(way, one, &why)?;
                 }
                 // Its commits are damaged or gone: that is not the others' fault.
-                Err(error) => self.give_back(trip, one, &format!("git cannot merge it: {error}"))?,
+                Err(error) => self.give_back(way, one, &format!("git cannot merge it: {error}"))?,
             }
             out.push(one.clone());
         }
@@ -300,7 +302,7 @@ impl<S: Store> Lander<S> {
     }
 
     /// What the gate finds about a candidate.
-    fn judge(&mut self, candidate: &Candidate, trip: &Trip, again: bool) -> Result<Judged, Left> {
+    fn judge(&mut self, candidate: &Candidate, way: &Way, again: bool) -> Result<Judged, Left> {
         let commit = candidate.commit.clone();
         let green = || Judged { verdict: Verdict::Green, output: String::new(), took: None };
         let Some(gate) = &mut self.gate else { return Ok(green()) };
@@ -312,16 +314,16 @@ impl<S: Store> Lander<S> {
         let landings: Vec<&Landing> = candidate.brings.iter().map(|(one, _)| one).collect();
         let tasks: Vec<String> = landings.iter().map(|one| one.task.clone()).collect();
         let trunk = self.trunk.name().to_owned();
-        let waiting = trip.waiting.saturating_sub(tasks.len()) as u64;
+        let waiting = way.waiting.saturating_sub(tasks.len()) as u64;
         self.team.tell(Fact::GateStarted {
             commit: commit.clone().into(),
             tasks: tasks.clone().into(),
             trunk: trunk.clone().into(),
             waiting,
         });
-        self.store.gate_begins(&trip.lead, &landings)?;
+        self.store.gate_begins(&way.lead, &landings)?;
         let judged = gate.judge(&commit, self.team.hurries());
-        self.store.gate_ends(&trip.lead)?;
+        self.store.gate_ends(&way.lead)?;
         let judged = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => return Err(Left::Cancelled),
@@ -332,7 +334,7 @@ impl<S: Store> Lander<S> {
             commit: commit.into(),
             duration_s: judged.took.unwrap_or_default().as_secs_f64(),
             ok,
-            output: if ok { String::new() } else { cut(&judged.output, REASON) }.into(),
+            output: if ok { String::new() } else { head_and_tail(&judged.output, REASON) }.into(),
             tasks: tasks.into(),
             trunk: trunk.into(),
         });
@@ -346,37 +348,37 @@ impl<S: Store> Lander<S> {
         let (shown, output) =
             gate.map_or(("", String::new()), |gate| (gate.shown(), gate.said(&candidate.commit)));
         let why = format!("on {} with it, '{shown}' fails:\n{output}", self.trunk.name());
-        Ok(cut(why.trim_end(), REASON))
+        Ok(head_and_tail(why.trim_end(), REASON))
     }
 
     /// Makes a gated candidate the tip, books what it brings, and lets the trunk follow.
-    fn advance(&mut self, trip: &mut Trip, candidate: &Candidate) -> Result<(), Left> {
+    fn advance(&mut self, way: &mut Way, candidate: &Candidate) -> Result<(), Left> {
         let root = self.place.0.clone();
         let commits: Vec<&str> = candidate.brings.iter().map(|(_, commit)| commit.as_str()).collect();
         let contains = |commit: &str| is_ancestor(&root, commit, &candidate.commit);
-        if let Some(why) = unfit(&trip.tip, &commits, contains) {
+        if let Some(why) = unfit(&way.tip, &commits, contains) {
             return Err(Left::Ends(End::because(Outcome::GitFailed, format!("nothing is landed: {why}"))));
         }
         let renamed: Vec<(String, String)> = { candidate.brings.iter() }
             .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
-        self.trunk.advance(&trip.tip, &candidate.commit, &renamed)?;
+        self.trunk.advance(&way.tip, &candidate.commit, &renamed)?;
         let mut before = &candidate.base;
         for (one, commit) in &candidate.brings {
-            self.book(trip, one, (before, commit))?;
+            self.book(way, one, (before, commit))?;
             before = commit;
         }
-        (trip.tip, trip.base) = (candidate.commit.clone(), candidate.commit.clone());
+        (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;
-        self.follow(&trip.tip)
+        self.follow(&way.tip)
     }
 
     /// Books that a landing is on the tip: put on `before`, it became `commit`.
-    fn book(&mut self, trip: &mut Trip, one: &Landing, (before, commit): (&str, &str)) -> Result<(), Left> {
-        trip.waiting = trip.waiting.saturating_sub(1);
+    fn book(&mut self, way: &mut Way, one: &Landing, (before, commit): (&str, &str)) -> Result<(), Left> {
+        way.waiting = way.waiting.saturating_sub(1);
         // It was reset, ended by hand or deleted a moment ago: its commits are on the trunk all the same.
-        let is_booked = self.store.land(&trip.lead, one, before, commit)?;
+        let is_booked = self.store.land(&way.lead, one, before, commit)?;
         let root = &self.place.0;
         if replayed(root, &one.reference()).is_some() {
             keep_old(root, &one.task, &one.made.head)?;
@@ -390,8 +392,8 @@ impl<S: Store> Lander<S> {
         Ok(())
     }
 
-    fn give_back(&mut self, trip: &Trip, one: &Landing, why: &str) -> Result<(), Left> {
-        let ended = self.store.give_back(&trip.lead, one, why, self.rules.retries)?;
+    fn give_back(&mut self, way: &Way, one: &Landing, why: &str) -> Result<(), Left> {
+        let ended = self.store.give_back(&way.lead, one, why, self.rules.retries)?;
         let Some(ended) = ended else { return Ok(()) };
         let (task, tasks) = (self.at_work(one), self.counts()?);
         let (failed, trunk) = (ended == Ended::Failed, self.trunk.name().to_owned().into());

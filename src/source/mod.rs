@@ -13,6 +13,7 @@ pub(crate) mod worker;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::tally::Given;
 use crate::engine::validation::cannot_run;
+use crate::git::GitError;
 use crate::graph::GraphError;
 use crate::prompt::sections::{Unproven, with_sections};
 use crate::reply::sigil::REPLAN;
@@ -72,6 +73,13 @@ fn idle_with(open: &[String]) -> Option<String> {
     let are = count::are(open.len() as u64);
     let tasks = count::of(open.len() as u64, "task");
     (!open.is_empty()).then(|| format!("nothing changes any more, and {tasks} {are} open: {names}"))
+}
+
+impl From<GitError> for End {
+    /// A failed git ends the loop.
+    fn from(error: GitError) -> Self {
+        Self::because(Outcome::GitFailed, error.to_string())
+    }
 }
 
 impl From<GraphError> for End {

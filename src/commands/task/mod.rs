@@ -50,7 +50,7 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
             let mut store = open(&args.task.graph)?;
             let before = store.landings()?;
             let count = store.delete(&args.task.id, args.recursive)?;
-            tell_withdrawn(&store, before)?;
+            tell_withdrawn(&store, &before)?;
             answer(
                 &args.task.graph,
                 &json!({ "deleted": count }),
@@ -159,13 +159,13 @@ fn change(
     let mut store = open(args)?;
     let before = store.landings()?;
     let id = change(&mut store)?;
-    tell_withdrawn(&store, before)?;
+    tell_withdrawn(&store, &before)?;
     let task = store.task(&id)?;
     answer(args, &json!(task), &line(&task))
 }
 
 /// Says of which landings nothing lands any more, and where their commits are.
-fn tell_withdrawn(store: &SqliteStore, before: Vec<Landing>) -> anyhow::Result<()> {
+fn tell_withdrawn(store: &SqliteStore, before: &[Landing]) -> anyhow::Result<()> {
     if before.is_empty() {
         return Ok(());
     }

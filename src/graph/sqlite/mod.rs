@@ -16,6 +16,7 @@ mod features;
 mod files;
 mod import;
 mod journal;
+mod lander;
 mod landings;
 mod older;
 mod open;
@@ -248,12 +249,12 @@ impl Store for SqliteStore {
     }
 
     fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {
-        self.write(|graph| landings::keep(graph, claim, made))
+        self.write(|graph| lander::keep(graph, claim, made))
     }
 
     fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError> {
         let ended = self.write_through(|graph| {
-            let ended = landings::queue(graph, claim, made, done.is_verified)?;
+            let ended = lander::queue(graph, claim, made, done.is_verified)?;
             noted(graph, ended == Ended::Queued, done)?;
             Ok(ended)
         })?;
@@ -264,7 +265,7 @@ impl Store for SqliteStore {
     }
 
     fn landing(&self, id: &str) -> Result<Option<Landing>, GraphError> {
-        self.read(|graph| landings::of_id(graph, id))
+        self.read(|graph| landings::of_task(graph, queries::find(graph, id)?))
     }
 
     fn landings(&self) -> Result<Vec<Landing>, GraphError> {
@@ -272,19 +273,19 @@ impl Store for SqliteStore {
     }
 
     fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError> {
-        self.write(|graph| landings::lead(graph, trunk, holder, lease))
+        self.write(|graph| lander::lead(graph, trunk, holder, lease))
     }
 
     fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError> {
-        self.read(|graph| landings::leader(graph, trunk))
+        self.read(|graph| lander::leader(graph, trunk))
     }
 
     fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| landings::give_up_lead(graph, lead))
+        self.write(|graph| lander::give_up_lead(graph, lead))
     }
 
     fn land(&mut self, lead: &Lead, landing: &Landing, tip: &str, commit: &str) -> Result<bool, GraphError> {
-        self.write_through(|graph| landings::land(graph, lead, landing, (tip, commit)))
+        self.write_through(|graph| lander::land(graph, lead, landing, (tip, commit)))
     }
 
     fn give_back(
@@ -294,21 +295,21 @@ impl Store for SqliteStore {
         reason: &str,
         most: u32,
     ) -> Result<Option<Ended>, GraphError> {
-        let ended = self.write(|graph| landings::give_back(graph, lead, landing, reason, most))?;
+        let ended = self.write(|graph| lander::give_back(graph, lead, landing, reason, most))?;
         self.booked.remove(&landing.task);
         Ok(ended)
     }
 
     fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError> {
-        self.write(|graph| landings::gate_begins(graph, lead, landings))
+        self.write(|graph| lander::gate_begins(graph, lead, landings))
     }
 
     fn gate_ends(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| landings::gate_ends(graph, lead))
+        self.write(|graph| lander::gate_ends(graph, lead))
     }
 
     fn gates(&self) -> Result<Vec<AtGate>, GraphError> {
-        self.read(landings::gates)
+        self.read(lander::gates)
     }
 
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {

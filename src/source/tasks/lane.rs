@@ -13,9 +13,9 @@ use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
 use crate::engine::validator::Verdict;
+use crate::git;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
-use crate::git::{self, GitError};
 use crate::graph::landing::reference;
 use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
 use crate::landing::{Standstill, Team};
@@ -77,12 +77,12 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Begun, End> {
         self.has_told.set(false);
-        let base = self.trunk.tip().ok_or_else(|| failed(self.trunk.tip_is_gone()))?;
+        let base = self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?;
         // A rewritten trunk may have nothing in common with it.
         let is_known = |made: &Landing| landing::fork(&self.root, &base, &made.made.head).is_some();
         let made = made.filter(|made| made.made.trunk == self.trunk.name() && is_known(made));
         let start = made.as_ref().map_or_else(|| base.clone(), |made| made.made.head.clone());
-        self.is_new.set(landing::add(&self.root, &self.tree, &base).map_err(failed)? || self.is_new.get());
+        self.is_new.set(landing::add(&self.root, &self.tree, &base)? || self.is_new.get());
         let saved = landing::put(&self.root, &self.tree, Some(&self.name), &start)
             .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
         for saved in saved {
@@ -95,7 +95,7 @@ impl Lane {
         let files = if is_ancestor(&self.root, &base, &start) {
             Vec::new()
         } else {
-            landing::merge_into(&self.tree, &base, &message).map_err(failed)?
+            landing::merge_into(&self.tree, &base, &message)?
         };
         if files.is_empty() && made.standing != Standing::Returned {
             return Ok(Begun { base, mending: None });
@@ -163,7 +163,7 @@ impl Lane {
             Err(GraphError::ClaimLost { .. }) | Ok(()) => {}
             Err(error) => return Err(error.into()),
         }
-        landing::keep(&self.root, &own, &made.head).map_err(failed)?;
+        landing::keep(&self.root, &own, &made.head)?;
         self.kept.replace(Some((own, made.head.clone())));
         Ok(Some(made))
     }
@@ -171,10 +171,6 @@ impl Lane {
     fn base_of(&self, current: &Current) -> String {
         current.base.clone().or_else(|| self.trunk.tip()).unwrap_or_default()
     }
-}
-
-fn failed(error: GitError) -> End {
-    End::because(Outcome::GitFailed, error.to_string())
 }
 
 impl Tasks {

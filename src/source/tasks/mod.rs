@@ -277,7 +277,7 @@ impl Tasks {
         asks: bool,
     ) -> Verifier<'a> {
         let (graph, current) = (self.graph.clone(), Rc::clone(&self.current));
-        Verifier::new((graph, current, self.lane.clone()), self.target.places.ground.clone(), command, asks)
+        Verifier::new(graph, current, self.lane.clone(), self.target.places.ground.clone(), command, asks)
     }
 
     /// Claims a task that this run can work on in this work tree; `None` if there is none.

@@ -51,7 +51,9 @@ struct State {
 
 impl<'a> Verifier<'a> {
     pub(super) fn new(
-        (graph, current, lane): (Graph, Rc<RefCell<Option<Current>>>, Option<Rc<Lane>>),
+        graph: Graph,
+        current: Rc<RefCell<Option<Current>>>,
+        lane: Option<Rc<Lane>>,
         ground: Ground,
         command: Option<Box<dyn Validator + 'a>>,
         asks: bool,

@@ -44,7 +44,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Adds what another job has done for the same task; what came of it is the same.
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.duration_s += other.duration_s;
         self.cost_usd = match (self.cost_usd, other.cost_usd) {
             (Some(one), Some(other)) => Some(one + other),
@@ -74,7 +74,7 @@ fn lines(report: &RunReport) -> Vec<Line<'_>> {
     for line in report.loops.iter().flat_map(|one| one.task_list.iter().map(|task| of_task(task, one))) {
         // Several jobs may have worked on it.
         match tasks.iter_mut().find(|known| known.name == line.name) {
-            Some(known) => known.add(line),
+            Some(known) => known.add(&line),
             None => tasks.push(line),
         }
     }

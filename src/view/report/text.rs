@@ -222,7 +222,8 @@ pub(super) fn landings(report: &RunReport) -> Option<String> {
         _ => Some(format!("{} in {took}", count::of(*gates, "gate run"))),
     };
     let all = landed + returned;
-    let share = (*gates > 0 && all > 0).then(|| format!("{:.2} for each", *gates as f64 / all as f64));
+    let number = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let share = (*gates > 0 && all > 0).then(|| format!("{:.2} for each", number(*gates) / number(all)));
     let returned = (*returned > 0).then(|| format!("{returned} returned"));
     Some(figures([Some(format!("{landed} landed")), returned, gated, share]))
 }
