@@ -38,4 +38,4 @@ pub use exclude::{exclude, keep_plan_out, litter, runtime_patterns};
 pub use repository::{common_dir, git_version, head, is_tracked};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -34,7 +34,7 @@ Examples:
   ralph                       Where the loops of this project stand, and what to type next
 
 Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
-prompts, ralph-md, branches, tasks, features, workers, agents, acp, filters, scripted-agent, limits, validation,
+prompts, ralph-md, branches, tasks, landing, features, workers, agents, acp, filters, scripted-agent, limits, validation,
 stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files, events, safety,
 troubleshooting
 

@@ -69,7 +69,7 @@ pub enum TaskVerb {
     },
     /// Draw tasks and their parts as a tree
     #[command(
-        after_help = "Examples:\n  ralph task tree\n  ralph task tree t-3f9a01\n\n○ pending   ▶ in_progress   ↷ landing   ✓ done   ⊘ blocked   ✗ failed"
+        after_help = "Examples:\n  ralph task tree\n  ralph task tree t-3f9a01\n\n○ pending   ▶ in_progress   ↷ landing\n✓ done      ⊘ blocked       ✗ failed"
     )]
     Tree(TaskTreeArgs),
     /// Print the graph for another program to draw

@@ -15,7 +15,7 @@ pub(super) struct Queue {
     at: Option<AtGate>,
     /// How many wait, besides those at the gate.
     waiting: usize,
-    /// How many were returned, and are not mended yet.
+    /// How many were returned, and are not fixed yet.
     returned: usize,
 }
 

@@ -9,7 +9,7 @@ use super::*;
 use crate::process::REPOSITORY_VARIABLES;
 
 /// A scratch repository with a fixed git configuration.
-pub(super) fn repository() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn repository() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap().join("project");
     fs::create_dir(&root).unwrap();
@@ -17,7 +17,7 @@ pub(super) fn repository() -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
-pub(super) fn git(root: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(root: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(root).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");

@@ -31,7 +31,7 @@ pub enum Standing {
     Kept,
     /// They wait to land.
     Waiting,
-    /// They could not land: the task's next agent mends that.
+    /// They could not land: the task's next agent fixes that.
     Returned,
     /// They have landed.
     Landed,
@@ -158,7 +158,7 @@ pub enum Next<'a, L> {
     },
     /// It is to be returned.
     Return(&'a L),
-    /// The tip itself is red: nothing can land, and nobody is to blame.
+    /// The tip itself is red: nothing can land, and no landing is to blame.
     Paused,
     /// All have landed, or were returned or left out.
     Over,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_red_base_blames_nobody_unless_a_landing_mends_it() {
+    fn a_red_base_blames_nobody_unless_a_landing_fixes_it() {
         let red = World { base: Verdict::Red, ..world(&[], &[]) };
         let became = played(&red, vec![0, 1, 2]);
         assert!(became.paused && became.landed.is_empty() && became.returned.is_empty(), "{became:?}");
@@ -423,7 +423,7 @@ mod tests {
                 prop_assert_eq!(returned.len() + became.landed.len(), usize::from(count));
             }
             if world.flakes.iter().all(|flake| !flake) {
-                // Nobody is blamed who goes with all that has landed.
+                // One that goes with all that has landed is not returned.
                 for one in &returned {
                     let with = became.landed.iter().chain([one]).copied().collect();
                     prop_assert_eq!(world.truth(&with), Verdict::Red);

@@ -122,7 +122,7 @@ pub enum Ended {
     Released,
     /// It waits to land.
     Queued,
-    /// It could not land, and will be mended.
+    /// It could not land, and will be fixed.
     Returned,
     /// It will be tried again.
     Retried,

@@ -148,9 +148,9 @@ fn what_cannot_land_comes_back_before_all_others_and_fails_in_the_end(store: &mu
     // A release keeps its turn.
     store.release(&claim, "").unwrap();
     let claim = store.claim_returned(&Scope::Subtree(a.clone()), &us("run-1"), LEASE).unwrap().unwrap();
-    store.queue(&claim, &made("mended"), HowDone::default()).unwrap();
+    store.queue(&claim, &made("fixed"), HowDone::default()).unwrap();
     let landing = store.landing(&a).unwrap().unwrap();
-    assert_eq!(landing.made.head, "mended");
+    assert_eq!(landing.made.head, "fixed");
     assert_eq!(store.give_back(&lead, &landing, "red again", 1).unwrap(), Some(Ended::Failed));
     let last = store.logs(&a).unwrap().pop().unwrap().message;
     assert!(

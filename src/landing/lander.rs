@@ -215,7 +215,7 @@ impl<S: Store> Lander<S> {
     fn pause(&mut self, way: &Way, waiting: Vec<Landing>) -> Ran {
         let command = self.gate.as_ref().map_or("", |gate| gate.shown());
         let why = format!(
-            "{} itself does not pass '{command}', so that nothing can land on it: mend it there; nobody's work is blamed",
+            "{} itself does not pass '{command}', so that nothing can land on it: fix it there; no task is blamed",
             self.trunk.name()
         );
         self.tell_once(&why);
@@ -293,7 +293,7 @@ impl<S: Store> Lander<S> {
         Ok(((!candidate.brings.is_empty()).then_some(candidate), out))
     }
 
-    /// The commit as which a landing is on the tip already: whoever landed it may have been killed before it was booked.
+    /// The commit as which a landing is on the tip already: the process that landed it may have been killed before it was booked.
     fn landed_as(&self, one: &Landing, tip: &str) -> Option<String> {
         let root = &self.place.0;
         let is_on = |commit: &String| is_ancestor(root, commit, tip);
@@ -436,3 +436,6 @@ impl<S: Store> Lander<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

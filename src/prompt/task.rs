@@ -49,7 +49,7 @@ pub struct Retry {
 
 /// Work that could not land on its branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mending {
+pub struct Unlanded {
     /// The branch.
     pub trunk: String,
     /// Why it could not.
@@ -78,7 +78,7 @@ pub struct Facts {
     /// The retry, if it is one.
     pub retry: Option<Retry>,
     /// What keeps the work of an earlier agent from landing.
-    pub mending: Option<Mending>,
+    pub unlanded: Option<Unlanded>,
     /// Ralph's remarks about what the last agents left undone.
     pub remarks: Vec<String>,
     /// Entries of users and agents in the task's log.
@@ -210,8 +210,8 @@ fn history(facts: &Facts) -> String {
             quoted(reason, REASON)
         );
     }
-    if let Some(mending) = &facts.mending {
-        section.push_str(&could_not_land(mending));
+    if let Some(unlanded) = &facts.unlanded {
+        section.push_str(&could_not_land(unlanded));
     }
     if !facts.remarks.is_empty() {
         section.push_str("## What happened before\n\n");
@@ -233,8 +233,8 @@ fn history(facts: &Facts) -> String {
     section
 }
 
-fn could_not_land(mending: &Mending) -> String {
-    let Mending { trunk, reason, files, whose } = mending;
+fn could_not_land(unlanded: &Unlanded) -> String {
+    let Unlanded { trunk, reason, files, whose } = unlanded;
     let mut section = format!(
         "## It could not land\n\nAgents before you have done this task and committed it here. It is to land on `{trunk}`"
     );
@@ -260,7 +260,7 @@ fn could_not_land(mending: &Mending) -> String {
             "\nResolve them so that both sides keep their meaning, and conclude the merge with a commit; do not abort it. ",
         );
     }
-    section.push_str("Only this is to be mended: what is done stays as it is.\n\n");
+    section.push_str("Only this is to be fixed: what is done stays as it is.\n\n");
     section
 }
 

@@ -17,7 +17,10 @@ fn the_command_line() {
     for (args, words) in [
         ("loop biuld", &["'biuld'", "'build'", "'ralph loop --help'"][..]),
         ("loop build --jsn", &["'--jsn'", "'--json'", "'ralph loop build --help'"]),
-        ("loop plan --jobs 2", &["--jobs belongs to 'ralph loop build'", "'ralph loop plan --help'"]),
+        (
+            "loop plan --jobs 2",
+            &["--jobs belongs to 'ralph run', 'ralph loop build'", "'ralph loop plan --help'"],
+        ),
         ("loop plan --dry-run", &["--dry-run belongs to", "'ralph loop build'"]),
         ("loop --name x", &["--name", "after its branch"]),
         ("loop build extra", &["'extra'"]),

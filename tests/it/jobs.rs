@@ -14,7 +14,7 @@ const AGENT: &str = r#"
 prompt=$(cat)
 id=$(sed -n 's/^## Your task: //p' <<<"$prompt")
 title=$(sed -n "/^## Your task/,\$s/^\*\*\(.*\)\*\*\$/\1/p" <<<"$prompt" | head -1)
-mends=$(grep -c '^## It could not land' <<<"$prompt")
+fixes=$(grep -c '^## It could not land' <<<"$prompt")
 echo "$id" >> "$HOME/attempts"
 printf '%s' "$prompt" > "$HOME/prompt-$id-$(grep -c "$id" "$HOME/attempts")"
 commit() { git add -A; git commit -qm "${1:-work on $id}"; }
@@ -143,9 +143,9 @@ work; echo uncommitted > "left-$id"; done_"#;
     assert_eq!(refs(&scratch, "keep"), [""; 0], "{clean:?}");
 }
 
-/// Both take the same line: what comes second is mended by merging.
+/// Both take the same line: what comes second is fixed by merging.
 const SAME_LINE: &str = r#"
-if [ $mends = 1 ]; then
+if [ $fixes = 1 ]; then
     grep -q '<<<<<<<' tracked.txt && { sed -i '/^[<=>]\{7\}/d' tracked.txt; commit "merged $id"; }
 else
     until [ "$(wc -l < "$HOME/attempts")" -ge 2 ]; do sleep 0.02; done
@@ -154,7 +154,7 @@ fi
 done_"#;
 
 #[test]
-fn what_conflicts_is_returned_and_mended_by_a_fresh_agent() {
+fn what_conflicts_is_returned_and_fixed_by_a_fresh_agent() {
     for style in ["merge", "rebase"] {
         let scratch = jobs(SAME_LINE);
         scratch.write("ralph.toml", format!("[landing]\nstyle = \"{style}\"\n"));
@@ -184,7 +184,7 @@ fn what_conflicts_is_returned_and_mended_by_a_fresh_agent() {
 #[test]
 fn one_that_is_red_alone_is_returned_with_the_output_and_the_others_land() {
     let body = r#"
-if [ $mends = 1 ]; then git rm -q bad; commit mended; else [ "$title" = second ] && echo > bad; work; fi
+if [ $fixes = 1 ]; then git rm -q bad; commit fixed; else [ "$title" = second ] && echo > bad; work; fi
 until [ "$(wc -l < "$HOME/attempts")" -ge 3 ]; do sleep 0.02; done
 done_"#;
     let scratch = jobs(body);
@@ -259,7 +259,7 @@ fn a_red_trunk_pauses_landing_and_blames_nobody() {
     ended(&alone, 3);
     assert!(alone.stderr.contains("waits to land: 'ralph run --all --jobs 2' lands it"), "{alone:?}");
     scratch.git(&["rm", "-q", "bad"]);
-    scratch.git(&["commit", "-qm", "mended"]);
+    scratch.git(&["commit", "-qm", "fixed"]);
     ended(&Scratch::finish(&mut command()), 0);
     assert_all_landed(&scratch, &ids);
     assert_eq!(attempts(&scratch), 2, "nothing is done twice");
@@ -402,28 +402,28 @@ fn what_has_landed_is_shown_and_taken_back_by_its_task() {
     let scratch = jobs(SAME_LINE);
     let ids = [add(&scratch, "first"), add(&scratch, "second")];
     ended(&scratch.run(&format!("{RUN} 2 --validate ls")), 0);
-    let mended = events(&scratch, "returned")[0]["task"]["id"].as_str().unwrap().to_owned();
-    let other = ids.iter().find(|id| **id != mended).unwrap();
-    let diff = scratch.run(&format!("diff {mended}"));
+    let fixed = events(&scratch, "returned")[0]["task"]["id"].as_str().unwrap().to_owned();
+    let other = ids.iter().find(|id| **id != fixed).unwrap();
+    let diff = scratch.run(&format!("diff {fixed}"));
     assert!(
-        diff.stdout.contains(&format!("work-{mended}")) && !diff.stdout.contains(&format!("work-{other}")),
+        diff.stdout.contains(&format!("work-{fixed}")) && !diff.stdout.contains(&format!("work-{other}")),
         "{diff:?}"
     );
-    let logs = scratch.run(&format!("logs {mended}"));
+    let logs = scratch.run(&format!("logs {fixed}"));
     assert!(
-        logs.stdout.contains(&format!("works on {mended}"))
+        logs.stdout.contains(&format!("works on {fixed}"))
             && !logs.stdout.contains(&format!("works on {other}")),
         "{logs:?}"
     );
     assert!(scratch.run("revert tasks/1").stderr.contains("ralph revert TASK"));
-    let reverted = scratch.run(&format!("revert {mended}"));
+    let reverted = scratch.run(&format!("revert {fixed}"));
     ended(&reverted, 0);
     assert!(
-        !scratch.path(&format!("work-{mended}")).exists() && scratch.path(&format!("work-{other}")).exists()
+        !scratch.path(&format!("work-{fixed}")).exists() && scratch.path(&format!("work-{other}")).exists()
     );
     assert_eq!(scratch.read("tracked.txt"), format!("{other}\n"));
-    assert!(scratch.git(&["log", "-1", "--format=%s"]).starts_with(&format!("Revert {mended}: ")));
-    assert!(scratch.run(&format!("revert {mended}")).stdout.contains("nothing to undo"));
+    assert!(scratch.git(&["log", "-1", "--format=%s"]).starts_with(&format!("Revert {fixed}: ")));
+    assert!(scratch.run(&format!("revert {fixed}")).stdout.contains("nothing to undo"));
 }
 
 #[test]

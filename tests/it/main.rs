@@ -51,6 +51,7 @@ mod hostile_streams;
 mod identity;
 mod inside_attempts;
 mod jobs;
+mod jobs_night;
 mod json_events;
 mod key_order;
 mod layers;

@@ -18,6 +18,7 @@ fn sample(setting: &Setting) -> &'static str {
     match setting.key {
         "proof.level" => return "clean",
         "proof.on_protected" => return "tell",
+        "landing.style" => return "rebase",
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",

@@ -13,6 +13,7 @@ use crate::text::line::one_line;
 /// How much has landed in a run of many jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
+#[serde(default)]
 pub struct Landings {
     /// How many tasks have landed.
     pub landed: u64,
@@ -48,8 +49,8 @@ impl Landings {
         }
     }
 
-    /// Those of all loops together, which tell of each other's tasks: the tasks get what became of them. `None`: nothing was to land.
-    pub(super) fn of(loops: &mut [LoopReport]) -> Option<Self> {
+    /// Those of all loops together, which tell of each other's tasks: the tasks get what became of them.
+    pub(super) fn of(loops: &mut [LoopReport]) -> Self {
         let mut all = Self::default();
         for one in loops.iter().filter_map(|one| one.landings.as_ref()) {
             all.landed += one.landed;
@@ -66,6 +67,6 @@ impl Landings {
                 task.reason.clone_from(why);
             }
         }
-        (all != Self::default()).then_some(all)
+        all
     }
 }

@@ -61,9 +61,9 @@ pub struct RunReport {
     /// The command to type next.
     #[serde(default)]
     pub next: Option<String>,
-    /// How much has landed; its fields are left out where nothing was to land.
-    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub landings: Option<Landings>,
+    /// How much has landed.
+    #[serde(flatten, default)]
+    pub landings: Landings,
     /// Its loops: what runs first, then by their groups; within these by name.
     pub loops: Vec<LoopReport>,
     /// The folder of the run, with the logs.

@@ -75,7 +75,7 @@ impl Briefing<'_> {
             spec,
             plan,
             retry: retry(task, &details, self.of_run),
-            mending: None,
+            unlanded: None,
             remarks,
             logs: said(&details).filter(|line| !notes.contains(line)).collect(),
             feedback: notes.to_vec(),

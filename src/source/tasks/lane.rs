@@ -19,7 +19,7 @@ use crate::git::range::is_ancestor;
 use crate::graph::landing::reference;
 use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
 use crate::landing::{Standstill, Team};
-use crate::prompt::task::Mending;
+use crate::prompt::task::Unlanded;
 use crate::side_command::ValidationCommand;
 use crate::text::list::some_of;
 
@@ -65,7 +65,7 @@ pub(super) struct Begun {
     /// The landed tip, which claims are measured against.
     pub(super) base: String,
     /// What keeps an earlier agent's work from landing.
-    pub(super) mending: Option<Mending>,
+    pub(super) unlanded: Option<Unlanded>,
 }
 
 impl Lane {
@@ -90,7 +90,7 @@ impl Lane {
             context.notice(&format!("what was left in {} is kept as {kept}", self.tree.display()))?;
         }
         self.prepare(context)?;
-        let Some(made) = made else { return Ok(Begun { base, mending: None }) };
+        let Some(made) = made else { return Ok(Begun { base, unlanded: None }) };
         let message = format!("Merge {} into {}", self.trunk.name(), task.id);
         let files = if is_ancestor(&self.root, &base, &start) {
             Vec::new()
@@ -98,12 +98,12 @@ impl Lane {
             landing::merge_into(&self.tree, &base, &message)?
         };
         if files.is_empty() && made.standing != Standing::Returned {
-            return Ok(Begun { base, mending: None });
+            return Ok(Begun { base, unlanded: None });
         }
         let whose = landing::who_changed(&self.root, &made.made.base, &base, &files, MOST_COMMITS);
         let whose = if files.is_empty() { Vec::new() } else { whose };
         let trunk = self.trunk.name().to_owned();
-        Ok(Begun { base, mending: Some(Mending { trunk, reason: made.reason, files, whose }) })
+        Ok(Begun { base, unlanded: Some(Unlanded { trunk, reason: made.reason, files, whose }) })
     }
 
     /// Runs what a new tree needs.
@@ -156,7 +156,7 @@ impl Lane {
         if self.kept.borrow().as_ref().is_some_and(|(kept, head)| *kept == own && *head == made.head) {
             return Ok(Some(made));
         }
-        // The graph first: a ref that it does not know would be nobody's.
+        // The graph first: no later agent would find a ref that it does not know.
         let (claim, kept) = (current.claim.clone(), made.clone());
         match graph.book(context, move |graph| graph.keep(&claim, &kept))? {
             // What follows reports that.

@@ -299,14 +299,14 @@ impl Tasks {
         let (target, task, notes) = (Arc::clone(&self.target), task, self.notes.clone());
         let is_verified = self.is_verified;
         let ground = self.put(&task, context)?;
-        let (base, mending) = ground.map_or((None, None), |ground| (Some(ground.base), ground.mending));
+        let (base, unlanded) = ground.map_or((None, None), |ground| (Some(ground.base), ground.unlanded));
         let briefed = self.graph.look(context, move |graph| {
-            let is_mended = mending.as_ref().is_none_or(|mending| mending.files.is_empty());
-            let only_verifies = is_verified && is_mended && graph.is_unverified(&task.id)?;
+            let is_merged = unlanded.as_ref().is_none_or(|unlanded| unlanded.files.is_empty());
+            let only_verifies = is_verified && is_merged && graph.is_unverified(&task.id)?;
             let notes = if only_verifies { Vec::new() } else { notes };
             let briefing = target.briefing(graph);
             let (facts, notices) = briefing.facts(&task, remarks, &notes)?;
-            let facts = Facts { mending, ..facts };
+            let facts = Facts { unlanded, ..facts };
             let prompt = briefing.prompt(&facts, only_verifies)?;
             Ok::<_, End>((task, facts, notices, prompt, only_verifies))
         });

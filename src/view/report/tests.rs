@@ -67,7 +67,7 @@ pub(super) fn loop_named(name: &str) -> LoopReport {
 
 pub(super) fn report_of(loops: Vec<LoopReport>) -> RunReport {
     RunReport {
-        landings: None,
+        landings: crate::record::report::Landings::default(),
         v: VERSION,
         run: "20260131T000000000000000-1".to_owned(),
         verb: Some("build".to_owned()),

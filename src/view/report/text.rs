@@ -215,7 +215,10 @@ fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) 
 /// How much has landed, and what that took; `None` if nothing was to land.
 #[must_use]
 pub(super) fn landings(report: &RunReport) -> Option<String> {
-    let Landings { landed, returned, gates, gate_s, .. } = report.landings.as_ref()?;
+    let Landings { landed, returned, gates, gate_s, .. } = &report.landings;
+    if landed + returned + gates == 0 {
+        return None;
+    }
     let took = duration::format(of_seconds(gate_s.round()));
     let gated = match gates {
         0 => None,
