@@ -81,6 +81,9 @@ pub struct DemoArgs {
     /// Show a feature instead, from its brief to the last task that is done and verified
     #[arg(long)]
     pub tasks: bool,
+    /// With --tasks, show this many agents side by side instead, 2 to 4, whose work comes into each other's way and lands all the same
+    #[arg(long, short, value_name = "N", requires = "tasks", value_parser = clap::value_parser!(u8).range(2..=4))]
+    pub jobs: Option<u8>,
     /// Show only the summaries
     #[arg(long, short)]
     pub quiet: bool,

@@ -1,5 +1,6 @@
 //! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent, then three parallel
-//! branches, one of which has a task that cannot be done; with `--tasks` a feature from its brief to its last task.
+//! branches, one of which has a task that cannot be done; with `--tasks` a feature from its brief to its last task, and with `--jobs`
+//! agents side by side, whose work comes into each other's way.
 //!
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so the demo shows what ralph really does.
@@ -35,6 +36,11 @@ const ONE_FAILED: u8 = 4;
 /// `.ralph/ralph` belongs to this machine, not to the project.
 const IGNORED: &str = "/.ralph/ralph\n";
 
+/// What has to pass before anything lands.
+const CHECK: &str = "cat check.sh | sh";
+/// The list of tasks.
+const LIST: &str = "TODO.md";
+
 /// Milliseconds between two events of the agent, if a person watches.
 const PACE: &str = "100";
 
@@ -47,7 +53,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 ///
 /// Returns the exit code: 0 when both loops ended well and what they built works, else the code of the loop that did
 /// not. `quiet` shows neither the display nor any explanation, and waits nowhere.
-pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
+pub fn run(dir: Option<&Path>, tasks: bool, jobs: Option<u8>, quiet: bool) -> anyhow::Result<u8> {
     let ralph = std::env::current_exe().context("cannot find the running ralph executable")?;
     // Checked before the folder is made, which would block the next try.
     git(Path::new("/"), &["--version"])?;
@@ -57,9 +63,16 @@ pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
     let place = stage.repo.display();
     stage.say(&format!("A scratch repository with a spec and the agent `script`: {place}"));
     let signals = Signals::listen()?;
-    for Step { shown, words, what } in if tasks { &TASKS[..] } else { &PLAN_AND_BUILD[..] } {
+    let steps = match jobs {
+        Some(jobs) => vec![stage.import_tasks()?, side_by_side(jobs)],
+        None if tasks => TASKS.map(Step::from).to_vec(),
+        None => PLAN_AND_BUILD.map(Step::from).to_vec(),
+    };
+    for Step { shown, words, what } in steps {
         stage.say(&format!("\n$ ralph {shown}     # {what}\n"));
-        let code = signals.wait(stage.loop_command(words))?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let is_loop = words[0] != "task";
+        let code = signals.wait(if is_loop { stage.loop_command(&words) } else { stage.command(&words) })?;
         if code != 0 {
             stage.say(&format!(
                 "\n`ralph {}` ended with exit code {code}; everything is kept in {place}",
@@ -82,39 +95,48 @@ pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// One loop of the demo.
+/// One command of the demo.
+#[derive(Clone)]
 struct Step {
     /// Its command line, as a user would write it.
-    shown: &'static str,
-    words: &'static [&'static str],
+    shown: String,
+    words: Vec<String>,
     what: &'static str,
 }
 
-const PLAN_AND_BUILD: [Step; 2] = [
-    Step {
-        shown: "plan 3",
-        words: &["plan", "3"],
-        what: "The agent turns the spec into a plan of small tasks",
-    },
-    Step {
-        shown: "build 10",
-        words: &["build", "10"],
-        what: "A fresh agent for each task, until the plan is done",
-    },
+/// A command line as a user would write it, its words, and what it is for.
+type Shown = (&'static str, &'static [&'static str], &'static str);
+
+const PLAN_AND_BUILD: [Shown; 2] = [
+    ("plan 3", &["plan", "3"], "The agent turns the spec into a plan of small tasks"),
+    ("build 10", &["build", "10"], "A fresh agent for each task, until the plan is done"),
 ];
 
-const TASKS: [Step; 2] = [
-    Step {
-        shown: "feature create greeting - < specs/greeting.md",
-        words: &["feature", "create", "greeting", SPEC],
-        what: "Agents write its spec, its plan and its tasks, and review them",
-    },
-    Step {
-        shown: "run greeting",
-        words: &["run", "greeting"],
-        what: "A fresh agent for each task, and another one that verifies it",
-    },
+const TASKS: [Shown; 2] = [
+    (
+        "feature create greeting - < specs/greeting.md",
+        &["feature", "create", "greeting", SPEC],
+        "Agents write its spec, its plan and its tasks, and review them",
+    ),
+    ("run greeting", &["run", "greeting"], "A fresh agent for each task, and another one that verifies it"),
 ];
+
+impl From<Shown> for Step {
+    fn from((shown, words, what): Shown) -> Self {
+        Self { shown: shown.to_owned(), words: words.iter().map(|&word| word.to_owned()).collect(), what }
+    }
+}
+
+/// Agents side by side on the tasks of the graph. They all write the same two scripts.
+fn side_by_side(jobs: u8) -> Step {
+    let shown = format!("run --all --jobs {jobs} --validate '{CHECK}'");
+    let words = ["run", "--all", "--jobs", &jobs.to_string(), "--validate", CHECK].map(str::to_owned);
+    Step {
+        shown,
+        words: words.to_vec(),
+        what: "Agents side by side; what conflicts is given back, and lands later",
+    }
+}
 
 /// An empty folder as an absolute path.
 fn scratch_folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -200,6 +222,18 @@ impl Stage {
             command.env(PACE_VARIABLE, PACE);
         }
         command
+    }
+
+    /// Writes the requirements of the spec as a list of tasks, which do not wait for each other.
+    fn import_tasks(&self) -> anyhow::Result<Step> {
+        let items = SPEC.lines().filter_map(|line| line.strip_prefix("- "));
+        let list: String = items.map(|item| format!("- [ ] {item}\n")).collect();
+        atomic::write_theirs(&self.repo.join(LIST), list.as_bytes())?;
+        git(&self.repo, &["add", LIST])?;
+        git(&self.repo, &["commit", "--quiet", "--message", "The requirements as tasks"])?;
+        let words: Shown =
+            ("task import TODO.md", &["task", "import", LIST], "Each requirement is a task of its own");
+        Ok(Step::from(words))
     }
 
     /// Runs what was built and returns the greeting.

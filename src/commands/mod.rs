@@ -69,7 +69,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         },
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::doctor(&args),
-        Command::Demo(args) => demo::run(args.dir.as_deref(), args.tasks, args.quiet),
+        Command::Demo(args) => demo::run(args.dir.as_deref(), args.tasks, args.jobs, args.quiet),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => status::list(&args),
         Command::Watch(args) => watch::run(&args),

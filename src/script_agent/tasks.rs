@@ -24,6 +24,9 @@ impl Agent<'_> {
                 "I can only build {FORM}, and this is none.\n\n<task-failed>{id}</task-failed>"
             ));
         };
+        if self.prompt.contains("\n## It could not land\n") {
+            return self.merge(&id, &wanted);
+        }
         let title = title(first).to_owned();
         self.text(&format!("I take {id}: {title}"))?;
         let mut changed = vec![CHECK_FILE.to_owned()];
@@ -37,6 +40,23 @@ impl Agent<'_> {
             "Built, all checks pass.\n\n<journal>{CHECK_FILE} proves {title:?} and what was there before.</journal>\n\
              <task-done>{id}</task-done>"
         ))
+    }
+
+    /// Concludes the merge of a task that could not land: the files become those of the branch, with what the task asks for below.
+    fn merge(&mut self, id: &str, wanted: &[String]) -> anyhow::Result<()> {
+        let conflicts = self.run("git", &["diff", "--name-only", "--diff-filter=U"])?;
+        for file in conflicts.lines() {
+            self.run("git", &["checkout", "--quiet", "--theirs", "--", file])?;
+        }
+        for requirement in wanted {
+            self.build_program(title(requirement), requirement)?;
+        }
+        if !conflicts.is_empty() {
+            self.tool("bash", "git commit")?;
+            self.run("git", &["add", "--update"])?;
+            self.run("git", &["commit", "--quiet", "--no-edit"])?;
+        }
+        self.text(&format!("Both are there, all checks pass.\n\n<task-done>{id}</task-done>"))
     }
 
     /// Looks whether a task is done.

@@ -365,6 +365,24 @@ fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
     assert_eq!(String::from_utf8_lossy(&log.stdout).lines().count(), 5, "one commit for each task");
 }
 
+#[test]
+fn the_demo_of_jobs_lands_what_was_in_each_others_way() {
+    let scratch = bare();
+    let run = Scratch::finish(scratch.ralph("demo ../demo --tasks --jobs 3").env("CI", "1"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for text in
+        ["could not land, and goes back: it conflicts with what has landed", "waits to land on master"]
+    {
+        assert!(run.stderr.contains(text), "{text}: {run:?}");
+    }
+    for text in ["4 landed", "4 tasks: 4 done", "It works. `sh greet.sh Ada` says: Hello, Ada!"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    let refused = scratch.run("demo ../other --jobs 3");
+    assert!(refused.code == Some(1) && refused.stderr.contains("--tasks"), "{refused:?}");
+    assert!(scratch.run("demo ../other --tasks --jobs 9").stderr.contains("--jobs"));
+}
+
 /// What the first try left behind must not refuse the second, with git.
 #[test]
 fn a_demo_without_git_makes_no_folder() {

@@ -201,6 +201,7 @@ impl Jobs<'_> {
                 Fate::Ran(result) => result,
                 Fate::Lost(why) => {
                     let name = name_of(place);
+                    self.screen.warn(&format!("{name}: {why}"));
                     (BranchRow { built: Built::Failed, notes: vec![why], ..BranchRow::new(&name) }, 1)
                 }
                 Fate::NotStarted => (BranchRow::new(&name_of(place)), Outcome::Interrupted.code()),
@@ -219,9 +220,6 @@ impl Jobs<'_> {
             mode: self.run.call.mode().to_owned(),
             agent: self.run.preflight.agent_name().to_owned(),
         };
-        for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
-            self.screen.warn(&format!("{}: {note}", row.name));
-        }
         let end = json(&identity, code, rows);
         if let Err(error) = run_folder::write_end(self.project(), &self.id, &end) {
             self.screen.warn(&error.to_string());

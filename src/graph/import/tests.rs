@@ -161,7 +161,7 @@ fn what_cannot_be_read_is_named_by_its_line() {
         ),
         (
             "{\"ralph_tasks\":1}\n{\"id\":\"t-123456\",\"title\":\"x\",\"status\":\"doing\"}",
-            "'status' is 'doing': there belongs one of pending, in_progress, done",
+            "'status' is 'doing': there belongs one of pending, in_progress, landing, done",
         ),
         (
             "{\"ralph_tasks\":1}\n{\"id\":\"t-123456\",\"title\":\"x\",\"created_at\":\"yesterday\"}",
