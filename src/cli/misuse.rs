@@ -207,7 +207,10 @@ mod tests {
             assert_eq!(error(line), told, "{line}");
         }
         for line in ["ralph plan -j3", "ralph plan --jobs=3", "ralph --jobs 3 plan"] {
-            assert!(error(line).contains(" belongs to 'ralph run', 'ralph loop build':"), "{line}");
+            assert!(
+                error(line).contains(" belongs to 'ralph run', 'ralph loop build', 'ralph demo':"),
+                "{line}"
+            );
         }
         assert!(error("ralph --jobs 3").ends_with("; see 'ralph --help'"));
         assert!(error("ralph build --unlimited").starts_with("--unlimited belongs to 'ralph loop':"));

@@ -227,8 +227,8 @@ impl Stage {
     /// Writes the requirements of the spec as a list of tasks, which do not wait for each other.
     fn import_tasks(&self) -> anyhow::Result<Step> {
         let items = SPEC.lines().filter_map(|line| line.strip_prefix("- "));
-        let list: String = items.map(|item| format!("- [ ] {item}\n")).collect();
-        atomic::write_theirs(&self.repo.join(LIST), list.as_bytes())?;
+        let list: Vec<String> = items.map(|item| format!("- [ ] {item}\n")).collect();
+        atomic::write_theirs(&self.repo.join(LIST), list.concat().as_bytes())?;
         git(&self.repo, &["add", LIST])?;
         git(&self.repo, &["commit", "--quiet", "--message", "The requirements as tasks"])?;
         let words: Shown =

@@ -27,7 +27,7 @@ enum Step {
     NewLander,
     /// The user commits on the trunk.
     Commit,
-    /// A person resets a task.
+    /// A person reopened a task.
     Reset(usize),
 }
 
@@ -66,7 +66,7 @@ struct World {
     handed_in: BTreeSet<String>,
     tips: Vec<String>,
     landed: BTreeMap<String, usize>,
-    resets: BTreeMap<String, usize>,
+    reopened: BTreeMap<String, usize>,
     users: usize,
     landers: u64,
 }
@@ -93,8 +93,7 @@ impl World {
         let tasks = (0..8).map(|number| store.add(&title(number)).unwrap()).collect();
         let team: Arc<Team> = Arc::default();
         let lander = lander(&root, open(), &team, &trunk, style, 0);
-        let (tips, landed, resets) = (vec![trunk.tip().unwrap()], BTreeMap::new(), BTreeMap::new());
-        let (handed_in, users, landers) = (BTreeSet::new(), 0, 0);
+        let tips = vec![trunk.tip().unwrap()];
         Self {
             dir,
             store,
@@ -103,12 +102,12 @@ impl World {
             trunk,
             style,
             tasks,
-            handed_in,
             tips,
-            landed,
-            resets,
-            users,
-            landers,
+            handed_in: BTreeSet::new(),
+            landed: BTreeMap::new(),
+            reopened: BTreeMap::new(),
+            users: 0,
+            landers: 0,
         }
     }
 
@@ -136,7 +135,7 @@ impl World {
             Step::Reset(which) => {
                 let id = self.tasks[*which].clone();
                 self.store.reset(&id).unwrap();
-                *self.resets.entry(id).or_default() += 1;
+                *self.reopened.entry(id).or_default() += 1;
             }
         }
     }
@@ -154,7 +153,7 @@ impl World {
         add(&root, &tree, &tip).unwrap();
         put(&root, &tree, Some("1"), &start).unwrap();
         let conflicts = merge_into(&tree, &tip, "Merge main").unwrap();
-        self.make(&tree, &claim, kind, made.is_some(), &conflicts);
+        Self::make(&tree, &claim, kind, made.is_some(), &conflicts);
         let head = crate::git::head(&tree).unwrap();
         if is_ancestor(&root, &head, &tip) {
             self.store.complete(&claim, HowDone::default()).unwrap();
@@ -168,7 +167,7 @@ impl World {
         Some(claim.task)
     }
 
-    fn make(&self, tree: &Path, claim: &Claim, kind: Kind, is_again: bool, conflicts: &[String]) {
+    fn make(tree: &Path, claim: &Claim, kind: Kind, is_again: bool, conflicts: &[String]) {
         let id = &claim.task;
         let number = || {
             let all = fs::read_dir(tree.join("numbers")).unwrap().flatten();
@@ -217,8 +216,8 @@ impl World {
             assert!(!refs.is_empty(), "{commit} is reachable");
         }
         for (id, times) in &self.landed {
-            let resets = self.resets.get(id).copied().unwrap_or_default();
-            assert!(*times <= 1 + resets, "{id} has landed {times} times");
+            let reopened = self.reopened.get(id).copied().unwrap_or_default();
+            assert!(*times <= 1 + reopened, "{id} has landed {times} times");
         }
         matches!(ran, Ran::On)
     }
