@@ -21,6 +21,7 @@ pub mod keep;
 pub mod landing;
 pub mod left_locks;
 mod progress;
+pub(crate) mod publish;
 pub mod range;
 pub mod refs;
 pub mod remote;

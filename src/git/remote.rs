@@ -63,11 +63,11 @@ pub(super) fn name(root: &Path) -> Option<String> {
     default.or_else(|| names.contains(&"origin").then_some("origin")).or_else(only).map(str::to_owned)
 }
 
-/// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
-/// without setting an upstream, which would be written into the configuration that all work trees share.
+/// The command line that pushes, from the work tree `tree`, a ref or commit to a branch: never forced, and without setting an
+/// upstream, which would be written into the configuration that all work trees share.
 #[must_use]
-pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity) -> Launch {
-    let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
+pub fn push(tree: &Path, remote: &Remote, (from, branch): (&str, &str), identity: &CommitIdentity) -> Launch {
+    let branch = format!("{from}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     for (at, (url, folder)) in remote.relative.iter().enumerate() {

@@ -36,6 +36,8 @@ pub(crate) struct Rules {
     pub(crate) retries: u32,
     /// What lands.
     pub(crate) style: Style,
+    /// Whether the tip is pushed.
+    pub(crate) pushes: bool,
 }
 
 /// The lander.
@@ -110,6 +112,10 @@ impl<S: Store> Lander<S> {
 
     /// Lands until all loops have ended.
     pub(crate) fn run(mut self) {
+        if self.rules.pushes && self.trunk.unpushed().is_some() {
+            // An earlier run was cut off before that.
+            self.team.landed();
+        }
         while !self.team.is_over() {
             match self.round() {
                 Ok(Ran::On) => {}
@@ -120,7 +126,6 @@ impl<S: Store> Lander<S> {
                 Err(Left::Cancelled) => break,
                 Err(Left::Ends(end)) => {
                     self.team.end(&end);
-                    self.team.stands(Standstill::Ended);
                     break;
                 }
             }
@@ -129,7 +134,6 @@ impl<S: Store> Lander<S> {
         if let Ok(Some(lead)) = self.store.lead(self.trunk.name(), &self.holder, LEASE) {
             let _ = self.store.give_up_lead(&lead);
         }
-        self.team.stands(Standstill::Ended);
     }
 
     /// Tries what waits.
@@ -363,7 +367,7 @@ impl<S: Store> Lander<S> {
             .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
-        self.trunk.advance(&way.tip, &candidate.commit, &renamed)?;
+        self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes)?;
         let mut before = &candidate.base;
         for (one, commit) in &candidate.brings {
             self.book(way, one, (before, commit))?;
@@ -371,7 +375,11 @@ impl<S: Store> Lander<S> {
         }
         (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;
-        self.follow(&way.tip)
+        let followed = self.follow(&way.tip);
+        if self.rules.pushes {
+            self.team.landed();
+        }
+        followed
     }
 
     /// Books that a landing is on the tip: put on `before`, it became `commit`.
@@ -434,6 +442,13 @@ impl<S: Store> Lander<S> {
             self.told = Some(what.to_owned());
             self.team.tell(Fact::Notice { message: what.to_owned().into() });
         }
+    }
+}
+
+/// However it ends, nothing waits for it any more.
+impl<S> Drop for Lander<S> {
+    fn drop(&mut self) {
+        self.team.stands(Standstill::Ended);
     }
 }
 

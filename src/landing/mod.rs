@@ -6,9 +6,11 @@
 mod candidate;
 mod gate;
 mod lander;
+mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
 pub(crate) use gate::Gate;
 pub(crate) use lander::{Lander, Rules};
+pub(crate) use pusher::Pusher;
 pub(crate) use team::{Standstill, Team};

@@ -34,6 +34,10 @@ struct Known {
     /// Trees of files that an agent's own validation has found good.
     green: Vec<String>,
     lander: Standstill,
+    /// The tip has moved since the last push began, and is to be pushed.
+    is_unpushed: bool,
+    /// A push is on its way.
+    is_pushing: bool,
     /// Something was handed in since the lander has looked.
     is_stirred: bool,
     /// All loops have ended.
@@ -117,9 +121,30 @@ impl Team {
         self.stirred.notify_all();
     }
 
-    /// What the lander is at.
+    /// What the lander is at; it does not stand still as long as something is to be pushed.
     pub(crate) fn standstill(&self) -> Standstill {
-        self.lock().lander.clone()
+        let known = self.lock();
+        if known.is_unpushed || known.is_pushing { Standstill::None } else { known.lander.clone() }
+    }
+
+    /// The tip has moved, and is to be pushed.
+    pub(super) fn landed(&self) {
+        self.lock().is_unpushed = true;
+        self.stirred.notify_all();
+    }
+
+    /// Waits until something is to be pushed, after what was pushed last; returns whether there will be anything.
+    pub(super) fn next_push(&self) -> bool {
+        let mut known = self.lock();
+        known.is_pushing = false;
+        drop(known);
+        self.wake();
+        let is_quiet = |known: &mut Known| !known.is_unpushed && known.lander != Standstill::Ended;
+        let waited = self.stirred.wait_while(self.lock(), is_quiet);
+        let mut known = waited.unwrap_or_else(PoisonError::into_inner);
+        known.is_pushing = known.is_unpushed && !self.hurries.load(Ordering::Relaxed);
+        known.is_unpushed = false;
+        known.is_pushing
     }
 
     /// The user wants to leave now.
@@ -157,6 +182,7 @@ impl Team {
             known.lander = at;
         }
         drop(known);
+        self.stirred.notify_all();
         self.wake();
     }
 

@@ -607,6 +607,12 @@ settings! {
             shell: "LANDING_COMMAND",
             empty: "the validation command",
         }
+        /// Whether what has landed is pushed: to the branch, or beside it with a pull request where that is protected
+        push: bool = Setting {
+            key: "landing.push",
+            shell: "LANDING_PUSH",
+            default: "false",
+        }
         /// How often a task that could not land is given back to an agent
         retries: u32 = Setting {
             key: "landing.retries",

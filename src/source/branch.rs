@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::prompt_file::PromptFile;
-use super::pushing::Unpublished;
 use super::{idle_with, tasks_refute, with_given};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
@@ -17,6 +16,7 @@ use crate::engine::source::{Booked, Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git;
+use crate::git::publish::Unpublished;
 use crate::git::trees::CheckedOut;
 use crate::plan::Ticks;
 use main_plan::{MainPlan, open};
@@ -251,7 +251,7 @@ impl Source for &mut Branch {
         if let Some(why) = self.astray() {
             return context.notice(&why);
         }
-        if let Err(Unpublished::Wrong(why) | Unpublished::Impossible(why)) = self.publisher.push(context)? {
+        if let Err(Some(why)) = self.publisher.push(context)?.map_err(Unpublished::why) {
             context.notice(&format!("the push failed: {why}; it is tried again after the next iteration"))?;
         }
         Ok(())
@@ -316,10 +316,10 @@ impl Branch {
 
 /// The end of a loop whose work could not be published.
 fn instead_of(end: &End, what: &str, failure: Unpublished, context: &Context<'_>) -> End {
-    let why = match (failure, context.stopped_by()) {
-        (Unpublished::Cut, Some(outcome)) => return outcome.into(),
-        (Unpublished::Cut, None) => "it was cut off".to_owned(),
-        (Unpublished::Wrong(why) | Unpublished::Impossible(why), _) => why,
+    let why = match (failure.why(), context.stopped_by()) {
+        (Some(why), _) => why,
+        (None, Some(outcome)) => return outcome.into(),
+        (None, None) => "it was cut off".to_owned(),
     };
     let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})")).unwrap_or_default();
     End::because(Outcome::GitFailed, format!("{what}: {why}{before}"))

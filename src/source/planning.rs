@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::prompt_file::PromptFile;
-use super::pushing::{Unpublished, push_branch};
+use super::pushing::push_branch;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git::identity::CommitIdentity;
+use crate::git::publish::Unpublished;
 use crate::git::refs::{self, Upstream};
 use crate::git::remote::{self, Remote};
 use crate::git::trees::{CheckedOut, checked_out};
@@ -69,11 +70,10 @@ impl Planning {
                 return Ok(end);
             }
         };
-        Ok(match push_branch(&self.root, remote, branch, &CommitIdentity::default(), context)? {
-            Ok(()) | Err(Unpublished::Cut) => end,
-            Err(Unpublished::Wrong(why) | Unpublished::Impossible(why)) => {
-                End::because(Outcome::GitFailed, format!("the push failed: {why}"))
-            }
+        let pushed = push_branch(&self.root, remote, branch, &CommitIdentity::default(), context)?;
+        Ok(match pushed.map_err(Unpublished::why) {
+            Ok(()) | Err(None) => end,
+            Err(Some(why)) => End::because(Outcome::GitFailed, format!("the push failed: {why}")),
         })
     }
 }

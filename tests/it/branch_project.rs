@@ -35,7 +35,7 @@ end() {
 "###;
 
 /// A `gh` that writes its arguments, one per line, and prints an address.
-const GH: &str = r#"
+pub(crate) const GH: &str = r#"
 printf '%s\n' "$*" >> "$HOME/gh"
 case "$1 $2" in
   'pr create') echo "https://example.com/pr/$(grep -c '^pr create' "$HOME/gh")" ;;

@@ -72,7 +72,7 @@ pub(crate) fn events(scratch: &Scratch, name: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn ended(run: &Run, code: i32) {
+pub(crate) fn ended(run: &Run, code: i32) {
     assert_eq!(run.code, Some(code), "{run:?}");
     assert!(!run.stderr.contains("panicked"), "{run:?}");
 }

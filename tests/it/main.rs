@@ -52,6 +52,7 @@ mod identity;
 mod inside_attempts;
 mod jobs;
 mod jobs_night;
+mod jobs_push;
 mod json_events;
 mod key_order;
 mod layers;

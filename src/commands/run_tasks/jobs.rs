@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -27,7 +28,7 @@ use crate::job::detached;
 use crate::job::launch::launch;
 use crate::job::ready::{Ready, kept, notifier, own_command_line, place_of, run_id, validation};
 use crate::job::signals::Signals;
-use crate::landing::{Gate, Lander, Rules, Style, Team};
+use crate::landing::{Gate, Lander, Pusher, Rules, Style, Team};
 use crate::notify::{Counts, Notifier};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
@@ -187,14 +188,18 @@ impl Jobs<'_> {
     /// Works and lands until all is done, shows the results, and returns the exit code.
     fn work(&self) -> anyhow::Result<u8> {
         self.settings().warnings.iter().for_each(|warning| self.screen.warn(warning));
-        let lander = self.lander()?;
+        let pusher = self.pusher();
+        let lander = self.lander(pusher.is_some())?;
         let count = self.plan.jobs;
         self.screen.expect(count);
         let fates = thread::scope(|scope| {
-            let landing = threads::start_in(scope, || lander.run());
+            pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
+            let landing = threads::start_in(scope, || lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
             self.team.finish();
-            landing.map(|landing| landing.join().ok()).map(|_| fates)
+            // What it found wrong has ended the loops.
+            let _ = landing.join();
+            io::Result::Ok(fates)
         })?;
         let (rows, codes): (Vec<BranchRow>, Vec<u8>) = { fates.into_iter().enumerate() }
             .map(|(place, fate)| match fate {
@@ -400,8 +405,8 @@ impl Jobs<'_> {
         env
     }
 
-    /// The lander of this run, with its own view of the graph.
-    fn lander(&self) -> anyhow::Result<Lander<crate::graph::sqlite::SqliteStore>> {
+    /// The lander of this run, with its own view of the graph. `pushes`: somebody takes care of what has moved.
+    fn lander(&self, pushes: bool) -> anyhow::Result<Lander<crate::graph::sqlite::SqliteStore>> {
         let (settings, main) = (self.settings(), self.project());
         let store = graph_file::opened_for_run(main)?;
         let holder = Holder::of_self(&self.id).context("cannot tell which process this is")?;
@@ -423,6 +428,7 @@ impl Jobs<'_> {
         let rules = Rules {
             batch: self.plan.batch,
             retries: settings.landing.retries,
+            pushes,
             style: match settings.landing.style {
                 LandingStyle::Merge => Style::Merge,
                 LandingStyle::Rebase => Style::Rebase,
@@ -439,6 +445,29 @@ impl Jobs<'_> {
             gate,
             rules,
         ))
+    }
+
+    /// What pushes, if that is wanted and there is a remote.
+    fn pusher(&self) -> Option<Pusher> {
+        let (settings, root) = (self.settings(), self.project().root());
+        if !settings.landing.push {
+            return None;
+        }
+        let Some(remote) = git::remote::remote(root) else {
+            self.screen.warn("landing.push is on, but the repository has no remote: nothing is pushed");
+            return None;
+        };
+        let is_protected = settings.git.protected_branches.iter().any(|name| name == self.plan.trunk.name());
+        Some(Pusher {
+            team: Arc::clone(&self.team),
+            trunk: self.plan.trunk.clone(),
+            root: root.to_owned(),
+            remote,
+            identity: self.identity.clone(),
+            aside: is_protected.then(|| "it is protected (git.protected_branches)".to_owned()),
+            opens_request: settings.git.auto_pr,
+            mark: self.id.clone(),
+        })
     }
 
     /// A command of the settings in a work tree.

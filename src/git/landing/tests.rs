@@ -86,11 +86,11 @@ fn the_tip_moves_by_compare_and_swap_and_the_trunk_follows_it_with_its_files() {
     let one = tree(&root, "1", &tip);
     let new = commit_file(&one, "b", "b\n");
     keep(&root, "refs/ralph/tasks/t-1/1", &new).unwrap();
-    assert!(trunk.advance(&new, &new, &[]).is_err(), "it is not there");
-    trunk.advance(&tip, &new, &[]).unwrap();
+    assert!(trunk.advance((&new, &new), &[], false).is_err(), "it is not there");
+    trunk.advance((&tip, &new), &[], false).unwrap();
     assert_eq!((trunk.tip(), trunk.commit()), (Some(new.clone()), Some(tip.clone())));
     assert_eq!(trunk.stand(&new), Stand::Behind);
-    assert!(trunk.advance(&tip, &tip, &[]).is_err(), "somebody was faster");
+    assert!(trunk.advance((&tip, &tip), &[], false).is_err(), "somebody was faster");
     // The user's file is in the way.
     fs::write(root.join("b"), "mine").unwrap();
     let Followed::InTheWay(why) = trunk.follow(&new).unwrap() else { panic!() };
@@ -103,7 +103,7 @@ fn the_tip_moves_by_compare_and_swap_and_the_trunk_follows_it_with_its_files() {
     // Where it is checked out nowhere, only the branch moves.
     git(&root, &["switch", "--quiet", "-c", "side"]);
     let newer = commit_file(&one, "c", "c\n");
-    trunk.advance(&new, &newer, &[]).unwrap();
+    trunk.advance((&new, &newer), &[], false).unwrap();
     assert_eq!((trunk.follow(&newer).unwrap(), trunk.commit()), (Followed::Moved, Some(newer)));
     assert!(!root.join("c").exists());
 }
@@ -136,7 +136,7 @@ fn a_trunk_is_left_alone_that_is_rebased_or_checked_out_twice() {
     let tip = trunk.tip().unwrap();
     let one = tree(&root, "1", &tip);
     let new = commit_file(&one, "b", "b\n");
-    trunk.advance(&tip, &new, &[]).unwrap();
+    trunk.advance((&tip, &new), &[], false).unwrap();
     let second = root.join("second");
     git(&root, &["worktree", "add", "--quiet", "--force", second.to_str().unwrap(), "main"]);
     let Followed::InTheWay(why) = trunk.follow(&new).unwrap() else { panic!() };
@@ -242,7 +242,7 @@ fn commits_that_were_made_again_are_noted_with_the_tip() {
     let (old, new) = (commit_file(&one, "b", "b"), commit_file(&root, "c", "c"));
     let reference = "refs/ralph/tasks/t-1/3";
     keep(&root, reference, &old).unwrap();
-    trunk.advance(&tip, &new, &[(reference.to_owned(), new.clone())]).unwrap();
+    trunk.advance((&tip, &new), &[(reference.to_owned(), new.clone())], false).unwrap();
     assert_eq!(replayed(&root, reference), Some(new));
     keep_old(&root, "t-1", &old).unwrap();
     forget_replayed(&root, reference).unwrap();

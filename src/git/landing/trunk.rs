@@ -18,6 +18,8 @@ use crate::git::trees::{Tree, list};
 const LANDED: &str = "refs/ralph/landed";
 /// The refs that keep up to which commit a trunk is known, to see that it was rewritten.
 const KNOWN: &str = "refs/ralph/trunk";
+/// The refs of landed tips that are still to be pushed.
+const UNPUSHED: &str = "refs/ralph/unpushed";
 
 /// The refs of one trunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,13 +170,36 @@ impl Trunk {
         GitError::in_the_way("the ref of what has landed was removed", self.reference(), way_out)
     }
 
+    /// The landed tip that is still to be pushed.
+    #[must_use]
+    pub fn unpushed(&self) -> Option<String> {
+        commit_of(&self.root, &self.unpushed_ref())
+    }
+
+    fn unpushed_ref(&self) -> String {
+        format!("{UNPUSHED}/{}", self.name)
+    }
+
+    /// This tip is pushed. If the note of it cannot be removed, or is of another one by now, that is pushed once more.
+    pub fn is_pushed(&self, tip: &str) {
+        let _ = change(&self.root, &["update-ref", "-d", &self.unpushed_ref(), tip]);
+    }
+
     /// Moves the landed tip from `old` to `new`, and nowhere else: fails if it is not there any more. `again`: refs of tasks whose
-    /// commits were made again, with the last one of the new ones, which are noted in the same step.
+    /// commits were made again, with the last one of the new ones, which are noted in the same step; as is that it `pushes` then.
     ///
     /// # Errors
     /// If git refuses.
-    pub fn advance(&self, old: &str, new: &str, again: &[(String, String)]) -> Result<(), GitError> {
+    pub fn advance(
+        &self,
+        (old, new): (&str, &str),
+        again: &[(String, String)],
+        pushes: bool,
+    ) -> Result<(), GitError> {
         let mut input = format!("start\nupdate {} {new} {old}\n", self.reference());
+        if pushes {
+            let _ = writeln!(input, "update {} {new}", self.unpushed_ref());
+        }
         for (reference, commit) in again {
             let _ = writeln!(input, "update {} {commit}", replayed_ref(reference));
         }

@@ -25,7 +25,12 @@ fn run_launch(launch: &Launch) -> Output {
 }
 
 fn pushed(root: &Path) -> Result<(), String> {
-    let output = run_launch(&push(root, &named("origin"), "feature/x", &CommitIdentity::default()));
+    let output = run_launch(&push(
+        root,
+        &named("origin"),
+        ("refs/heads/feature/x", "feature/x"),
+        &CommitIdentity::default(),
+    ));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let why = why_refused(&text(&output.stdout), &text(&output.stderr));
     assert!(!why.contains('\n') && !why.is_empty());
@@ -174,7 +179,7 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
 #[test]
 fn the_command_line_never_forces() {
     let (_guard, root) = repository();
-    let launch = push(&root, &named("-remote"), "b", &CommitIdentity::default());
+    let launch = push(&root, &named("-remote"), ("refs/heads/b", "b"), &CommitIdentity::default());
     let args: Vec<&str> = launch.args.iter().map(|argument| argument.to_str().unwrap()).collect();
     assert_eq!(
         args,
@@ -203,7 +208,12 @@ fn a_relative_path_means_the_same_in_every_work_tree() {
         git(&root, &["remote", "set-url", "origin", "../there.git"]);
         git(&root, &["worktree", "add", "--quiet", "--force", "deep/er/tree", "feature/x"]);
         let there = remote(&root).unwrap();
-        let launch = push(&root.join("deep/er/tree"), &there, "feature/x", &CommitIdentity::default());
+        let launch = push(
+            &root.join("deep/er/tree"),
+            &there,
+            ("refs/heads/feature/x", "feature/x"),
+            &CommitIdentity::default(),
+        );
         let output = run_launch(&launch);
         assert!(output.status.success(), "{}: {output:?}", folder.display());
         let pushed = git(&folder.join("there.git"), &["rev-parse", "feature/x"]);
