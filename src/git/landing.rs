@@ -17,7 +17,7 @@ use super::repository::head;
 use super::revert::{RevertError, check_idle, shown};
 use super::save;
 
-pub use trees::{add, commit_rest, merge_into, put};
+pub use trees::{add, commit_rest, is_prepared, merge_into, put, set_prepared};
 pub use trunk::{Followed, Stand, Trunk, begin};
 
 /// Where the refs of tasks' commits are.
@@ -147,9 +147,10 @@ pub fn files_of(root: &Path, commit: &str) -> Option<String> {
 pub fn keep(root: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
     let folder = reference.rsplit_once('/').map_or(reference, |(folder, _)| folder);
     let merged = format!("--merged={commit}");
-    let earlier = run(root, &["for-each-ref", "--format=%(refname)", &merged, folder], LIMIT)?;
+    let earlier = run(root, &["for-each-ref", "--format=%(refname) %(objectname)", &merged, folder], LIMIT)?;
     let earlier = String::from_utf8_lossy(&earlier);
-    let deleted = earlier.lines().filter(|earlier| *earlier != reference);
+    let is_other = |line: &&str| line.split(' ').next() != Some(reference);
+    let deleted = earlier.lines().filter(is_other);
     let input = deleted
         .fold(format!("update {reference} {commit}\n"), |input, earlier| input + "delete " + earlier + "\n");
     let how = ChangeOptions { input: input.into(), ..ChangeOptions::default() };

@@ -1,8 +1,8 @@
 //! How finished tasks come onto the trunk: what waits for that, and in which order it is tried. Pure: no store, no git, no clock.
 //!
-//! Invariants: a landing is judged only by candidates that contain it; one alone is returned only after two red gates over a
-//! green base; every round lands or returns its first landing, or finds that the base is red; a tip follows only from one that
-//! it contains, with all landings that it was made of.
+//! Invariants: a landing is judged only by candidates that contain it; one alone is blamed only after two red gates over a green
+//! base, and over a red one none is; every round lands or returns its first landing, or finds that the base is red; a tip follows
+//! only from one that it contains, with all landings that it was made of.
 
 use std::collections::VecDeque;
 
@@ -158,7 +158,7 @@ pub enum Next<'a, L> {
     },
     /// It is to be returned.
     Return(&'a L),
-    /// The tip itself is red: nothing can land, and no landing is to blame.
+    /// The tip itself is red, and none of these changes that: nothing can land, and no landing is to blame.
     Paused,
     /// All have landed, or were returned or left out.
     Over,
@@ -171,6 +171,8 @@ pub struct Round<L> {
     /// Red gates of the first group, if it is one alone.
     reds: u32,
     base: Base,
+    /// Some were red alone on a red base, and wait on.
+    are_some_aside: bool,
 }
 
 /// What is known of the tip.
@@ -186,18 +188,19 @@ impl<L: PartialEq> Round<L> {
     #[must_use]
     pub fn of(waiting: Vec<L>) -> Self {
         let groups = if waiting.is_empty() { VecDeque::new() } else { VecDeque::from([waiting]) };
-        Self { groups, reds: 0, base: Base::Unknown }
+        Self { groups, reds: 0, base: Base::Unknown, are_some_aside: false }
     }
 
     /// What comes next.
     #[must_use]
     pub fn next(&self) -> Next<'_, L> {
-        let Some(group) = self.groups.front() else { return Next::Over };
+        let Some(group) = self.groups.front() else {
+            return if self.are_some_aside { Next::Paused } else { Next::Over };
+        };
         match (self.reds, self.base) {
             (0, _) => Next::Gate { group, again: false },
             (_, Base::Unknown) => Next::GateBase { again: false },
             (_, Base::RedOnce) => Next::GateBase { again: true },
-            (_, Base::Known(Verdict::Red)) => Next::Paused,
             (1, _) => Next::Gate { group, again: true },
             _ => group.first().map_or(Next::Over, Next::Return),
         }
@@ -222,8 +225,13 @@ impl<L: PartialEq> Round<L> {
             Verdict::Green => {
                 self.groups.pop_front();
                 (self.reds, self.base) = (0, Base::Known(Verdict::Green));
+                // They are tried again in the next round, on what is green now.
+                self.are_some_aside = false;
             }
-            Verdict::Red if gated.len() == 1 => self.reds += 1,
+            Verdict::Red if gated.len() == 1 => {
+                self.reds += 1;
+                self.put_aside();
+            }
             Verdict::Red => self.split(),
         }
     }
@@ -234,6 +242,15 @@ impl<L: PartialEq> Round<L> {
             (Verdict::Red, Base::Unknown) => Base::RedOnce,
             _ => Base::Known(verdict),
         };
+        self.put_aside();
+    }
+
+    /// One that is red alone where the tip is red, too, waits on: the next one may be what fixes that.
+    fn put_aside(&mut self) {
+        if self.base == Base::Known(Verdict::Red) && self.reds > 0 {
+            self.groups.pop_front();
+            (self.reds, self.are_some_aside) = (0, true);
+        }
     }
 
     fn split(&mut self) {
@@ -269,6 +286,8 @@ mod tests {
         bad: BTreeSet<u8>,
         pairs: Vec<(u8, u8)>,
         base: Verdict,
+        /// This one makes a red base green.
+        fixes: Option<u8>,
         /// Whether each run of a gate fails for no reason.
         flakes: Vec<bool>,
     }
@@ -276,7 +295,7 @@ mod tests {
     impl World {
         fn truth(&self, with: &BTreeSet<u8>) -> Verdict {
             let both = |(one, other): &(u8, u8)| with.contains(one) && with.contains(other) && one != other;
-            let is_red = self.base == Verdict::Red
+            let is_red = self.base == Verdict::Red && !self.fixes.is_some_and(|one| with.contains(&one))
                 || with.iter().any(|one| self.bad.contains(one))
                 || self.pairs.iter().any(both);
             if is_red { Verdict::Red } else { Verdict::Green }
@@ -331,7 +350,7 @@ mod tests {
 
     fn world(bad: &[u8], pairs: &[(u8, u8)]) -> World {
         let bad = bad.iter().copied().collect();
-        World { bad, pairs: pairs.to_vec(), base: Verdict::Green, flakes: Vec::new() }
+        World { bad, pairs: pairs.to_vec(), base: Verdict::Green, fixes: None, flakes: Vec::new() }
     }
 
     #[test]
@@ -360,8 +379,11 @@ mod tests {
         let red = World { base: Verdict::Red, ..world(&[], &[]) };
         let became = played(&red, vec![0, 1, 2]);
         assert!(became.paused && became.landed.is_empty() && became.returned.is_empty(), "{became:?}");
-        // All, the first alone, the base twice.
-        assert_eq!(became.gates, 4);
+        // All, the first alone, the base twice, and the others, which could have fixed it.
+        assert_eq!(became.gates, 6);
+        let fixed = World { fixes: Some(2), base: Verdict::Red, ..world(&[0], &[]) };
+        let became = played(&fixed, vec![0, 1, 2, 3]);
+        assert_eq!((became.landed.into_iter().collect::<Vec<_>>(), became.paused), (vec![2, 3], false));
     }
 
     #[test]
@@ -412,7 +434,7 @@ mod tests {
             flakes in prop::collection::vec(prop::bool::weighted(0.1), 0..80),
         ) {
             let base = if is_red { Verdict::Red } else { Verdict::Green };
-            let world = World { bad, pairs, base, flakes };
+            let world = World { bad, pairs, base, fixes: None, flakes };
             let became = played(&world, (0..count).collect());
             let returned: BTreeSet<u8> = became.returned.iter().copied().collect();
             prop_assert!(returned.is_disjoint(&became.landed));

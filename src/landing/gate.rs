@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::validation::Validation;
 use crate::git::landing;
-use crate::git::remove::RemoveError;
 use crate::graph::landing::Verdict;
 use crate::side_command::ValidationCommand;
 
@@ -21,7 +22,6 @@ pub(crate) struct Gate {
     prepare: Option<ValidationCommand>,
     /// What it has found, by the tree of files; with what it printed, if it was red.
     known: HashMap<String, (Verdict, String)>,
-    is_prepared: bool,
 }
 
 /// What the gate has found.
@@ -42,8 +42,7 @@ impl Gate {
         command: ValidationCommand,
         prepare: Option<ValidationCommand>,
     ) -> Self {
-        let (root, known) = (root.to_owned(), HashMap::new());
-        Self { root, tree, command, prepare, known, is_prepared: false }
+        Self { root: root.to_owned(), tree, command, prepare, known: HashMap::new() }
     }
 
     /// The command as the user wrote it.
@@ -70,25 +69,21 @@ impl Gate {
     }
 
     /// Runs it on a commit; `None`: it was cut off.
-    pub(super) fn judge(
-        &mut self,
-        commit: &str,
-        cancelled: &AtomicBool,
-    ) -> Result<Option<Judged>, RemoveError> {
-        let is_new = landing::add(&self.root, &self.tree, commit)?;
-        landing::put(&self.root, &self.tree, None, commit)?;
+    pub(super) fn judge(&mut self, commit: &str, cancelled: &AtomicBool) -> Result<Option<Judged>, End> {
+        landing::add(&self.root, &self.tree, commit)?;
+        landing::put(&self.root, &self.tree, None, commit)
+            .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
         let began = Instant::now();
-        let found = match &self.prepare {
-            Some(prepare) if is_new || !self.is_prepared => match prepare.run_alone(None, cancelled) {
+        if let Some(prepare) = &self.prepare
+            && !landing::is_prepared(&self.tree, prepare.shown())
+        {
+            match prepare.run_alone(None, cancelled) {
                 None => return Ok(None),
-                Some(found) if !found.ok => Some(found),
-                Some(_) => {
-                    self.is_prepared = true;
-                    self.command.run_alone(None, cancelled)
-                }
-            },
-            _ => self.command.run_alone(None, cancelled),
-        };
+                Some(found) if !found.ok => return Err(unprepared(&self.tree, &found)),
+                Some(_) => landing::set_prepared(&self.tree, prepare.shown()),
+            }
+        }
+        let found = self.command.run_alone(None, cancelled);
         let Some(found) = found else { return Ok(None) };
         let verdict = if found.ok { Verdict::Green } else { Verdict::Red };
         if let Some(files) = landing::files_of(&self.root, commit) {
@@ -101,4 +96,10 @@ impl Gate {
         }
         Ok(Some(Judged { verdict, output: found.output, took: Some(began.elapsed()) }))
     }
+}
+
+/// The end of a run whose work tree cannot be prepared.
+pub(crate) fn unprepared(tree: &Path, found: &Validation) -> End {
+    let why = format!("execution.prepare fails in {}:\n{}", tree.display(), found.output.trim_end());
+    End::because(Outcome::CannotValidate, why)
 }

@@ -21,7 +21,7 @@ use crate::text::list::some_of;
 /// How long the lead holds for processes that cannot see ours.
 const LEASE: Duration = Duration::from_mins(20);
 /// How often another run's landings, and the trunk, are looked for.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(4);
 /// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
@@ -52,8 +52,12 @@ pub(crate) struct Lander<S> {
     scope: Scope,
     gate: Option<Gate>,
     rules: Rules,
-    /// What was tried last and found red without anyone to blame.
-    paused: Option<(String, Vec<Landing>, String)>,
+    /// What was tried last and found red without anyone to blame: the base, the claims, and why.
+    paused: Option<(String, Vec<(String, i64)>, String)>,
+    /// The base of a tip and another commit of the trunk, so that it is made once.
+    merged: Option<(String, String, String)>,
+    /// The tip that the trunk was seen at.
+    settled: Option<String>,
     /// What was told last, so that it is told once.
     told: Option<String>,
 }
@@ -68,6 +72,8 @@ enum Ran {
 
 /// Why a round was left.
 enum Left {
+    /// Another run was faster: what is there now is looked at anew.
+    Again,
     /// Nothing lands any more in this run.
     Ends(End),
     /// The user wants to leave.
@@ -76,7 +82,10 @@ enum Left {
 
 impl From<GraphError> for Left {
     fn from(error: GraphError) -> Self {
-        Self::Ends(error.into())
+        match error {
+            GraphError::LeadLost { .. } => Self::Again,
+            error => Self::Ends(error.into()),
+        }
     }
 }
 
@@ -107,7 +116,20 @@ impl<S: Store> Lander<S> {
         gate: Option<Gate>,
         rules: Rules,
     ) -> Self {
-        Self { store, team, trunk, place, holder, scope, gate, rules, paused: None, told: None }
+        Self {
+            store,
+            team,
+            trunk,
+            place,
+            holder,
+            scope,
+            gate,
+            rules,
+            paused: None,
+            merged: None,
+            settled: None,
+            told: None,
+        }
     }
 
     /// Lands until all loops have ended.
@@ -118,7 +140,7 @@ impl<S: Store> Lander<S> {
         }
         while !self.team.is_over() {
             match self.round() {
-                Ok(Ran::On) => {}
+                Ok(Ran::On) | Err(Left::Again) => {}
                 Ok(Ran::Stands(at)) => {
                     self.team.stands(at);
                     self.team.wait(LOOK);
@@ -144,7 +166,9 @@ impl<S: Store> Lander<S> {
             .filter(|one| one.standing == Standing::Waiting && one.made.trunk == self.trunk.name())
             .collect();
         if waiting.is_empty() && !matches!(stand, Stand::Ahead(_)) {
-            self.follow(&tip)?;
+            if stand != Stand::Level || self.settled.as_ref() != Some(&tip) {
+                self.follow(&tip)?;
+            }
             return Ok(Ran::Stands(Standstill::Idle));
         }
         // Another run lands here, and its process lives.
@@ -155,7 +179,7 @@ impl<S: Store> Lander<S> {
         let base = self.base(&tip, &stand)?;
         if let Some((at, tried, why)) = &self.paused
             && *at == base
-            && *tried == waiting
+            && *tried == claims(&waiting)
         {
             return Ok(Ran::Stands(Standstill::Paused(why.clone())));
         }
@@ -182,9 +206,15 @@ impl<S: Store> Lander<S> {
     /// What candidates are put on: the tip, with what others have committed on the trunk.
     fn base(&mut self, tip: &str, stand: &Stand) -> Result<String, Left> {
         let Stand::Ahead(theirs) = stand else { return Ok(tip.to_owned()) };
+        if let Some((at, with, base)) = &self.merged
+            && at == tip
+            && with == theirs
+        {
+            return Ok(base.clone());
+        }
         let message = format!("Merge {}", self.trunk.name());
-        match self.maker().merged(tip, theirs, &message)? {
-            Ok(base) => Ok(base),
+        let base = match self.maker().merged(tip, theirs, &message)? {
+            Ok(base) => base,
             Err(files) => {
                 self.tell_once(&format!(
                     "{name} has commits that conflict with what has landed, in {files}: merge {reference} into it; until then it \
@@ -193,9 +223,11 @@ impl<S: Store> Lander<S> {
                     reference = self.trunk.reference(),
                     files = some_of(&files, SOME)
                 ));
-                Ok(tip.to_owned())
+                tip.to_owned()
             }
-        }
+        };
+        self.merged = Some((tip.to_owned(), theirs.clone(), base.clone()));
+        Ok(base)
     }
 
     fn maker(&self) -> Maker<'_> {
@@ -212,18 +244,18 @@ impl<S: Store> Lander<S> {
                 return Ok(Ran::On);
             }
         }
-        Ok(self.pause(&way, Vec::new()))
+        Ok(self.pause(&way, &[]))
     }
 
     /// Nothing can land: the trunk itself is red.
-    fn pause(&mut self, way: &Way, waiting: Vec<Landing>) -> Ran {
+    fn pause(&mut self, way: &Way, waiting: &[Landing]) -> Ran {
         let command = self.gate.as_ref().map_or("", |gate| gate.shown());
         let why = format!(
             "{} itself does not pass '{command}', so that nothing can land on it: fix it there; no task is blamed",
             self.trunk.name()
         );
         self.tell_once(&why);
-        self.paused = Some((way.base.clone(), waiting, why.clone()));
+        self.paused = Some((way.base.clone(), claims(waiting), why.clone()));
         Ran::Stands(Standstill::Paused(why))
     }
 
@@ -233,7 +265,7 @@ impl<S: Store> Lander<S> {
         loop {
             match round.next() {
                 Next::Over => return Ok(Ran::On),
-                Next::Paused => return Ok(self.pause(&way, waiting)),
+                Next::Paused => return Ok(self.pause(&way, &waiting)),
                 Next::Return(one) => {
                     let one = one.clone();
                     let candidate = Candidate::on(&way.base);
@@ -255,6 +287,12 @@ impl<S: Store> Lander<S> {
                     let Some(candidate) = candidate else { continue };
                     let gated: Vec<Landing> = candidate.brings.iter().map(|(one, _)| one.clone()).collect();
                     let verdict = self.judge(&candidate, &way, again)?.verdict;
+                    let withdrawn = self.withdrawn(&gated)?;
+                    if !withdrawn.is_empty() {
+                        // The others are tried without them.
+                        withdrawn.iter().for_each(|one| round.leave_out(one));
+                        continue;
+                    }
                     if verdict == Verdict::Green {
                         self.advance(&mut way, &candidate)?;
                     }
@@ -262,6 +300,13 @@ impl<S: Store> Lander<S> {
                 }
             }
         }
+    }
+
+    /// Those of these landings that wait no more: somebody has reset, ended or deleted their tasks meanwhile.
+    fn withdrawn(&self, landings: &[Landing]) -> Result<Vec<Landing>, Left> {
+        let waiting = claims(&self.store.landings()?);
+        let is_gone = |one: &&Landing| !waiting.contains(&(one.task.clone(), one.fence));
+        Ok(landings.iter().filter(is_gone).cloned().collect())
     }
 
     /// A candidate of all landings of a group that fit, and those that are left out. What has landed before is booked, what
@@ -326,12 +371,14 @@ impl<S: Store> Lander<S> {
             waiting,
         });
         self.store.gate_begins(&way.lead, &landings)?;
+        self.team.at_gate(true);
         let judged = gate.judge(&commit, self.team.hurries());
+        self.team.at_gate(false);
         self.store.gate_ends(&way.lead)?;
         let judged = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => return Err(Left::Cancelled),
-            Err(error) => return Err(Left::Ends(End::because(Outcome::GitFailed, error.to_string()))),
+            Err(end) => return Err(Left::Ends(end)),
         };
         let ok = judged.verdict == Verdict::Green;
         self.team.tell(Fact::GateEnded {
@@ -367,7 +414,10 @@ impl<S: Store> Lander<S> {
             .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
-        self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes)?;
+        if let Err(error) = self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes) {
+            let is_moved = self.trunk.tip().is_some_and(|tip| tip != way.tip);
+            return Err(if is_moved { Left::Again } else { error.into() });
+        }
         let mut before = &candidate.base;
         for (one, commit) in &candidate.brings {
             self.book(way, one, (before, commit))?;
@@ -427,7 +477,10 @@ impl<S: Store> Lander<S> {
     /// Lets the trunk follow the tip.
     fn follow(&mut self, tip: &str) -> Result<(), Left> {
         match self.trunk.follow(tip)? {
-            Followed::Level | Followed::Moved => self.told = None,
+            Followed::Level | Followed::Moved => {
+                (self.told, self.settled) = (None, Some(tip.to_owned()));
+            }
+            Followed::Astray => {}
             Followed::InTheWay(why) => self.tell_once(&format!(
                 "{} does not follow what has landed: {why}; it is tried again after the next landing",
                 self.trunk.name()
@@ -443,6 +496,12 @@ impl<S: Store> Lander<S> {
             self.team.tell(Fact::Notice { message: what.to_owned().into() });
         }
     }
+}
+
+/// The claims that made these.
+fn claims(landings: &[Landing]) -> Vec<(String, i64)> {
+    let waiting = landings.iter().filter(|one| one.standing == Standing::Waiting);
+    waiting.map(|one| (one.task.clone(), one.fence)).collect()
 }
 
 /// However it ends, nothing waits for it any more.

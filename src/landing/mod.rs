@@ -10,7 +10,7 @@ mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules};
 pub(crate) use pusher::Pusher;
 pub(crate) use team::{Standstill, Team};

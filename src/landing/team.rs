@@ -10,6 +10,9 @@ use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 
+/// How long a lander has to end that the user does not want to wait for.
+const LEAVE: Duration = Duration::from_millis(500);
+
 /// The loops of one run, and its lander.
 #[derive(Debug, Default)]
 pub(crate) struct Team {
@@ -34,6 +37,8 @@ struct Known {
     /// Trees of files that an agent's own validation has found good.
     green: Vec<String>,
     lander: Standstill,
+    /// A gate runs.
+    is_at_gate: bool,
     /// The tip has moved since the last push began, and is to be pushed.
     is_unpushed: bool,
     /// A push is on its way.
@@ -158,10 +163,26 @@ impl Team {
         &self.hurries
     }
 
-    /// All loops have ended.
+    /// A gate runs from now on, or has ended.
+    pub(super) fn at_gate(&self, is_at_gate: bool) {
+        self.lock().is_at_gate = is_at_gate;
+    }
+
+    /// All loops have ended. Waits for the lander, or, where the user wants to leave now, at least for the gate that it runs: the
+    /// graph may be held by another program for long.
     pub(crate) fn finish(&self) {
         self.lock().is_over = true;
         self.stirred.notify_all();
+        loop {
+            let is_busy = |known: &mut Known| known.lander != Standstill::Ended;
+            let waited = self.stirred.wait_timeout_while(self.lock(), LEAVE, is_busy);
+            let (known, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let may_leave = self.hurries.load(Ordering::Relaxed) && !known.is_at_gate;
+            if !timeout.timed_out() || may_leave {
+                break;
+            }
+        }
+        self.stands(Standstill::Ended);
     }
 
     /// Whether nothing is to land any more.

@@ -257,7 +257,10 @@ fn a_red_trunk_pauses_landing_and_blames_nobody() {
     // One job in the checkout cannot do anything about it.
     let alone = scratch.run("run --all --no-verify");
     ended(&alone, 3);
-    assert!(alone.stderr.contains("waits to land: 'ralph run --all --jobs 2' lands it"), "{alone:?}");
+    assert!(
+        alone.stderr.contains("waits to land: 'ralph run --all --jobs 2 --onto main' lands it"),
+        "{alone:?}"
+    );
     scratch.git(&["rm", "-q", "bad"]);
     scratch.git(&["commit", "-qm", "fixed"]);
     ended(&Scratch::finish(&mut command()), 0);

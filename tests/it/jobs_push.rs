@@ -56,7 +56,7 @@ fn what_has_landed_is_pushed_and_beside_a_branch_that_takes_no_pushes() {
         assert_eq!(requests.matches("pr create").count(), usize::from(is_aside), "{requests}");
         assert!(!is_aside || requests.starts_with("pr create --base main --head ralph/landed/main "));
         assert_eq!(run.stderr.contains("main itself is not pushed"), is_aside, "{run:?}");
-        assert_eq!(run.stderr.contains("not this one"), refuses, "{run:?}");
+        assert_eq!(run.stderr.contains("does not take it: "), refuses, "{run:?}");
     }
 }
 

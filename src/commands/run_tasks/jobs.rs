@@ -194,11 +194,9 @@ impl Jobs<'_> {
         self.screen.expect(count);
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
-            let landing = threads::start_in(scope, || lander.run())?;
+            threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
             self.team.finish();
-            // What it found wrong has ended the loops.
-            let _ = landing.join();
             io::Result::Ok(fates)
         })?;
         let (rows, codes): (Vec<BranchRow>, Vec<u8>) = { fates.into_iter().enumerate() }
@@ -299,7 +297,7 @@ impl Jobs<'_> {
     ) -> anyhow::Result<End> {
         let (settings, main) = (self.settings(), self.project());
         let tree = main.of_branch(name, Some(&self.id));
-        let is_new = self.lay(&tree, name)?;
+        self.lay(&tree, name)?;
         let run = run_id();
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
@@ -335,7 +333,6 @@ impl Jobs<'_> {
             limit: limits.max_iterations,
             breaker: limits.breaker,
             prepare: self.preparation(&tree),
-            is_new: Cell::new(is_new),
             is_gated_alike: settings.landing.command.is_none(),
             kept: RefCell::default(),
             place,
@@ -363,19 +360,18 @@ impl Jobs<'_> {
         ready.run_as(source, view, &inbox)
     }
 
-    /// Makes the work tree of a job, if there is none; returns whether it is new.
-    fn lay(&self, tree: &Project, name: &str) -> anyhow::Result<bool> {
+    /// Makes the work tree of a job, if there is none.
+    fn lay(&self, tree: &Project, name: &str) -> anyhow::Result<()> {
         tree.require_no_link()?;
         let root = self.project().root();
         let tip = self.plan.trunk.tip().ok_or_else(|| self.plan.trunk.tip_is_gone())?;
-        let is_new = landing::add(root, tree.root(), &tip)?;
-        if is_new {
+        if landing::add(root, tree.root(), &tip)? {
             landing::put(root, tree.root(), Some(name), &tip)?;
         }
         if self.identity != CommitIdentity::default() {
             configure(tree.root(), &self.identity)?;
         }
-        Ok(is_new)
+        Ok(())
     }
 
     /// Keeps other runs out of the checkout, also if the lock file was removed.

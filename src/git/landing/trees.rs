@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::files::theirs;
+use crate::files::{atomic, theirs};
 use crate::git::call::{LIMIT, run};
 use crate::git::change::{ChangeError, ChangeOptions, alone, change, change_with};
 use crate::git::changes::LOOK_LIMIT;
@@ -28,10 +28,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// Commits all that is not committed in a work tree, with this message and without hooks; returns the files, some of them. `None`
-/// if there was nothing.
+/// if there was nothing. A merge is finished by that.
 ///
 /// # Errors
-/// If git refuses.
+/// If git refuses, or there are conflict markers of a merge.
 pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitError> {
     let words = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
     let listed = run(tree, &words, LOOK_LIMIT)?;
@@ -39,13 +39,20 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
         .split(|&byte| byte == 0)
         .filter_map(|entry| Some(String::from_utf8_lossy(entry.get(3..)?).into_owned()))
         .collect();
-    if names.is_empty() {
+    let is_merging = in_progress(tree)?.is_some();
+    if names.is_empty() && !is_merging {
         return Ok(None);
+    }
+    let mut marked = unmerged(tree)?;
+    marked.retain(|name| has_markers(&tree.join(name)));
+    if !marked.is_empty() {
+        let what = format!("there are conflict markers in {}", shown(marked.iter()));
+        return Err(GitError::in_the_way(what, tree.display(), "resolve these conflicts"));
     }
     let of = |command: &'static str| move |error: ChangeError| error.of(command, tree);
     change(tree, &["add", "--all", "--", "."]).map_err(of("add"))?;
     // Only ignored changes of submodules may be left.
-    if run(tree, &["diff", "--cached", "--quiet", "--no-ext-diff"], LOOK_LIMIT).is_ok() {
+    if !is_merging && run(tree, &["diff", "--cached", "--quiet", "--no-ext-diff"], LOOK_LIMIT).is_ok() {
         return Ok(None);
     }
     let words: Vec<&str> =
@@ -124,6 +131,23 @@ fn is_of(root: &Path, tree: &Path) -> bool {
     common.zip(leads_to).is_some_and(|(common, leads_to)| without_links(&leads_to).starts_with(&common))
 }
 
+/// Whether a work tree was prepared by this command: it has what a new one lacks.
+#[must_use]
+pub fn is_prepared(tree: &Path, by: &str) -> bool {
+    prepared(tree).is_some_and(|file| theirs::text(&file).is_ok_and(|text| text == by))
+}
+
+/// Notes that, for as long as the work tree lasts. If it cannot be noted, the tree is prepared once more.
+pub fn set_prepared(tree: &Path, by: &str) {
+    if let Some(file) = prepared(tree) {
+        let _ = atomic::write_theirs(&file, by.as_bytes());
+    }
+}
+
+fn prepared(tree: &Path) -> Option<PathBuf> {
+    Some(head_file::git_dir(tree).ok().flatten()?.join("ralph-prepared"))
+}
+
 /// Puts a work tree of ours on a commit. What is uncommitted there, and commits that no ref leads to, are kept first, under the
 /// name in `keep`; without one they are given up. Ignored files stay.
 ///
@@ -176,14 +200,34 @@ pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result
 /// # Errors
 /// If git fails for another reason.
 pub fn merge_into(tree: &Path, commit: &str, message: &str) -> Result<Vec<String>, GitError> {
-    let words = ["merge", "--quiet", "--no-verify", "--no-edit", "-m", message, commit];
+    // Whatever the user's settings of merges are: this one is ours.
+    let words = [
+        "merge",
+        "--ff",
+        "--no-verify-signatures",
+        "--quiet",
+        "--no-verify",
+        "--no-edit",
+        "-m",
+        message,
+        commit,
+    ];
     let words: Vec<&str> = NO_HOOKS.into_iter().chain(words).collect();
     let Err(error) = change(tree, &words) else { return Ok(Vec::new()) };
-    let unmerged = run(tree, &["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"], LOOK_LIMIT)?;
-    let names: Vec<String> = unmerged
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty())
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect();
+    let names = unmerged(tree)?;
     if names.is_empty() { Err(error.of("merge", tree)) } else { Ok(names) }
+}
+
+/// The files of a merge that are not marked as resolved.
+fn unmerged(tree: &Path) -> Result<Vec<String>, GitError> {
+    let listed = run(tree, &["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"], LOOK_LIMIT)?;
+    let names = listed.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// Whether there are conflict markers in a file.
+fn has_markers(file: &Path) -> bool {
+    let text = fs::read(file).unwrap_or_default();
+    let starts = |start: &[u8]| text.split(|&byte| byte == b'\n').any(|line| line.starts_with(start));
+    starts(b"<<<<<<< ") && starts(b">>>>>>> ")
 }

@@ -62,6 +62,8 @@ pub enum Followed {
     Level,
     /// It is there now.
     Moved,
+    /// It is gone, rewritten or ahead: others decide what to do then.
+    Astray,
     /// It cannot now, for this reason.
     InTheWay(String),
 }
@@ -101,7 +103,8 @@ impl Trunk {
         branch_commit(&self.root, &self.name)
     }
 
-    /// Makes the landed tip where there is none; a tip that the branch has overtaken goes on from there only after a gate.
+    /// Makes the landed tip where there is none, and brings one that the branch has overtaken there: agents are to start from what
+    /// the user has.
     /// `anew`: what is there is accepted, although the branch was rewritten; the last tip is kept.
     ///
     /// # Errors
@@ -122,6 +125,15 @@ impl Trunk {
                     save::keep_commit(&self.root, &self.name, &tip)?;
                 }
                 self.set(&self.reference(), &commit, Some(&tip))?;
+                self.set(&self.known(), &commit, None)?;
+                Ok(Stand::Level)
+            }
+            Stand::Ahead(commit) if is_ancestor(&self.root, &tip, &commit) => {
+                if let Err(error) = self.set(&self.reference(), &commit, Some(&tip))
+                    && self.tip().as_ref() == Some(&tip)
+                {
+                    return Err(error);
+                }
                 self.set(&self.known(), &commit, None)?;
                 Ok(Stand::Level)
             }
@@ -228,8 +240,7 @@ impl Trunk {
                 return Ok(Followed::Level);
             }
             Stand::Behind => self.commit().unwrap_or_default(),
-            // Others decide what to do then.
-            Stand::Ahead(_) | Stand::Rewritten | Stand::Gone => return Ok(Followed::Level),
+            Stand::Ahead(_) | Stand::Rewritten | Stand::Gone => return Ok(Followed::Astray),
         };
         let trees = list(&self.root)?;
         if let Some(tree) = trees.iter().find(|tree| self.is_being_changed_in(tree)) {
@@ -241,7 +252,10 @@ impl Trunk {
         match out.as_slice() {
             [] => {
                 let reference = format!("refs/heads/{}", self.name);
-                self.set(&reference, tip, Some(&commit))?;
+                if let Err(error) = self.set(&reference, tip, Some(&commit)) {
+                    // Somebody has pushed or committed to it meanwhile.
+                    return if self.commit() == Some(commit) { Err(error) } else { Ok(Followed::Astray) };
+                }
             }
             [tree] => {
                 let words = ["merge", "--ff-only", "--quiet", "--no-autostash", tip];
@@ -275,7 +289,11 @@ impl Trunk {
     /// Removes the refs of tasks whose commits the branch has.
     fn forget_landed(&self) -> Result<(), GitError> {
         let merged = format!("--merged=refs/heads/{}", self.name);
-        let output = run(&self.root, &["for-each-ref", "--format=delete %(refname)", &merged, TASKS], LIMIT)?;
+        let output = run(
+            &self.root,
+            &["for-each-ref", "--format=delete %(refname) %(objectname)", &merged, TASKS],
+            LIMIT,
+        )?;
         if output.is_empty() {
             return Ok(());
         }

@@ -154,6 +154,10 @@ impl Tasks {
         task: &Task,
         context: &mut Context<'_>,
     ) -> Result<bool, End> {
+        // What it has made is still to be laid out, and to land.
+        if self.lane.is_some() {
+            return Ok(false);
+        }
         let id = task.id.clone();
         let seen = self.graph.look(context, move |graph| {
             let Some(commit) = graph.verified_at(&id)? else { return Ok(None) };
@@ -359,8 +363,15 @@ impl Tasks {
         }
         let made = match (&self.lane, &decision) {
             (Some(lane), Decision::Done) => {
-                lane.commit_rest(&current.task, context)?;
-                lane.keep(&self.graph, current, context)?
+                let uncommitted = lane.commit_rest(&current.task, context)?;
+                let made = lane.keep(&self.graph, current, context)?;
+                match uncommitted {
+                    None => made,
+                    Some(reason) => {
+                        decision = Decision::Retry { reason, output: String::new() };
+                        None
+                    }
+                }
             }
             _ => None,
         };

@@ -45,7 +45,10 @@ impl Target {
                     "{id} waits for a merge of {task}: merge {commit:.10}, or 'ralph task deps rm {task} {id}' if its work is here",
                     id = one.task.id
                 ),
-                None => reason(one),
+                None => {
+                    let landing = graph.landing(&one.task.id)?;
+                    reason(one, landing.as_ref().map(|landing| landing.made.trunk.as_str()))
+                }
             });
         }
         let open = counts.total - counts.done - counts.failed;
@@ -132,8 +135,8 @@ fn named(task: &Task) -> String {
     format!("{} {}", task.id, task.title)
 }
 
-/// Why a task is blocked.
-fn reason(stuck: &Stuck) -> String {
+/// Why a task is blocked. `trunk`: where it is to land.
+fn reason(stuck: &Stuck, trunk: Option<&str>) -> String {
     let id = &stuck.task.id;
     if let (Status::InProgress, Some(run)) = (stuck.task.status, &stuck.task.claimed_by) {
         return format!("{id} is held by {run}");
@@ -146,7 +149,9 @@ fn reason(stuck: &Stuck) -> String {
         status => format!("{} ({})", blocker.id, status.word()),
     };
     if stuck.task.status == Status::Landing {
-        return format!("{id} waits to land: 'ralph run --all --jobs 2' lands it");
+        let onto = trunk.map(|trunk| format!(" --onto {}", shlex::try_quote(trunk).unwrap_or_default()));
+        let onto = onto.unwrap_or_default();
+        return format!("{id} waits to land: 'ralph run --all --jobs 2{onto}' lands it");
     }
     match stuck.waits_for.first() {
         Some(blocker) => format!("{id} waits for {}", because(blocker)),

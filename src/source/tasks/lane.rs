@@ -18,7 +18,7 @@ use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::graph::landing::reference;
 use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
-use crate::landing::{Standstill, Team};
+use crate::landing::{Standstill, Team, unprepared};
 use crate::prompt::task::Unlanded;
 use crate::side_command::ValidationCommand;
 use crate::text::list::some_of;
@@ -48,8 +48,6 @@ pub(crate) struct Lane {
     pub(crate) breaker: Option<u64>,
     /// Makes what a new tree lacks.
     pub(crate) prepare: Option<ValidationCommand>,
-    /// The tree lacks that.
-    pub(crate) is_new: Cell<bool>,
     /// Whether what validates its work is what the gate runs.
     pub(crate) is_gated_alike: bool,
     /// The last ref that was kept, and its commit.
@@ -82,7 +80,7 @@ impl Lane {
         let is_known = |made: &Landing| landing::fork(&self.root, &base, &made.made.head).is_some();
         let made = made.filter(|made| made.made.trunk == self.trunk.name() && is_known(made));
         let start = made.as_ref().map_or_else(|| base.clone(), |made| made.made.head.clone());
-        self.is_new.set(landing::add(&self.root, &self.tree, &base)? || self.is_new.get());
+        landing::add(&self.root, &self.tree, &base)?;
         let saved = landing::put(&self.root, &self.tree, Some(&self.name), &start)
             .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
         for saved in saved {
@@ -108,18 +106,12 @@ impl Lane {
 
     /// Runs what a new tree needs.
     fn prepare(&self, context: &mut Context<'_>) -> Result<(), End> {
-        let Some(prepare) = self.prepare.as_ref().filter(|_| self.is_new.get()) else { return Ok(()) };
+        let is_missing = |by: &&ValidationCommand| !landing::is_prepared(&self.tree, by.shown());
+        let Some(prepare) = self.prepare.as_ref().filter(is_missing) else { return Ok(()) };
         match prepare.run(None, context)? {
-            Verdict::Found(found) if !found.ok => {
-                let why = format!(
-                    "execution.prepare fails in {}:\n{}",
-                    self.tree.display(),
-                    found.output.trim_end()
-                );
-                Err(End::because(Outcome::CannotValidate, why))
-            }
+            Verdict::Found(found) if !found.ok => Err(unprepared(&self.tree, &found)),
             Verdict::Found(_) => {
-                self.is_new.set(false);
+                landing::set_prepared(&self.tree, prepare.shown());
                 Ok(())
             }
             // The loop ends or holds: it is made when work begins.
@@ -127,16 +119,17 @@ impl Lane {
         }
     }
 
-    /// Commits what the agent of a task has left uncommitted, in its name.
-    pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<(), End> {
+    /// Commits what the agent of a task has left uncommitted, in its name; returns why that cannot be done, so that the task is
+    /// not done.
+    pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<String>, End> {
         let message = format!("{}: {}", task.id, task.title);
         match landing::commit_rest(&self.tree, &message) {
-            Ok(None) => Ok(()),
+            Ok(None) => Ok(None),
             Ok(Some(files)) => {
-                context.notice(&format!("the agent has left {files} uncommitted: committed in its name"))
+                context.notice(&format!("the agent has left {files} uncommitted: committed in its name"))?;
+                Ok(None)
             }
-            // The claim is refused then, with the files.
-            Err(error) => context.notice(&format!("what the agent has left cannot be committed: {error}")),
+            Err(error) => Ok(Some(format!("what the agent has left cannot be committed: {error}"))),
         }
     }
 
@@ -240,6 +233,8 @@ impl Tasks {
             return match at {
                 // They may have ended a moment ago, and something else is ready.
                 _ if !is_as_looked_at => Ok(true),
+                // What it takes in may be what a task waits for.
+                Standstill::None => wait_a_moment(context),
                 Standstill::Paused(why) => Err(End::because(Outcome::Blocked, why)),
                 _ => Ok(false),
             };
@@ -247,11 +242,7 @@ impl Tasks {
         if !lane.has_told.replace(true) {
             context.notice(&format!("nothing is ready: waits for {}", some_of(&moving, SOME)))?;
         }
-        match context.wait(Some(Instant::now() + LOOK))? {
-            // A request to stop or to hold counts, whatever is returned.
-            Wake::Asked(_) if context.is_held_up() => Err(Outcome::Blocked.into()),
-            _ => Ok(true),
-        }
+        wait_a_moment(context)
     }
 
     /// Waits until what is handed in has landed, or cannot now, unless the user wants to leave at once.
@@ -270,6 +261,14 @@ impl Tasks {
             context.tell(news.fact())?;
         }
         Ok(())
+    }
+}
+
+fn wait_a_moment(context: &mut Context<'_>) -> Result<bool, End> {
+    match context.wait(Some(Instant::now() + LOOK))? {
+        // A request to stop or to hold counts, whatever is returned.
+        Wake::Asked(_) if context.is_held_up() => Err(Outcome::Blocked.into()),
+        _ => Ok(true),
     }
 }
 
@@ -305,6 +304,10 @@ impl super::Target {
                     found.push(named);
                 }
             }
+        }
+        // Of many tasks, those may not be among the first.
+        if found.is_empty() && graph.counts(&self.scope)?.in_progress > 0 {
+            found.push("tasks that are in progress".to_owned());
         }
         Ok(found)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Verifier<'a> {
     command: Option<Box<dyn Validator + 'a>>,
     /// Whether an agent is asked, too.
     asks: bool,
+    /// Why what the agent has left cannot be committed.
+    uncommitted: Option<String>,
     /// The state of the current validation.
     state: State,
 }
@@ -58,7 +60,7 @@ impl<'a> Verifier<'a> {
         command: Option<Box<dyn Validator + 'a>>,
         asks: bool,
     ) -> Self {
-        Self { graph, current, lane, ground, command, asks, state: State::default() }
+        Self { graph, current, lane, ground, command, asks, uncommitted: None, state: State::default() }
     }
 
     /// Marks the task as verified, so that a crash before the booking loses nothing: if everything is committed, the
@@ -208,7 +210,7 @@ impl Validator for Verifier<'_> {
             return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
         if let Some(lane) = &self.lane {
-            lane.commit_rest(&current.task, context)?;
+            self.uncommitted = lane.commit_rest(&current.task, context)?;
             lane.keep(&self.graph, current, context)?;
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
@@ -227,6 +229,9 @@ impl Validator for Verifier<'_> {
         if self.current.borrow().as_ref().is_some_and(|current| current.fault.is_some()) {
             // Its verdict does not count.
             return Ok(Verdict::CutOff(Box::default()));
+        }
+        if let Some(why) = self.uncommitted.take() {
+            return Ok(self.found(Err(why)));
         }
         if self.state.passed.is_none()
             && let Some(verdict) = self.prove_by_command(&mut proof, context)?
