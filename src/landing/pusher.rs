@@ -9,7 +9,7 @@ use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
 use crate::git::publish::{PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Request, Unpublished, opened, pushed};
 use crate::git::remote::{Remote, push};
-use crate::process::capture::capture;
+use crate::side_command::run_alone;
 
 /// What pushes the landed tip of one trunk.
 pub(crate) struct Pusher {
@@ -64,8 +64,7 @@ impl Pusher {
 
     fn push(&self, commit: &str, branch: &str) -> Result<(), Unpublished> {
         let launch = push(&self.root, &self.remote, (commit, branch), &self.identity);
-        let captured = capture(&launch, Vec::new(), PUSH_LIMIT, ROOM, self.team.hurries());
-        pushed(captured)?;
+        pushed(run_alone(&launch, (PUSH_LIMIT, ROOM), self.team.hurries()))?;
         let message = format!("pushed to {}/{branch}", self.remote.name);
         self.team.tell(Fact::Published { message: message.into() });
         Ok(())
@@ -80,7 +79,7 @@ impl Pusher {
             body: "Finished tasks, each landed after the gate. What lands later is pushed to this branch, too.\n",
         };
         let launch = request.call(&self.root, &self.mark);
-        match opened(capture(&launch, Vec::new(), PULL_REQUEST_LIMIT, ROOM, self.team.hurries())) {
+        match opened(run_alone(&launch, (PULL_REQUEST_LIMIT, ROOM), self.team.hurries())) {
             Ok(address) => {
                 let message = format!("pull request: {address}");
                 self.team.tell(Fact::Published { message: message.into() });

@@ -46,6 +46,18 @@ pub(crate) fn run(
     Ok(captured.unwrap_or_else(|source| Err(StartError::thread(launch, source))))
 }
 
+/// Runs a command in a thread that is no loop's, until the flag is set.
+///
+/// # Errors
+/// If it cannot be started.
+pub(crate) fn run_alone(
+    launch: &Launch,
+    (limit, room): (Duration, usize),
+    cancelled: &AtomicBool,
+) -> Result<Captured, StartError> {
+    capture(launch, Vec::new(), limit, room, cancelled)
+}
+
 /// Does something in a thread while the loop handles requests. A stop request of the urgency `cut_at` sets the flag that
 /// the work gets, and so does an error of the loop, which does not wait for it then.
 ///

@@ -24,6 +24,8 @@ use crate::text::jitter;
 /// How often a tree is made once more while another run makes one, and the first pause before that.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
+/// In files up to this size, in bytes, conflict markers are looked for.
+const LARGEST: u64 = 64 << 20;
 /// No hook of the repository runs in a tree that is only put on another commit.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
@@ -227,7 +229,7 @@ fn unmerged(tree: &Path) -> Result<Vec<String>, GitError> {
 
 /// Whether there are conflict markers in a file.
 fn has_markers(file: &Path) -> bool {
-    let text = fs::read(file).unwrap_or_default();
+    let text = theirs::read(file, LARGEST).unwrap_or_default();
     let starts = |start: &[u8]| text.split(|&byte| byte == b'\n').any(|line| line.starts_with(start));
     starts(b"<<<<<<< ") && starts(b">>>>>>> ")
 }
