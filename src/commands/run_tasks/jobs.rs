@@ -94,7 +94,7 @@ pub(super) fn plan(
         bail!("{}: there is no commit yet, and work trees need one: commit something first", root.display());
     };
     let name = match named {
-        Some(name) => name.clone(),
+        Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
         None => match checked_out(root)? {
             CheckedOut::Branch(name) => name,
             _ => bail!(

@@ -239,7 +239,12 @@ impl Trunk {
                 self.forget_landed()?;
                 return Ok(Followed::Level);
             }
-            Stand::Behind => self.commit().unwrap_or_default(),
+            Stand::Behind => {
+                let commit = self.commit().unwrap_or_default();
+                // Also if it cannot follow now, so that it is seen if this is rewritten.
+                self.set(&self.known(), &commit, None)?;
+                commit
+            }
             Stand::Ahead(_) | Stand::Rewritten | Stand::Gone => return Ok(Followed::Astray),
         };
         let trees = list(&self.root)?;

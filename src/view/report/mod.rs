@@ -13,7 +13,7 @@ use chrono::Local;
 use crate::engine::fact::{TaskCounts, WaitReason};
 use crate::engine::outcome::{Ended, Phase};
 use crate::engine::validation::Evidence;
-use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
+use crate::record::report::{Landings, LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
 use crate::text::count::money;
 use crate::text::{count, duration, timestamp};
@@ -140,6 +140,30 @@ fn changes(work: &Work) -> Option<String> {
 
 fn span(seconds: f64) -> String {
     duration::rough(duration::of_seconds(seconds))
+}
+
+/// How much has landed, and what that took: `7 landed · 1 returned (12%) · 3 gate runs (0.38 for each) · gate 1m20s (9%)`. `None` if
+/// nothing was to land.
+fn landings(report: &RunReport) -> Option<String> {
+    let &Landings { landed, returned, gates, gate_s, .. } = &report.landings;
+    if landed + returned + gates == 0 {
+        return None;
+    }
+    let number = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let all = number(landed + returned);
+    let share = |part: f64, whole: f64| {
+        if whole > 0.0 { format!(" ({:.0}%)", 100.0 * part / whole) } else { String::new() }
+    };
+    let for_each = if all > 0.0 { format!(" ({:.2} for each)", number(gates) / all) } else { String::new() };
+    let of_run = share(gate_s, took(report).map(|took| took.as_secs_f64()).unwrap_or_default());
+    let gate = duration::format(duration::of_seconds(gate_s.round()));
+    let parts = [
+        Some(format!("{landed} landed")),
+        (returned > 0).then(|| format!("{returned} returned{}", share(number(returned), all))),
+        (gates > 0).then(|| format!("{}{for_each}", count::of(gates, "gate run"))),
+        (gates > 0).then(|| format!("gate {gate}{of_run}")),
+    ];
+    Some(words::figures(parts))
 }
 
 /// The total of all lines: `3 loops: 2 done, 1 failed · +502 −20 · 5 commits · 1h54m · $4.62`. `None` for a single loop, whose

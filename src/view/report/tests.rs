@@ -106,6 +106,17 @@ fn history_schema_is_what_the_types_say() {
     holds::<History>("history");
 }
 
+#[test]
+fn how_much_has_landed_and_what_that_took() {
+    let mut report = report_of(vec![loop_named("tasks/1")]);
+    assert_eq!(landings(&report), None);
+    let what = serde_json::json!({"landed": 7, "returned": 1, "gates": 3, "gate_s": 360.0});
+    report.landings = serde_json::from_value(what).unwrap();
+    let line = "7 landed · 1 returned (12%) · 3 gate runs (0.38 for each) · gate 6m (10%)";
+    assert_eq!(landings(&report).as_deref(), Some(line));
+    assert!(markdown(&report).contains(line));
+}
+
 /// A night of three branches.
 fn night() -> RunReport {
     let work = |commits| Work {

@@ -6,17 +6,16 @@ use anstream::adapter::strip_str;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, lines, of_loop, span, to, total};
+use super::{Line, changes, done_of, landings, lines, of_loop, span, to, total};
 use crate::engine::outcome::Ended;
-use crate::record::report::{Landings, LoopReport, RunReport};
+use crate::record::report::{LoopReport, RunReport};
 use crate::tell::group::Group;
 use crate::tell::words::{figures, proof as proof_of, sign};
 use crate::text::count::{self, money};
-use crate::text::duration::of_seconds;
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
+use crate::text::timestamp;
 use crate::text::wrap::wrapped;
-use crate::text::{duration, timestamp};
 use crate::view::cells::{cut, pad, plain};
 use crate::view::columns::Columns;
 
@@ -210,25 +209,6 @@ fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) 
         }
     }
     text
-}
-
-/// How much has landed, and what that took; `None` if nothing was to land.
-#[must_use]
-pub(super) fn landings(report: &RunReport) -> Option<String> {
-    let Landings { landed, returned, gates, gate_s, .. } = &report.landings;
-    if landed + returned + gates == 0 {
-        return None;
-    }
-    let took = duration::format(of_seconds(gate_s.round()));
-    let gated = match gates {
-        0 => None,
-        _ => Some(format!("{} in {took}", count::of(*gates, "gate run"))),
-    };
-    let all = landed + returned;
-    let number = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    let share = (*gates > 0 && all > 0).then(|| format!("{:.2} for each", number(*gates) / number(all)));
-    let returned = (*returned > 0).then(|| format!("{returned} returned"));
-    Some(figures([Some(format!("{landed} landed")), returned, gated, share]))
 }
 
 /// The total; empty if there is none.
