@@ -27,6 +27,9 @@ const REASON: usize = 6000;
 /// At most this many files are named.
 const SOME: usize = 10;
 
+/// Tasks, with the fences of their claims.
+type Claims = Vec<(String, i64)>;
+
 /// How work lands.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
@@ -53,7 +56,7 @@ pub(crate) struct Lander<S> {
     gate: Option<Gate>,
     rules: Rules,
     /// What was tried last and found red without anyone to blame: the base, the claims, and why.
-    paused: Option<(String, Vec<(String, i64)>, String)>,
+    paused: Option<(String, Claims, String)>,
     /// The base of a tip and another commit of the trunk, so that it is made once.
     merged: Option<(String, String, String)>,
     /// The tip that the trunk was seen at.
@@ -190,7 +193,7 @@ impl<S: Store> Lander<S> {
         if let Some(gate) = &mut self.gate {
             gate.trust(self.team.take_green());
         }
-        if waiting.is_empty() { self.catch_up(way) } else { self.land(way, waiting) }
+        if waiting.is_empty() { self.catch_up(way) } else { self.land(way, &waiting) }
     }
 
     fn tip(&self) -> Result<String, Left> {
@@ -259,13 +262,13 @@ impl<S: Store> Lander<S> {
         Ran::Stands(Standstill::Paused(why))
     }
 
-    fn land(&mut self, mut way: Way, waiting: Vec<Landing>) -> Result<Ran, Left> {
+    fn land(&mut self, mut way: Way, waiting: &[Landing]) -> Result<Ran, Left> {
         let some: Vec<Landing> = waiting.iter().take(self.rules.batch).cloned().collect();
         let mut round = Round::of(some);
         loop {
             match round.next() {
                 Next::Over => return Ok(Ran::On),
-                Next::Paused => return Ok(self.pause(&way, &waiting)),
+                Next::Paused => return Ok(self.pause(&way, waiting)),
                 Next::Return(one) => {
                     let one = one.clone();
                     let candidate = Candidate::on(&way.base);
@@ -290,7 +293,9 @@ impl<S: Store> Lander<S> {
                     let withdrawn = self.withdrawn(&gated)?;
                     if !withdrawn.is_empty() {
                         // The others are tried without them.
-                        withdrawn.iter().for_each(|one| round.leave_out(one));
+                        for one in &withdrawn {
+                            round.leave_out(one);
+                        }
                         continue;
                     }
                     if verdict == Verdict::Green {
@@ -302,7 +307,7 @@ impl<S: Store> Lander<S> {
         }
     }
 
-    /// Those of these landings that wait no more: somebody has reset, ended or deleted their tasks meanwhile.
+    /// Those of these landings that wait no more: their tasks were reset, ended or deleted meanwhile.
     fn withdrawn(&self, landings: &[Landing]) -> Result<Vec<Landing>, Left> {
         let waiting = claims(&self.store.landings()?);
         let is_gone = |one: &&Landing| !waiting.contains(&(one.task.clone(), one.fence));
@@ -499,7 +504,7 @@ impl<S: Store> Lander<S> {
 }
 
 /// The claims that made these.
-fn claims(landings: &[Landing]) -> Vec<(String, i64)> {
+fn claims(landings: &[Landing]) -> Claims {
     let waiting = landings.iter().filter(|one| one.standing == Standing::Waiting);
     waiting.map(|one| (one.task.clone(), one.fence)).collect()
 }

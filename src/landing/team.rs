@@ -39,14 +39,20 @@ struct Known {
     lander: Standstill,
     /// A gate runs.
     is_at_gate: bool,
-    /// The tip has moved since the last push began, and is to be pushed.
-    is_unpushed: bool,
-    /// A push is on its way.
-    is_pushing: bool,
+    push: Push,
     /// Something was handed in since the lander has looked.
     is_stirred: bool,
     /// All loops have ended.
     is_over: bool,
+}
+
+/// What is to be pushed.
+#[derive(Debug, Default)]
+struct Push {
+    /// The tip has moved since the last push began.
+    is_due: bool,
+    /// One is on its way.
+    runs: bool,
 }
 
 /// What the lander is at.
@@ -129,27 +135,25 @@ impl Team {
     /// What the lander is at; it does not stand still as long as something is to be pushed.
     pub(crate) fn standstill(&self) -> Standstill {
         let known = self.lock();
-        if known.is_unpushed || known.is_pushing { Standstill::None } else { known.lander.clone() }
+        if known.push.is_due || known.push.runs { Standstill::None } else { known.lander.clone() }
     }
 
     /// The tip has moved, and is to be pushed.
     pub(super) fn landed(&self) {
-        self.lock().is_unpushed = true;
+        self.lock().push.is_due = true;
         self.stirred.notify_all();
     }
 
     /// Waits until something is to be pushed, after what was pushed last; returns whether there will be anything.
     pub(super) fn next_push(&self) -> bool {
-        let mut known = self.lock();
-        known.is_pushing = false;
-        drop(known);
+        self.lock().push.runs = false;
         self.wake();
-        let is_quiet = |known: &mut Known| !known.is_unpushed && known.lander != Standstill::Ended;
+        let is_quiet = |known: &mut Known| !known.push.is_due && known.lander != Standstill::Ended;
         let waited = self.stirred.wait_while(self.lock(), is_quiet);
         let mut known = waited.unwrap_or_else(PoisonError::into_inner);
-        known.is_pushing = known.is_unpushed && !self.hurries.load(Ordering::Relaxed);
-        known.is_unpushed = false;
-        known.is_pushing
+        let runs = known.push.is_due && !self.hurries.load(Ordering::Relaxed);
+        known.push = Push { is_due: false, runs };
+        runs
     }
 
     /// The user wants to leave now.

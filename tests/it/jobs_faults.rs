@@ -15,7 +15,7 @@ if [ "$(wc -l < "$HOME/attempts")" -le 2 ]; then
     until [ "$(wc -l < "$HOME/attempts")" -ge 2 ]; do sleep 0.02; done
 fi
 if [ $fixes = 0 ]; then echo "$title" > tracked.txt; work
-elif [ ! -e "$HOME/mended" ]; then touch "$HOME/mended"; {body}
+elif [ ! -e "$HOME/resolved" ]; then touch "$HOME/resolved"; {body}
 else echo both > tracked.txt; fi
 done_"#
     ));

@@ -40,7 +40,7 @@ fn what_has_landed_is_pushed_and_beside_a_branch_that_takes_no_pushes() {
             let hook = "#!/bin/sh\n[ \"$1\" != refs/heads/main ] || { echo 'not this one' >&2; exit 1; }\n";
             executable(&Path::new(&remote).join("hooks/update"), hook);
         }
-        scratch.write("ralph.toml", &format!("{settings}[landing]\npush = true\n"));
+        scratch.write("ralph.toml", format!("{settings}[landing]\npush = true\n"));
         scratch.git(&["add", "."]);
         scratch.git(&["commit", "--quiet", "--message", "settings"]);
         let ids = [add(&scratch, "first"), add(&scratch, "second"), add(&scratch, "third")];

@@ -401,7 +401,7 @@ impl Jobs<'_> {
         env
     }
 
-    /// The lander of this run, with its own view of the graph. `pushes`: somebody takes care of what has moved.
+    /// The lander of this run, with its own view of the graph. `pushes`: a pusher waits for it.
     fn lander(&self, pushes: bool) -> anyhow::Result<Lander<crate::graph::sqlite::SqliteStore>> {
         let (settings, main) = (self.settings(), self.project());
         let store = graph_file::opened_for_run(main)?;

@@ -258,7 +258,7 @@ impl Trunk {
             [] => {
                 let reference = format!("refs/heads/{}", self.name);
                 if let Err(error) = self.set(&reference, tip, Some(&commit)) {
-                    // Somebody has pushed or committed to it meanwhile.
+                    // It has moved meanwhile, by a push or a commit.
                     return if self.commit() == Some(commit) { Err(error) } else { Ok(Followed::Astray) };
                 }
             }
