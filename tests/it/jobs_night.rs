@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::jobs::{attempts, jobs, refs};
 use crate::run_tasks::{add, log, status};
-use crate::scratch::{Run, Scratch, finish};
+use crate::scratch::{Run, Scratch, finish, wait_for};
 
 /// Works on files of its own; every tenth task rewrites one line, and every twelfth takes the next number.
 const BODY: &str = r#"
@@ -58,8 +58,13 @@ impl Night {
     /// A commit of the user's on the trunk.
     fn commits(&self, number: usize) {
         self.scratch.write(&format!("user-{number}"), "");
-        self.scratch.git(&["add", &format!("user-{number}")]);
-        self.scratch.git(&["commit", "-qm", &format!("user {number}")]);
+        // A git of a run that was killed may be finishing there.
+        let git = |args: &[&str]| {
+            let done = self.scratch.command("git").args(args).output().unwrap().status.success();
+            done.then_some(())
+        };
+        wait_for("git to add a file", || git(&["add", &format!("user-{number}")]));
+        wait_for("git to commit", || git(&["commit", "-qm", &format!("user {number}")]));
     }
 }
 
