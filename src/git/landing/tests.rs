@@ -109,6 +109,20 @@ fn the_tip_moves_by_compare_and_swap_and_the_trunk_follows_it_with_its_files() {
 }
 
 #[test]
+fn a_branch_below_one_that_is_gone_can_be_a_trunk() {
+    let (_guard, root, trunk) = trunk();
+    let tip = trunk.tip().unwrap();
+    git(&root, &["switch", "--quiet", "-c", "feature/x"]);
+    git(&root, &["branch", "-D", "--quiet", "main"]);
+    git(&root, &["update-ref", "refs/ralph/landed/feature", &tip]);
+    let other = Trunk::new(&root, "feature/x");
+    begin(&other, false).unwrap();
+    assert_eq!(other.tip(), Some(tip));
+    assert_eq!(refs(&root, "refs/ralph/landed"), ["refs/ralph/landed/feature/x", "refs/ralph/landed/main"]);
+    assert_eq!(refs(&root, "refs/ralph/keep/feature").len(), 1);
+}
+
+#[test]
 fn what_others_do_to_the_trunk_is_seen() {
     let (_guard, root, trunk) = trunk();
     let tip = trunk.tip().unwrap();

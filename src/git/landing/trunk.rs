@@ -112,6 +112,7 @@ impl Trunk {
     fn begin(&self, anew: bool) -> Result<Stand, GitError> {
         let Some(commit) = self.commit() else { return Ok(Stand::Gone) };
         let Some(tip) = self.tip() else {
+            self.make_room()?;
             if let Err(error) = self.set(&self.reference(), &commit, Some("")) {
                 // Another run may have made it meanwhile.
                 return if self.tip().is_some() { Ok(Stand::Level) } else { Err(error) };
@@ -139,6 +140,27 @@ impl Trunk {
             }
             stand => Ok(stand),
         }
+    }
+
+    /// Gives up the tips of branches that are gone where git could not have ours beside them, as `a` beside `a/b`. What they lead to
+    /// is kept.
+    fn make_room(&self) -> Result<(), GitError> {
+        let words = ["for-each-ref", "--format=%(objectname) %(refname:lstrip=3)", LANDED];
+        let listed = run(&self.root, &words, LIMIT)?;
+        let is_below =
+            |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+        for line in String::from_utf8_lossy(&listed).lines() {
+            let Some((tip, name)) = line.split_once(' ') else { continue };
+            if is_below(name, &self.name) || is_below(&self.name, name) {
+                save::keep_commit(&self.root, name, tip)?;
+                let other = Self::new(&self.root, name);
+                for reference in [other.known(), other.unpushed_ref(), other.reference()] {
+                    change(&self.root, &["update-ref", "-d", &reference])
+                        .map_err(|error| error.of("update-ref", &self.root))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How the branch stands to this tip.
