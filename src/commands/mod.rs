@@ -31,6 +31,7 @@ mod resume;
 mod revert;
 mod run_ralph_md;
 mod run_tasks;
+mod side_by_side;
 mod spawn;
 mod starter;
 mod status;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use super::kept_plan::{self, KeptPlan, take_claims_of_killed_back};
 use super::planned::{self, Planned};
@@ -13,25 +13,22 @@ use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
 use crate::commands::output::remark;
 use crate::commands::report;
+use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
-use crate::engine::board::Board;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
-use crate::engine::outcome::{End, Outcome};
+use crate::engine::outcome::Outcome;
 use crate::engine::places::{Places, Ticket};
 use crate::files::{FileError, theirs};
-use crate::git::{self, GitError};
+use crate::git;
 use crate::job::Refused;
 use crate::job::agent_choice;
-use crate::job::detached;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
+use crate::job::ready::{Ready, kept, own_command_line, run_id};
 use crate::job::resume::Resume;
-use crate::job::signals::Signals;
 use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
-use crate::notify::{Counts, Notifier};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::{BRANCH_PLAN, Project};
@@ -105,14 +102,11 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         kept_plan = Some(KeptPlan::of(project, &run, &plan)?);
         housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
-    let leaves = (flags.detached && branches.iter().any(Planned::is_open)).then(|| project.run(&run));
-    let signals = Signals::listen()?;
-    signals.allow(Some(settings.term_grace));
     let open_branches = branches.iter().filter(|branch| branch.is_open()).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
-        run,
+        shared: SideBySide::begin(&workspace, flags, run, lock)?,
         preflight,
         text,
         trees: git::trees::list(project.root())?,
@@ -120,20 +114,14 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         identity,
         tracked: Tracked::default(),
         making: Mutex::default(),
-        lock: Mutex::new(lock),
         plan: Arc::new(plan),
         places: Places::new(jobs.min(open_branches.max(1))),
-        board: Board::default(),
-        signals,
-        screen: Screen::start(flags.json, flags.quiet)?.verbose(flags.verbose),
-        notifier: notifier(project, settings),
         branches: &branches,
         lost: if names.is_empty() { planned::lost(project, &branches) } else { Vec::new() },
         kept_plan: Mutex::new(kept_plan),
     };
-    if let Some(folder) = leaves {
-        detached::leave_terminal(&folder, None, flags.json)
-            .map_err(|end| anyhow!("{}", end.detail.as_deref().unwrap_or(end.outcome.reason())))?;
+    if flags.detached && open_branches > 0 {
+        building.shared.leave_terminal(flags)?;
     }
     let code = building.run();
     drop(housekeeping);
@@ -155,8 +143,7 @@ fn take_project(project: &Project) -> anyhow::Result<Lock> {
 /// What all branches of one build share.
 struct Building<'a> {
     workspace: &'a Workspace,
-    /// Its id; each loop has one of its own besides.
-    run: String,
+    shared: SideBySide<'a>,
     preflight: Preflight<'a>,
     text: Text,
     trees: Vec<git::trees::Tree>,
@@ -165,14 +152,8 @@ struct Building<'a> {
     tracked: Tracked,
     /// Held by the branch whose work tree is being made.
     making: Mutex<()>,
-    /// Keeps other builds out of the project.
-    lock: Mutex<Lock>,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
-    board: Board,
-    signals: Signals,
-    screen: Screen,
-    notifier: Notifier,
     branches: &'a [Planned],
     /// Messages about branches without a section, by their names.
     lost: Vec<(String, String)>,
@@ -183,7 +164,7 @@ struct Building<'a> {
 impl Building<'_> {
     /// Builds everything, shows the results, and returns the exit code.
     fn run(&self) -> u8 {
-        self.workspace.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
+        self.workspace.settings.warnings.iter().for_each(|warning| self.shared.screen.warn(warning));
         let open: Vec<usize> =
             (0..self.branches.len()).filter(|&which| self.branches[which].is_open()).collect();
         // The bases as places among the unfinished branches.
@@ -193,16 +174,16 @@ impl Building<'_> {
             .collect();
         // Branches begin in the order of the plan, whichever work tree is ready first.
         (0..open.len()).filter(|&place| after[place].is_none()).for_each(|place| self.places.expect(place));
-        self.screen.expect(open.len());
+        self.shared.screen.expect(open.len());
         let cells = |which: &usize| message(&self.branches[*which].section.name).chars().count();
         let width = open.iter().map(cells).max();
         let fates = parallel::run(
             &after,
             &|place| self.branch(&self.branches[open[place]], place, width.unwrap_or_default()),
-            &|(row, _): &(BranchRow, u8)| row.built == Built::Done && self.signals.count() == 0,
+            &|(row, _): &(BranchRow, u8)| row.built == Built::Done && self.shared.signals.count() == 0,
         );
         let mut fates = fates.into_iter();
-        let was_stopped = self.signals.count() > 0;
+        let was_stopped = self.shared.signals.count() > 0;
         let lost = self.lost.iter().map(|(name, why)| {
             let notes = vec![why.clone()];
             (BranchRow { built: Built::Unfinished, notes, ..BranchRow::new(name) }, 1)
@@ -230,13 +211,13 @@ impl Building<'_> {
         match self.plan.take_claims_back(&|name| names.contains(name)) {
             Ok(notice) => {
                 if let Some(notice) = notice {
-                    self.screen.warn(&notice);
+                    self.shared.screen.warn(&notice);
                 }
                 if let Some(kept) = self.kept_plan.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     kept.remove();
                 }
             }
-            Err(why) => self.screen.warn(&why),
+            Err(why) => self.shared.screen.warn(&why),
         }
     }
 
@@ -272,10 +253,7 @@ impl Building<'_> {
         }
         match fates.next() {
             Some(Fate::Ran(result)) => result,
-            Some(Fate::Lost(why)) => {
-                let notes = vec![why];
-                (BranchRow { built: Built::Failed, notes, ..BranchRow::new(name) }, 1)
-            }
+            Some(Fate::Lost(why)) => lost(name, why),
             Some(Fate::NotStarted) | None if was_stopped => {
                 (BranchRow::new(name), Outcome::Interrupted.code())
             }
@@ -287,72 +265,53 @@ impl Building<'_> {
 
     fn show(&self, code: u8, rows: &[BranchRow], was_all_done: bool) {
         let identity = LoopIdentity {
-            run: self.run.clone(),
+            run: self.shared.id.clone(),
             name: VERB.to_owned(),
             mode: self.preflight.call.mode().to_owned(),
             agent: self.preflight.agent_name().to_owned(),
         };
         let end = json(&identity, code, rows);
         if !was_all_done && let Err(error) = self.record(&end) {
-            self.screen.warn(&error.to_string());
+            self.shared.screen.warn(&error.to_string());
         }
         let width = Screen::width();
         let report = if was_all_done || width.is_none() { None } else { self.report() };
-        self.screen.say(&report.map_or_else(|| table(rows, width), |report| text::body(&report, width)));
+        self.shared
+            .screen
+            .say(&report.map_or_else(|| table(rows, width), |report| text::body(&report, width)));
         if was_all_done && self.lost.is_empty() {
             let which = if self.branches.iter().all(|branch| branch.is_meant) { "All" } else { "These" };
-            self.screen.say(&format!(
+            self.shared.screen.say(&format!(
                 "{which} branches are done; delete a line 'Status: done' to build that branch again.\n"
             ));
         }
-        self.screen.say_json(&end);
-        let heard = self.signals.count();
-        if !was_all_done && self.notifier.take_end(&identity, &end, counts(code, rows)) {
-            self.screen.ring();
-        }
-        self.notifier.finish(|| self.is_in_hurry(heard));
-        while let Some(word) = self.notifier.word() {
-            self.screen.warn(&word);
-        }
-        let heard = self.signals.count();
-        self.screen.finish(|| self.is_in_hurry(heard));
-    }
-
-    /// Whether another signal has come; the third one means to leave at any time.
-    fn is_in_hurry(&self, heard: usize) -> bool {
-        self.signals.count() > heard.min(2)
+        self.shared.screen.say_json(&end);
+        let ended = (&identity, end.as_str(), counts(code, rows));
+        self.shared.close(Some(ended).filter(|_| !was_all_done));
     }
 
     /// Keeps the results of all branches, in one line.
     fn record(&self, end: &str) -> Result<(), FileError> {
-        run_folder::write_end(&self.workspace.project, &self.run, end)
+        run_folder::write_end(&self.workspace.project, &self.shared.id, end)
     }
 
     /// The report of the run, as of `ralph report`; `None` if it cannot be read.
     fn report(&self) -> Option<RunReport> {
         let project = &self.workspace.project;
-        report::gathered(project, &project.run(&self.run), false).ok()
+        report::gathered(project, &project.run(&self.shared.id), false).ok()
     }
 
     /// One branch from its work tree to its pull request; with its exit code.
     fn branch(&self, branch: &Planned, place: usize, width: usize) -> (BranchRow, u8) {
         let name = &branch.section.name;
-        let mut view = self.screen.branch((VERB, place), name, width, self.task_counter(name));
+        let mut view = self.shared.screen.branch((VERB, place), name, width, self.task_counter(name));
         let mut row = BranchRow::new(name);
         let ticket = Ticket::new(&self.places, place);
         match self.build(branch, ticket, &mut view, &mut row) {
             Ok(code) => (row, code),
             Err(error) => {
-                let why = self.workspace.settings.secrets.text(&format!("{error:#}")).into_owned();
-                view.refused(name, &why);
-                row.notes.push(why);
-                row.built = Built::Failed;
-                let code = match error.downcast_ref::<GitError>() {
-                    _ if self.signals.count() > 0 => Outcome::Interrupted.code(),
-                    Some(_) => Outcome::GitFailed.code(),
-                    None => 1,
-                };
-                (row, code)
+                let end = self.shared.refused(&error, &mut view, &mut row);
+                (row, end.outcome.code())
             }
         }
     }
@@ -378,17 +337,17 @@ impl Building<'_> {
         let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
         let mut source = self.source(branch, &tree, &run);
         let inbox = Arc::new(Inbox::default());
-        self.signals.join(&inbox);
+        self.shared.signals.join(&inbox);
         let mut ready = Ready {
             name: section.name.clone(),
             resume: Resume::ByItself,
             plan: tree.project.branch_plan(),
-            board: self.board.join(),
+            board: self.shared.board.join(),
             ticket: Some(ticket),
-            notifier: Some(&self.notifier),
+            notifier: Some(&self.shared.notifier),
             sinks: vec![Box::new(|stamped: &Stamped<'_>| {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
-                    self.keep_lock()?;
+                    self.shared.keep_lock()?;
                 }
                 row.take(stamped);
                 Ok(())
@@ -412,20 +371,6 @@ impl Building<'_> {
         Ok(end.outcome.code())
     }
 
-    /// Keeps other builds out of the project, also if the lock file was removed.
-    fn keep_lock(&self) -> Result<(), End> {
-        let project = &self.workspace.project;
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        match recorder::keep_lock(&mut lock, project) {
-            Ok(false) => {}
-            Ok(true) => {
-                self.screen.warn(&format!("{} was removed, and is taken again", project.lock().display()));
-            }
-            Err(why) => return Err(End::because(Outcome::RecordFailed, why.to_string())),
-        }
-        Ok(())
-    }
-
     /// The source of a branch's work.
     fn source(&self, branch: &Planned, tree: &Tree, run: &str) -> Branch {
         let section = &branch.section;
@@ -446,22 +391,15 @@ impl Building<'_> {
     fn tree(&self, branch: &Planned) -> anyhow::Result<Option<Tree>> {
         // One at a time, as git requires, so that no branch waits for those that have not begun.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.signals.count() > 0 {
+        if self.shared.signals.count() > 0 {
             return Ok(None);
         }
-        let places = (&self.workspace.project, self.run.as_str());
+        let places = (&self.workspace.project, self.shared.id.as_str());
         Tree::prepare(places, branch, &self.trees, &self.identity, &self.tracked).map(Some)
     }
 
     fn env(&self, branch: &str) -> Vec<(OsString, OsString)> {
-        let mut env = vec![("RALPH_BRANCH".into(), branch.into())];
-        // An agent that loses its work tree must not find the user's checkout above it.
-        let mut ceiling = self.workspace.project.root().join(".worktrees").into_os_string();
-        if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {
-            ceiling.push(":");
-            ceiling.push(more);
-        }
-        env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling));
+        let mut env = vec![("RALPH_BRANCH".into(), branch.into()), ceiling(&self.workspace.project)];
         env.extend(git::identity::agent_env(&self.identity));
         env
     }
@@ -483,10 +421,4 @@ impl Building<'_> {
             made: Made::default(),
         }
     }
-}
-
-/// Shows the results of all branches.
-fn counts(exit_code: u8, rows: &[BranchRow]) -> Counts {
-    let are = |built: &Built| rows.iter().filter(|row| row.built == *built).count();
-    Counts { done: are(&Built::Done), failed: are(&Built::Failed), total: rows.len(), exit_code }
 }

@@ -3,37 +3,34 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use super::{Run, own_call};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
+use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
 use crate::commands::{graph_file, report};
-use crate::engine::board::Board;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
+use crate::git;
 use crate::git::identity::{CommitIdentity, agent_env, configure, prepare};
 use crate::git::landing::{self, Trunk};
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::git::{self, GitError};
+use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Holder, Scope};
 use crate::inspection::Ground;
 use crate::job::Refused;
-use crate::job::detached;
 use crate::job::launch::launch;
-use crate::job::ready::{Ready, kept, notifier, own_command_line, place_of, run_id, validation};
-use crate::job::signals::Signals;
+use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
 use crate::landing::{Gate, Lander, Pusher, Rules, Style, Team};
-use crate::notify::{Counts, Notifier};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
-use crate::record::lock::Lock;
 use crate::record::recorder;
 use crate::record::retention;
 use crate::record::run_folder::{self, GATE, JOBS, RunStart};
@@ -43,7 +40,7 @@ use crate::side_command::ValidationCommand;
 use crate::source::tasks::{Graph, Lane, Places, Target, Tasks};
 use crate::threads;
 use crate::view::View;
-use crate::view::branch_table::{BranchRow, Built, json};
+use crate::view::branch_table::{BranchRow, json};
 use crate::view::person_lines::TaskCounter;
 use crate::view::screen::Screen;
 
@@ -136,26 +133,11 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let command = own_command_line(&settings.secrets);
     RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
     let housekeeping = retention::tidy(project, &id, kept(settings));
-    let signals = Signals::listen()?;
-    signals.allow(Some(settings.term_grace));
-    let screen = Screen::start(flags.json, flags.quiet)?.verbose(flags.verbose);
+    let shared = SideBySide::begin(run.workspace, flags, id, lock)?;
     if flags.detached {
-        detached::leave_terminal(&project.run(&id), None, flags.json)
-            .map_err(|end| anyhow!("{}", end.detail.as_deref().unwrap_or(end.outcome.reason())))?;
+        shared.leave_terminal(flags)?;
     }
-    let jobs = Jobs {
-        run,
-        plan,
-        id,
-        identity,
-        lock: Mutex::new(lock),
-        team: Arc::default(),
-        board: Board::default(),
-        signals,
-        screen,
-        notifier: notifier(project, settings),
-    };
-    let code = jobs.work()?;
+    let code = Jobs { run, plan, shared, identity, team: Arc::default() }.work()?;
     drop(housekeeping);
     Ok(code)
 }
@@ -164,16 +146,9 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
 struct Jobs<'a> {
     run: Run<'a>,
     plan: Plan,
-    /// Its id; each loop has one of its own besides.
-    id: String,
+    shared: SideBySide<'a>,
     identity: CommitIdentity,
-    /// Keeps other runs out of the checkout.
-    lock: Mutex<Lock>,
     team: Arc<Team>,
-    board: Board,
-    signals: Signals,
-    screen: Screen,
-    notifier: Notifier,
 }
 
 impl Jobs<'_> {
@@ -187,11 +162,11 @@ impl Jobs<'_> {
 
     /// Works and lands until all is done, shows the results, and returns the exit code.
     fn work(&self) -> anyhow::Result<u8> {
-        self.settings().warnings.iter().for_each(|warning| self.screen.warn(warning));
+        self.settings().warnings.iter().for_each(|warning| self.shared.screen.warn(warning));
         let pusher = self.pusher();
         let lander = self.lander(pusher.is_some())?;
         let count = self.plan.jobs;
-        self.screen.expect(count);
+        self.shared.screen.expect(count);
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
             threads::start(|| lander.run())?;
@@ -204,8 +179,8 @@ impl Jobs<'_> {
                 Fate::Ran(result) => result,
                 Fate::Lost(why) => {
                     let name = name_of(place);
-                    self.screen.warn(&format!("{name}: {why}"));
-                    (BranchRow { built: Built::Failed, notes: vec![why], ..BranchRow::new(&name) }, 1)
+                    self.shared.screen.warn(&format!("{name}: {why}"));
+                    lost(&name, why)
                 }
                 Fate::NotStarted => (BranchRow::new(&name_of(place)), Outcome::Interrupted.code()),
             })
@@ -218,43 +193,22 @@ impl Jobs<'_> {
 
     fn show(&self, code: u8, rows: &[BranchRow]) {
         let identity = LoopIdentity {
-            run: self.id.clone(),
+            run: self.shared.id.clone(),
             name: JOBS.to_owned(),
             mode: self.run.call.mode().to_owned(),
             agent: self.run.preflight.agent_name().to_owned(),
         };
         let end = json(&identity, code, rows);
-        if let Err(error) = run_folder::write_end(self.project(), &self.id, &end) {
-            self.screen.warn(&error.to_string());
+        if let Err(error) = run_folder::write_end(self.project(), &self.shared.id, &end) {
+            self.shared.screen.warn(&error.to_string());
         }
         if let Some(text) =
-            report::tasks_of_jobs(self.project(), &self.project().run(&self.id), Screen::width())
+            report::tasks_of_jobs(self.project(), &self.project().run(&self.shared.id), Screen::width())
         {
-            self.screen.say(&text);
+            self.shared.screen.say(&text);
         }
-        self.screen.say_json(&end);
-        let heard = self.signals.count();
-        let are = |built: &Built| rows.iter().filter(|row| row.built == *built).count();
-        let counts = Counts {
-            done: are(&Built::Done),
-            failed: are(&Built::Failed),
-            total: rows.len(),
-            exit_code: code,
-        };
-        if self.notifier.take_end(&identity, &end, counts) {
-            self.screen.ring();
-        }
-        self.notifier.finish(|| self.is_in_hurry(heard));
-        while let Some(word) = self.notifier.word() {
-            self.screen.warn(&word);
-        }
-        let heard = self.signals.count();
-        self.screen.finish(|| self.is_in_hurry(heard));
-    }
-
-    /// Whether another signal has come; the third one means to leave at any time.
-    fn is_in_hurry(&self, heard: usize) -> bool {
-        self.signals.count() > heard.min(2)
+        self.shared.screen.say_json(&end);
+        self.shared.close(Some((&identity, &end, counts(code, rows))));
     }
 
     /// One job until it ends; with its exit code.
@@ -262,31 +216,14 @@ impl Jobs<'_> {
         let name = name_of(place);
         let width = name_of(self.plan.jobs - 1).chars().count();
         let counter = TaskCounter(Box::new(|| None));
-        let mut view = self.screen.branch((self.run.call.verb.words(), place), &name, width, counter);
+        let mut view = self.shared.screen.branch((self.run.call.verb.words(), place), &name, width, counter);
         let row = RefCell::new(BranchRow::new(&name));
         let ended = self.run_job((place, &name), &mut view, &row);
         self.team.leave(place);
         let mut row = row.into_inner();
-        match ended {
-            Ok(end) => {
-                self.team.end(&end);
-                let code = end.outcome.code();
-                (row, code)
-            }
-            Err(error) => {
-                let why = self.settings().secrets.text(&format!("{error:#}")).into_owned();
-                let outcome = match error.downcast_ref::<GitError>() {
-                    _ if self.signals.count() > 0 => Outcome::Interrupted,
-                    Some(_) => Outcome::GitFailed,
-                    None => Outcome::RecordFailed,
-                };
-                self.team.end(&End::because(outcome, &why));
-                view.refused(&name, &why);
-                row.notes.push(why);
-                row.built = Built::Failed;
-                (row, outcome.code())
-            }
-        }
+        let end = ended.unwrap_or_else(|error| self.shared.refused(&error, &mut view, &mut row));
+        self.team.end(&end);
+        (row, end.outcome.code())
     }
 
     fn run_job(
@@ -296,11 +233,11 @@ impl Jobs<'_> {
         row: &RefCell<BranchRow>,
     ) -> anyhow::Result<End> {
         let (settings, main) = (self.settings(), self.project());
-        let tree = main.of_branch(name, Some(&self.id));
+        let tree = main.of_branch(name, Some(&self.shared.id));
         self.lay(&tree, name)?;
         let run = run_id();
         let inbox = Arc::new(Inbox::default());
-        self.signals.join(&inbox);
+        self.shared.signals.join(&inbox);
         self.team.join(place, &inbox);
         let ready = self.run.preflight.ready(&tree, &run, self.env());
         let asks = self.run.asks;
@@ -342,12 +279,12 @@ impl Jobs<'_> {
             Tasks::new(Graph::new(graph_file::opened_for_run(main)?)?, target, is_verified, Some(lane));
         let mut ready = Ready {
             name: name.to_owned(),
-            board: self.board.join(),
-            notifier: Some(&self.notifier),
+            board: self.shared.board.join(),
+            notifier: Some(&self.shared.notifier),
             news: Some(Box::new(move || self.team.news(place))),
             sinks: vec![Box::new(|stamped: &Stamped<'_>| {
                 if let Fact::AttemptStarted { .. } = stamped.fact {
-                    self.keep_lock()?;
+                    self.shared.keep_lock()?;
                 }
                 row.borrow_mut().take(stamped);
                 Ok(())
@@ -374,46 +311,28 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Keeps other runs out of the checkout, also if the lock file was removed.
-    fn keep_lock(&self) -> Result<(), End> {
-        let project = self.project();
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        match recorder::keep_lock(&mut lock, project) {
-            Ok(false) => {}
-            Ok(true) => {
-                self.screen.warn(&format!("{} was removed, and is taken again", project.lock().display()));
-            }
-            Err(why) => return Err(End::because(Outcome::RecordFailed, why.to_string())),
-        }
-        Ok(())
-    }
-
     fn env(&self) -> Vec<(OsString, OsString)> {
         let mut env = self.run.env.clone();
-        // An agent that loses its work tree must not find the user's checkout above it.
-        let mut ceiling = self.project().root().join(".worktrees").into_os_string();
-        if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {
-            ceiling.push(":");
-            ceiling.push(more);
-        }
-        env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling));
+        env.push(ceiling(self.project()));
         env.extend(agent_env(&self.identity));
         env
     }
 
     /// The lander of this run, with its own view of the graph. `pushes`: a pusher waits for it.
-    fn lander(&self, pushes: bool) -> anyhow::Result<Lander<crate::graph::sqlite::SqliteStore>> {
+    fn lander(&self, pushes: bool) -> anyhow::Result<Lander<SqliteStore>> {
         let (settings, main) = (self.settings(), self.project());
         let store = graph_file::opened_for_run(main)?;
-        let holder = Holder::of_self(&self.id).context("cannot tell which process this is")?;
+        let holder = Holder::of_self(&self.shared.id).context("cannot tell which process this is")?;
         let command = settings.landing.command.as_deref().or(validation(settings));
         let gate = match command {
             None => {
-                self.screen.warn("there is no validation command: what agents finish lands without a gate");
+                self.shared
+                    .screen
+                    .warn("there is no validation command: what agents finish lands without a gate");
                 None
             }
             Some(command) => {
-                let tree = main.of_branch(&format!("{JOBS}/{GATE}"), Some(&self.id));
+                let tree = main.of_branch(&format!("{JOBS}/{GATE}"), Some(&self.shared.id));
                 self.lay(&tree, GATE)?;
                 let key =
                     if settings.landing.command.is_some() { "landing.command" } else { "validation.command" };
@@ -450,7 +369,9 @@ impl Jobs<'_> {
             return None;
         }
         let Some(remote) = git::remote::remote(root) else {
-            self.screen.warn("landing.push is on, but the repository has no remote: nothing is pushed");
+            self.shared
+                .screen
+                .warn("landing.push is on, but the repository has no remote: nothing is pushed");
             return None;
         };
         let is_protected = settings.git.protected_branches.iter().any(|name| name == self.plan.trunk.name());
@@ -462,7 +383,7 @@ impl Jobs<'_> {
             identity: self.identity.clone(),
             aside: is_protected.then(|| "it is protected (git.protected_branches)".to_owned()),
             opens_request: settings.git.auto_pr,
-            mark: self.id.clone(),
+            mark: self.shared.id.clone(),
         })
     }
 
@@ -470,7 +391,7 @@ impl Jobs<'_> {
     fn command(&self, command: &str, key: &str, tree: &Project) -> ValidationCommand {
         let settings = self.settings();
         let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let launch = launch(tree, settings, exports, &self.id);
+        let launch = launch(tree, settings, exports, &self.shared.id);
         let shown = settings.secrets.word(command);
         ValidationCommand::new(command, shown, place_of(settings, key), settings.validation_timeout, &launch)
             .in_tree_of(self.project().root())
