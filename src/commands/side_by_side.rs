@@ -10,6 +10,7 @@ use crate::engine::board::Board;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
+use crate::git::remove::RemoveError;
 use crate::job::detached;
 use crate::job::ready::notifier;
 use crate::job::signals::Signals;
@@ -81,10 +82,12 @@ impl<'a> SideBySide<'a> {
     /// Shows why a loop could not run, and notes it in its row; returns its end.
     pub(super) fn refused(&self, error: &anyhow::Error, view: &mut View, row: &mut BranchRow) -> End {
         let why = self.workspace.settings.secrets.text(&format!("{error:#}")).into_owned();
-        let outcome = match error.downcast_ref::<GitError>() {
-            _ if self.signals.count() > 0 => Outcome::Interrupted,
-            Some(_) => Outcome::GitFailed,
-            None => Outcome::RecordFailed,
+        let outcome = if self.signals.count() > 0 {
+            Outcome::Interrupted
+        } else if error.is::<GitError>() || error.is::<RemoveError>() {
+            Outcome::GitFailed
+        } else {
+            Outcome::RecordFailed
         };
         view.refused(&row.name, &why);
         row.notes.push(why.clone());
@@ -128,7 +131,7 @@ pub(super) fn counts(exit_code: u8, rows: &[BranchRow]) -> Counts {
 /// The variable by which an agent that loses its work tree does not find the user's checkout above it.
 pub(super) fn ceiling(project: &Project) -> (OsString, OsString) {
     let name = "GIT_CEILING_DIRECTORIES";
-    let mut ceiling = project.root().join(".worktrees").into_os_string();
+    let mut ceiling = project.worktrees().into_os_string();
     if let Some(more) = std::env::var_os(name).filter(|more| !more.is_empty()) {
         ceiling.push(":");
         ceiling.push(more);

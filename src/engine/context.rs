@@ -308,7 +308,11 @@ impl<'a> Context<'a> {
         self.look_after()
     }
 
-    fn look_after(&mut self) -> Result<(), End> {
+    /// Checks the records, and tells all news there are, in their order.
+    ///
+    /// # Errors
+    /// If the records cannot be kept.
+    pub fn look_after(&mut self) -> Result<(), End> {
         if let Some(notice) = (self.keep)()? {
             self.pass(Fact::notice(&notice), Unwritten::Nothing, false)?;
         }

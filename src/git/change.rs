@@ -20,6 +20,7 @@ use chrono::Local;
 use super::call::launch;
 use super::error::CutOff;
 use super::error::GitError;
+use super::revert::shown;
 use crate::process::capture::{Captured, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -206,8 +207,18 @@ fn reason(said: &str) -> String {
     {
         return line.to_owned();
     }
-    let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
-    line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned()
+    let is_error = |line: &&str| line.contains("error:") || line.contains("fatal:");
+    let Some(line) = lines.clone().find(is_error).or(lines.next()) else {
+        return "no reason given".to_owned();
+    };
+    let line = line.trim_start_matches("error: ");
+    // The files that it is about are below it, one in a line.
+    let below = said.lines().skip_while(|one| !one.contains(line)).skip(1);
+    let files: Vec<&str> = below.take_while(|one| one.starts_with('\t')).map(str::trim).collect();
+    match line.strip_suffix(':').filter(|_| !files.is_empty()) {
+        Some(line) => format!("{line}: {}", shown(files)),
+        None => line.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::repository::head;
 use super::revert::{RevertError, check_idle, shown};
 use super::save;
 
-pub use trees::{add, commit_rest, is_prepared, merge_into, put, set_prepared};
+pub use trees::{add, commit_rest, detach, head_of, is_prepared, merge_into, put, relink, set_prepared};
 pub use trunk::{Followed, Stand, Trunk, begin};
 
 /// Where the refs of tasks' commits are.
@@ -34,14 +34,27 @@ pub enum Merged {
     Conflict(Vec<String>),
 }
 
-/// Merges two commits; with `since`, only what came after that commit into `theirs`.
+/// Merges only what came after the commit `since` into `theirs`, by commits of the same files that have this commit in common:
+/// older versions of git take no other base than the real one.
 ///
 /// # Errors
 /// If git fails.
-pub fn merge(root: &Path, ours: &str, theirs: &str, since: Option<&str>) -> Result<Merged, GitError> {
-    let since = since.map(|commit| format!("--merge-base={commit}"));
-    let words = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"].into_iter();
-    let words: Vec<&str> = words.chain(since.as_deref()).chain([ours, theirs]).collect();
+pub fn merge_since(root: &Path, ours: &str, theirs: &str, since: &str) -> Result<Merged, GitError> {
+    let bare = |of: &str, parents: &[&str]| {
+        let files = files_of(root, of)
+            .ok_or_else(|| GitError::refused("rev-parse", root, format!("{of} is no commit")))?;
+        made(root, "--no-gpg-sign", &files, parents, "base", &[])
+    };
+    let base = bare(since, &[])?;
+    merge(root, &bare(ours, &[&base])?, &bare(theirs, &[&base])?)
+}
+
+/// Merges two commits.
+///
+/// # Errors
+/// If git fails.
+pub fn merge(root: &Path, ours: &str, theirs: &str) -> Result<Merged, GitError> {
+    let words = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs];
     let how = ChangeOptions::default();
     let failed = |error: ChangeError| error.of("merge-tree", root);
     let captured = attempt(root, &words, &how).map_err(|error| failed(error.into()))?;
@@ -76,6 +89,17 @@ pub fn commit(
     env: &[(OsString, OsString)],
 ) -> Result<String, GitError> {
     let sign = if signs(root) { "-S" } else { "--no-gpg-sign" };
+    made(root, sign, tree, parents, message, env)
+}
+
+fn made(
+    root: &Path,
+    sign: &str,
+    tree: &str,
+    parents: &[&str],
+    message: &str,
+    env: &[(OsString, OsString)],
+) -> Result<String, GitError> {
     let parents = parents.iter().flat_map(|parent| ["-p", parent]);
     let words: Vec<&str> =
         ["commit-tree", sign].into_iter().chain(parents).chain([tree, "-F", "-"]).collect();
@@ -170,6 +194,13 @@ pub fn replayed(root: &Path, reference: &str) -> Option<String> {
     commit_of(root, &replayed_ref(reference))
 }
 
+/// The commit as which those of a task's ref, the last of which is `head`, are on the tip already; `None`: they are not.
+#[must_use]
+pub fn landed_as(root: &Path, reference: &str, head: &str, tip: &str) -> Option<String> {
+    let is_on = |commit: &String| is_ancestor(root, commit, tip);
+    replayed(root, reference).filter(is_on).or_else(|| Some(head.to_owned()).filter(is_on))
+}
+
 /// Forgets that, and the ref itself.
 ///
 /// # Errors
@@ -182,12 +213,22 @@ pub fn forget_replayed(root: &Path, reference: &str) -> Result<(), GitError> {
         .map_err(|error| error.of("update-ref", root))
 }
 
-/// Keeps commits that have landed as others.
+/// The refs of tasks for which it is noted as what their commits have landed.
+#[must_use]
+pub fn replayed_refs(root: &Path) -> Vec<String> {
+    let listed = run(root, &["for-each-ref", "--format=%(refname)", REPLAYED], LIMIT).unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed);
+    listed.lines().filter_map(|name| Some(format!("{TASKS}{}", name.strip_prefix(REPLAYED)?))).collect()
+}
+
+/// Keeps the commits of a task's ref that have landed as others, under the name of the task.
 ///
 /// # Errors
 /// If git refuses.
-pub fn keep_old(root: &Path, name: &str, commit: &str) -> Result<(), GitError> {
-    save::keep_commit(root, name, commit).map(drop)
+pub fn keep_old(root: &Path, reference: &str) -> Result<(), GitError> {
+    let task = reference.strip_prefix(TASKS).and_then(|rest| rest.split('/').nth(1)).unwrap_or("task");
+    let commit = commit_of(root, reference);
+    commit.map_or(Ok(()), |commit| save::keep_commit(root, task, &commit).map(drop))
 }
 
 /// Takes back what a task has brought onto the branch of `root` as `landed`, which was put on `from`, by one commit with this
@@ -204,7 +245,7 @@ pub fn take_back(
     check_idle(root)?;
     let head = head(root).filter(|head| is_ancestor(root, landed, head));
     let Some(head) = head else { return Err(RevertError::NotHere { commit: landed.to_owned() }) };
-    let tree = match merge(root, &head, from, Some(landed))? {
+    let tree = match merge_since(root, &head, from, landed)? {
         Merged::Tree(tree) => tree,
         Merged::Conflict(files) => {
             let reason = format!("later work has changed {}", shown(files.iter()));

@@ -1,9 +1,9 @@
-//! Locks of git that an agent left behind because it was ended inside of git: no process holds them, and git refuses
-//! to commit until they are removed.
+//! Locks of git that an agent, or a git of ours, left behind because it was ended inside of git: no process holds them, and git
+//! refuses to commit until they are removed.
 //!
 //! Locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent if it was created during
 //! the latest attempt of an ended loop, all processes of that loop have ended, and no visible process has it open or
-//! is a git in the repository.
+//! is a git in the repository; one of ours, if it was created while that ran, and the same holds.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::change::patiently;
 use super::half_made::names;
 use super::head_file;
 use super::trees::{CheckedOut, checked_out, locks};
@@ -23,6 +24,18 @@ pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf>
     let mut left = left(root, at_work);
     left.retain(|lock| fs::remove_file(lock).is_ok());
     left
+}
+
+/// Removes the locks of the index and HEAD of a work tree that is ours alone, once no git works in the repository that can be seen:
+/// nothing of ours works there.
+pub(super) fn remove_in_ours(tree: &Path) {
+    let Some(git_dir) = head_file::git_dir(tree).ok().flatten() else { return };
+    let mut left = locks(tree, "");
+    left.retain(|lock| lock.starts_with(&git_dir));
+    if !left.is_empty() && patiently(|| (!is_in_use(tree, &left)).then_some(())).is_some() {
+        // One that stays is reported by git.
+        left.iter().for_each(|lock| drop(fs::remove_file(lock)));
+    }
 }
 
 /// The locks of the work tree `root` that were created within this time, if no git runs there.

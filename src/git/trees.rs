@@ -29,7 +29,14 @@ pub struct Tree {
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     require_files(root)?;
     let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
-    let output = list().or_else(|error| if fix_entries(root) { list() } else { Err(error) })?;
+    let output = list().or_else(|error| match error {
+        // It is also empty while another git makes an entry.
+        GitError::Refused { .. } => {
+            fix_entries(root);
+            list()
+        }
+        error => Err(error),
+    })?;
     let mut trees: Vec<Tree> = Vec::new();
     for line in output.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
         let at = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -146,14 +153,17 @@ pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
 }
 
 /// Restores files of git's entries that a power cut emptied and that are equal in every entry: with an empty
-/// `commondir` in one, git lists none. Returns whether any was fixed.
-fn fix_entries(root: &Path) -> bool {
-    let Some(common) = head_file::common_dir(root) else { return false };
+/// `commondir` in one, git lists none.
+fn fix_entries(root: &Path) {
+    let Some(common) = head_file::common_dir(root) else { return };
     let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
     let torn = entries
         .map(|entry| entry.path().join("commondir"))
         .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
-    torn.filter(|file| atomic::write_theirs(file, b"../..\n").is_ok()).count() > 0
+    for file in torn {
+        // If that fails, git says so.
+        let _ = atomic::write_theirs(&file, b"../..\n");
+    }
 }
 
 /// The path without symbolic links, as git lists it; it need not exist.

@@ -175,11 +175,14 @@ pub struct Round<L> {
     are_some_aside: bool,
 }
 
-/// What is known of the tip.
+/// What is known of the commit that a round began with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Base {
+pub enum Base {
+    /// Nothing.
     Unknown,
+    /// It was red, which is not believed yet.
     RedOnce,
+    /// This.
     Known(Verdict),
 }
 
@@ -213,6 +216,18 @@ impl<L: PartialEq> Round<L> {
             self.reds = 0;
         }
         self.groups.retain(|group| !group.is_empty());
+    }
+
+    /// Takes this one out of the round: it does not fit on a tip that is red itself, and waits on.
+    pub fn set_aside(&mut self, one: &L) {
+        self.leave_out(one);
+        self.are_some_aside = true;
+    }
+
+    /// What is known of the tip.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        self.base
     }
 
     /// The verdict about a candidate of exactly this group; one about any other is ignored. A group that is green has landed by now,
@@ -442,9 +457,11 @@ mod tests {
                 prop_assert!(became.landed.is_empty() && returned.is_empty());
                 prop_assert_eq!(became.paused, count > 0);
             } else if !became.paused {
-                prop_assert_eq!(returned.len() + became.landed.len(), usize::from(count));
+                // One that was set aside, as a flaky gate has found a green base red twice, comes again in the next round.
+                prop_assert!(count == 0 || returned.len() + became.landed.len() > 0);
             }
             if world.flakes.iter().all(|flake| !flake) {
+                prop_assert!(is_red || returned.len() + became.landed.len() == usize::from(count));
                 // One that goes with all that has landed is not returned.
                 for one in &returned {
                     let with = became.landed.iter().chain([one]).copied().collect();

@@ -257,6 +257,8 @@ pub trait Store {
         reason: &str,
         most: u32,
     ) -> Result<Option<Ended>, GraphError>;
+    /// Has all that was to land on `from` land on `to` instead.
+    fn adopt(&mut self, from: &str, to: &str) -> Result<(), GraphError>;
     /// Books that the gate runs for these landings, or, without any, for the trunk itself.
     fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError>;
     /// Books that it does not run any more.

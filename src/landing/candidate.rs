@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::git::GitError;
-use crate::git::landing::{Merged, commit, commit_again, commits, files_of, fork, has_merges, merge};
+use crate::git::landing::{
+    Merged, commit, commit_again, commits, files_of, fork, has_merges, merge, merge_since,
+};
 use crate::git::range::is_ancestor;
 use crate::graph::Landing;
 
@@ -65,10 +67,16 @@ impl Maker<'_> {
         if is_ancestor(self.root, ours, theirs) {
             return Ok(Ok(theirs.to_owned()));
         }
-        Ok(match merge(self.root, ours, theirs, None)? {
+        Ok(match merge(self.root, ours, theirs)? {
             Merged::Tree(tree) => Ok(commit(self.root, &tree, &[ours, theirs], message, self.env)?),
             Merged::Conflict(files) => Err(files),
         })
+    }
+
+    /// Makes a commit that nothing leads to: fails where git cannot make any.
+    pub(super) fn try_it(&self, tip: &str) -> Result<(), GitError> {
+        let files = files_of(self.root, tip).unwrap_or_default();
+        commit(self.root, &files, &[tip], "try", self.env).map(drop)
     }
 
     /// Puts a landing on a candidate, if it fits.
@@ -87,7 +95,7 @@ impl Maker<'_> {
                 Ok(Put::On)
             }
             Err(files) if on.brings.is_empty() => Ok(Put::Conflicts(files)),
-            Err(_) => Ok(match merge(self.root, &on.base, &landing.made.head, None)? {
+            Err(_) => Ok(match merge(self.root, &on.base, &landing.made.head)? {
                 Merged::Conflict(files) => Put::Conflicts(files),
                 Merged::Tree(_) => Put::Later,
             }),
@@ -102,14 +110,14 @@ impl Maker<'_> {
         }
         let from = fork(root, onto, head).unwrap_or_else(|| landing.made.base.clone());
         if has_merges(root, &from, head)? {
-            return Ok(match merge(root, onto, head, None)? {
+            return Ok(match merge(root, onto, head)? {
                 Merged::Tree(tree) => Ok(commit(root, &tree, &[onto], &landing.named(), self.env)?),
                 Merged::Conflict(files) => Err(files),
             });
         }
         let mut last = onto.to_owned();
         for one in commits(root, &from, head)? {
-            let tree = match merge(root, &last, &one, Some(&format!("{one}^")))? {
+            let tree = match merge_since(root, &last, &one, &format!("{one}^"))? {
                 Merged::Tree(tree) => tree,
                 Merged::Conflict(files) => return Ok(Err(files)),
             };

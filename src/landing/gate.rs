@@ -10,6 +10,7 @@ use crate::engine::validation::Validation;
 use crate::git::landing;
 use crate::graph::landing::Verdict;
 use crate::side_command::ValidationCommand;
+use crate::text::redact::Redactor;
 
 /// The gate of one trunk.
 pub(crate) struct Gate {
@@ -20,8 +21,10 @@ pub(crate) struct Gate {
     command: ValidationCommand,
     /// Makes what a new tree lacks.
     prepare: Option<ValidationCommand>,
-    /// What it has found, by the tree of files; with what it printed, if it was red.
-    known: HashMap<String, (Verdict, String)>,
+    /// What it has found, by the tree of files.
+    known: HashMap<String, Verdict>,
+    /// Taken out of what it prints.
+    secrets: Redactor,
 }
 
 /// What the gate has found.
@@ -41,8 +44,9 @@ impl Gate {
         tree: PathBuf,
         command: ValidationCommand,
         prepare: Option<ValidationCommand>,
+        secrets: Redactor,
     ) -> Self {
-        Self { root: root.to_owned(), tree, command, prepare, known: HashMap::new() }
+        Self { root: root.to_owned(), tree, command, prepare, known: HashMap::new(), secrets }
     }
 
     /// The command as the user wrote it.
@@ -52,20 +56,14 @@ impl Gate {
 
     /// These trees of files were found good by the same command elsewhere.
     pub(super) fn trust(&mut self, trees: Vec<String>) {
-        self.known.extend(trees.into_iter().map(|tree| (tree, (Verdict::Green, String::new()))));
+        self.known.extend(trees.into_iter().map(|tree| (tree, Verdict::Green)));
     }
 
     /// What is known of a commit without a run. That something was red counts only where `reds` do.
     pub(super) fn knows(&self, commit: &str, reds: bool) -> Option<Judged> {
-        let verdict = self.known.get(&landing::files_of(&self.root, commit)?)?.0;
+        let verdict = *self.known.get(&landing::files_of(&self.root, commit)?)?;
         let counts = verdict == Verdict::Green || reds;
         counts.then(|| Judged { verdict, output: String::new(), took: None })
-    }
-
-    /// What it printed about a commit that it has found red.
-    pub(super) fn said(&self, commit: &str) -> String {
-        let known = landing::files_of(&self.root, commit).and_then(|files| self.known.get(&files));
-        known.map(|(_, output)| output.clone()).unwrap_or_default()
     }
 
     /// Runs it on a commit; `None`: it was cut off.
@@ -84,17 +82,19 @@ impl Gate {
             }
         }
         let found = self.command.run_alone(None, cancelled);
+        // The command may have checked the trunk out, which could not follow then.
+        landing::detach(&self.tree);
         let Some(found) = found else { return Ok(None) };
         let verdict = if found.ok { Verdict::Green } else { Verdict::Red };
         if let Some(files) = landing::files_of(&self.root, commit) {
             // One that fails now and then is trusted once it has passed.
-            let output = if found.ok { String::new() } else { found.output.clone() };
-            let known = self.known.entry(files).or_insert((verdict, output));
+            let known = self.known.entry(files).or_insert(verdict);
             if verdict == Verdict::Green {
-                known.0 = verdict;
+                *known = verdict;
             }
         }
-        Ok(Some(Judged { verdict, output: found.output, took: Some(began.elapsed()) }))
+        let output = self.secrets.text(&found.output).into_owned();
+        Ok(Some(Judged { verdict, output, took: Some(began.elapsed()) }))
     }
 }
 

@@ -1,5 +1,9 @@
 //! The lander of one trunk: takes what waits, tries it together, and brings it onto the trunk.
 
+mod booking;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,13 +12,12 @@ use std::time::Duration;
 use super::candidate::{Candidate, Maker, Put, Style};
 use super::gate::{Gate, Judged};
 use super::team::{Standstill, Team};
-use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
-use crate::engine::outcome::{End, Outcome};
+use crate::engine::fact::Fact;
+use crate::engine::outcome::End;
 use crate::git::GitError;
-use crate::git::landing::{Followed, Stand, Trunk, forget_replayed, keep_old, replayed};
-use crate::git::range::is_ancestor;
-use crate::graph::landing::{Next, Round, Verdict, unfit};
-use crate::graph::{Ended, GraphError, Holder, Landing, Lead, Scope, Standing, Store};
+use crate::git::landing::{Stand, Trunk, landed_as};
+use crate::graph::landing::{Base, Next, Round, Verdict};
+use crate::graph::{GraphError, Holder, Landing, Lead, Scope, Standing, Store};
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::list::some_of;
 
@@ -41,6 +44,8 @@ pub(crate) struct Rules {
     pub(crate) style: Style,
     /// Whether the tip is pushed.
     pub(crate) pushes: bool,
+    /// Whether what was to land on a branch that is gone lands here: the user has named this one.
+    pub(crate) adopts: bool,
 }
 
 /// The lander.
@@ -61,7 +66,7 @@ pub(crate) struct Lander<S> {
     merged: Option<(String, String, String)>,
     /// The tip that the trunk was seen at.
     settled: Option<String>,
-    /// What was told last, so that it is told once.
+    /// What was reported last, so that it is reported once.
     told: Option<String>,
 }
 
@@ -140,6 +145,10 @@ impl<S: Store> Lander<S> {
         if self.rules.pushes && self.trunk.unpushed().is_some() {
             // An earlier run was cut off before that.
             self.team.landed();
+        }
+        self.put_replayed_away();
+        if self.rules.adopts {
+            self.adopt();
         }
         while !self.team.is_over() {
             match self.round() {
@@ -239,15 +248,24 @@ impl<S: Store> Lander<S> {
 
     /// Takes what others have committed on the trunk into the tip, if it passes the gate.
     fn catch_up(&mut self, mut way: Way) -> Result<Ran, Left> {
-        let candidate = Candidate::on(&way.base);
-        for again in [false, true] {
-            let judged = self.judge(&candidate, &way, again)?;
-            if judged.verdict == Verdict::Green {
-                self.advance(&mut way, &candidate)?;
-                return Ok(Ran::On);
+        let is_taken = self.take_in(&mut way, &mut Round::of(Vec::new()))?;
+        Ok(if is_taken { Ran::On } else { self.pause(&way, &[]) })
+    }
+
+    /// Makes the base the tip, if it passes the gate; returns whether it is the tip now.
+    fn take_in(&mut self, way: &mut Way, round: &mut Round<Landing>) -> Result<bool, Left> {
+        while way.base != way.tip {
+            let candidate = Candidate::on(&way.base);
+            match round.base() {
+                Base::Known(Verdict::Red) => return Ok(false),
+                Base::Known(Verdict::Green) => self.advance(way, &candidate)?,
+                unsure => {
+                    let judged = self.judge(&candidate, way, unsure == Base::RedOnce)?;
+                    round.judged_base(judged.verdict);
+                }
             }
         }
-        Ok(self.pause(&way, &[]))
+        Ok(true)
     }
 
     /// Nothing can land: the trunk itself is red.
@@ -265,14 +283,15 @@ impl<S: Store> Lander<S> {
     fn land(&mut self, mut way: Way, waiting: &[Landing]) -> Result<Ran, Left> {
         let some: Vec<Landing> = waiting.iter().take(self.rules.batch).cloned().collect();
         let mut round = Round::of(some);
+        // What the gate has printed last.
+        let mut output = String::new();
         loop {
             match round.next() {
                 Next::Over => return Ok(Ran::On),
                 Next::Paused => return Ok(self.pause(&way, waiting)),
                 Next::Return(one) => {
                     let one = one.clone();
-                    let candidate = Candidate::on(&way.base);
-                    let why = self.why_red(&one, candidate)?;
+                    let why = self.why_red(&output);
                     self.give_back(&way, &one, &why)?;
                     round.leave_out(&one);
                 }
@@ -283,13 +302,14 @@ impl<S: Store> Lander<S> {
                 }
                 Next::Gate { group, again } => {
                     let group = group.to_vec();
-                    let (candidate, out) = self.candidate(&group, &mut way)?;
-                    for one in &out {
-                        round.leave_out(one);
+                    let candidate = self.candidate(&group, &mut way, &mut round)?;
+                    if candidate.brings.is_empty() {
+                        continue;
                     }
-                    let Some(candidate) = candidate else { continue };
                     let gated: Vec<Landing> = candidate.brings.iter().map(|(one, _)| one.clone()).collect();
-                    let verdict = self.judge(&candidate, &way, again)?.verdict;
+                    let judged = self.judge(&candidate, &way, again)?;
+                    let verdict = judged.verdict;
+                    output = judged.output;
                     let withdrawn = self.withdrawn(&gated)?;
                     if !withdrawn.is_empty() {
                         // The others are tried without them.
@@ -314,23 +334,31 @@ impl<S: Store> Lander<S> {
         Ok(landings.iter().filter(is_gone).cloned().collect())
     }
 
-    /// A candidate of all landings of a group that fit, and those that are left out. What has landed before is booked, what
+    /// A candidate of all landings of a group that fit; the others leave the round. What has landed before is booked, what
     /// conflicts is returned.
     fn candidate(
         &mut self,
         group: &[Landing],
         way: &mut Way,
-    ) -> Result<(Option<Candidate>, Vec<Landing>), Left> {
-        let (mut candidate, mut out) = (Candidate::on(&way.base), Vec::new());
+        round: &mut Round<Landing>,
+    ) -> Result<Candidate, Left> {
+        let mut candidate = Candidate::on(&way.base);
         for one in group {
-            if let Some(commit) = self.landed_as(one, &way.tip) {
+            if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
                 self.book(way, one, (&one.made.base, &commit))?;
-                out.push(one.clone());
+                round.leave_out(one);
                 continue;
             }
-            match self.maker().put(one, &mut candidate) {
+            // A git that was killed is called once more.
+            let put = self.maker().put(one, &mut candidate);
+            match put.or_else(|_| self.maker().put(one, &mut candidate)) {
                 Ok(Put::On) => continue,
                 Ok(Put::Later) => {}
+                // Its next agent gets the tip, and so has to find there what it conflicts with.
+                Ok(Put::Conflicts(_)) if !self.take_in(way, round)? => {
+                    round.set_aside(one);
+                    continue;
+                }
                 Ok(Put::Conflicts(files)) => {
                     let why = format!(
                         "it conflicts with what has landed on {} meanwhile, in {}",
@@ -339,20 +367,23 @@ impl<S: Store> Lander<S> {
                     );
                     self.give_back(way, one, &why)?;
                 }
-                // Its commits are damaged or gone: that is not the others' fault.
-                Err(error) => self.give_back(way, one, &format!("git cannot merge it: {error}"))?,
+                Err(error @ GitError::Refused { .. }) => {
+                    // Where git can make no commit at all, no landing is to blame.
+                    self.maker().try_it(&way.tip)?;
+                    self.give_back(way, one, &format!("git cannot merge it: {error}"))?;
+                }
+                Err(error) => return Err(error.into()),
             }
-            out.push(one.clone());
+            round.leave_out(one);
         }
-        Ok(((!candidate.brings.is_empty()).then_some(candidate), out))
+        Ok(candidate)
     }
 
-    /// The commit as which a landing is on the tip already: the process that landed it may have been killed before it was booked.
-    fn landed_as(&self, one: &Landing, tip: &str) -> Option<String> {
-        let root = &self.place.0;
-        let is_on = |commit: &String| is_ancestor(root, commit, tip);
-        let again = replayed(root, &one.reference()).filter(is_on);
-        again.or_else(|| Some(one.made.head.clone()).filter(is_on))
+    /// Why a landing is returned that was red alone, when the gate has printed this.
+    fn why_red(&self, output: &str) -> String {
+        let shown = self.gate.as_ref().map_or("", |gate| gate.shown());
+        let why = format!("on {} with it, '{shown}' fails:\n{output}", self.trunk.name());
+        head_and_tail(why.trim_end(), REASON)
     }
 
     /// What the gate finds about a candidate.
@@ -397,104 +428,7 @@ impl<S: Store> Lander<S> {
         Ok(judged)
     }
 
-    /// Why a landing is returned that was red alone.
-    fn why_red(&mut self, one: &Landing, mut candidate: Candidate) -> Result<String, Left> {
-        self.maker().put(one, &mut candidate)?;
-        let gate = self.gate.as_ref();
-        let (shown, output) =
-            gate.map_or(("", String::new()), |gate| (gate.shown(), gate.said(&candidate.commit)));
-        let why = format!("on {} with it, '{shown}' fails:\n{output}", self.trunk.name());
-        Ok(head_and_tail(why.trim_end(), REASON))
-    }
-
-    /// Makes a gated candidate the tip, books what it brings, and lets the trunk follow.
-    fn advance(&mut self, way: &mut Way, candidate: &Candidate) -> Result<(), Left> {
-        let root = self.place.0.clone();
-        let commits: Vec<&str> = candidate.brings.iter().map(|(_, commit)| commit.as_str()).collect();
-        let contains = |commit: &str| is_ancestor(&root, commit, &candidate.commit);
-        if let Some(why) = unfit(&way.tip, &commits, contains) {
-            return Err(Left::Ends(End::because(Outcome::GitFailed, format!("nothing is landed: {why}"))));
-        }
-        let renamed: Vec<(String, String)> = { candidate.brings.iter() }
-            .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
-            .map(|(one, commit)| (one.reference(), commit.clone()))
-            .collect();
-        if let Err(error) = self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes) {
-            let is_moved = self.trunk.tip().is_some_and(|tip| tip != way.tip);
-            return Err(if is_moved { Left::Again } else { error.into() });
-        }
-        let mut before = &candidate.base;
-        for (one, commit) in &candidate.brings {
-            self.book(way, one, (before, commit))?;
-            before = commit;
-        }
-        (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
-        self.paused = None;
-        let followed = self.follow(&way.tip);
-        if self.rules.pushes {
-            self.team.landed();
-        }
-        followed
-    }
-
-    /// Books that a landing is on the tip: put on `before`, it became `commit`.
-    fn book(&mut self, way: &mut Way, one: &Landing, (before, commit): (&str, &str)) -> Result<(), Left> {
-        way.waiting = way.waiting.saturating_sub(1);
-        // It was reset, ended by hand or deleted a moment ago: its commits are on the trunk all the same.
-        let is_booked = self.store.land(&way.lead, one, before, commit)?;
-        let root = &self.place.0;
-        if replayed(root, &one.reference()).is_some() {
-            keep_old(root, &one.task, &one.made.head)?;
-            forget_replayed(root, &one.reference())?;
-        }
-        if is_booked {
-            let (task, tasks) = (self.at_work(one), self.counts()?);
-            let trunk = self.trunk.name().to_owned().into();
-            self.team.tell(Fact::Landed { commit: commit.to_owned().into(), task, tasks, trunk });
-        }
-        Ok(())
-    }
-
-    fn give_back(&mut self, way: &Way, one: &Landing, why: &str) -> Result<(), Left> {
-        let ended = self.store.give_back(&way.lead, one, why, self.rules.retries)?;
-        let Some(ended) = ended else { return Ok(()) };
-        let (task, tasks) = (self.at_work(one), self.counts()?);
-        let (failed, trunk) = (ended == Ended::Failed, self.trunk.name().to_owned().into());
-        self.team.tell(Fact::Returned { failed, reason: why.to_owned().into(), task, tasks, trunk });
-        Ok(())
-    }
-
-    #[expect(clippy::unused_self, reason = "as the other facts")]
-    fn at_work(&self, one: &Landing) -> TaskAtWork<'static> {
-        TaskAtWork {
-            feature: one.feature.clone().map(Into::into),
-            id: one.task.clone().into(),
-            model: None,
-            title: one.title.clone().into(),
-        }
-    }
-
-    fn counts(&self) -> Result<TaskCounts, GraphError> {
-        let counts = self.store.counts(&self.scope)?;
-        Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
-    }
-
-    /// Lets the trunk follow the tip.
-    fn follow(&mut self, tip: &str) -> Result<(), Left> {
-        match self.trunk.follow(tip)? {
-            Followed::Level | Followed::Moved => {
-                (self.told, self.settled) = (None, Some(tip.to_owned()));
-            }
-            Followed::Astray => {}
-            Followed::InTheWay(why) => self.tell_once(&format!(
-                "{} does not follow what has landed: {why}; it is tried again after the next landing",
-                self.trunk.name()
-            )),
-        }
-        Ok(())
-    }
-
-    /// Tells something once, until something else was told.
+    /// Reports something once, until something else was reported.
     fn tell_once(&mut self, what: &str) {
         if self.told.as_deref() != Some(what) {
             self.told = Some(what.to_owned());
@@ -515,6 +449,3 @@ impl<S> Drop for Lander<S> {
         self.team.stands(Standstill::Ended);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -96,6 +96,10 @@ impl AtTask {
         TaskCounts { done: self.tasks_done, failed: self.tasks_failed, total: self.tasks_total }
     }
 
+    pub(super) fn take_counts(&mut self, counts: TaskCounts) {
+        (self.tasks_done, self.tasks_failed, self.tasks_total) = (counts.done, counts.failed, counts.total);
+    }
+
     pub(super) fn new(task: &TaskAtWork<'_>, counts: TaskCounts) -> Self {
         let TaskAtWork { feature, id, model, title } = task;
         Self {

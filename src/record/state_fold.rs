@@ -100,6 +100,15 @@ impl State {
                 self.at_task =
                     Some(AtTask { task_became: Some(outcome.to_string()), ..AtTask::new(task, *tasks) });
             }
+            Fact::Landed { task, tasks, .. } | Fact::Returned { task, tasks, .. } => {
+                if let Some(at_task) = &mut self.at_task {
+                    at_task.take_counts(*tasks);
+                    if at_task.task == task.id {
+                        let word = if let Fact::Landed { .. } = fact { "done" } else { "returned" };
+                        at_task.task_became = Some(word.to_owned());
+                    }
+                }
+            }
             Fact::Verifying { .. } | Fact::Verified { .. } => {
                 if let Some(at_task) = &mut self.at_task {
                     at_task.task_verifies = matches!(fact, Fact::Verifying { .. });

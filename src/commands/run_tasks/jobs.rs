@@ -110,7 +110,7 @@ pub(super) fn plan(
         };
         bail!("--onto {name}: {what}");
     }
-    let trunk = Trunk::new(root, &name);
+    let trunk = Trunk::new(root, &name).sparing(&project.worktrees().join(JOBS));
     Ok(Some(Plan { jobs, trunk, is_named: flags.onto.is_some(), batch }))
 }
 
@@ -337,13 +337,15 @@ impl Jobs<'_> {
                 let key =
                     if settings.landing.command.is_some() { "landing.command" } else { "validation.command" };
                 let gate = self.command(command, key, &tree);
-                Some(Gate::new(main.root(), tree.root().to_owned(), gate, self.preparation(&tree)))
+                let (prepare, secrets) = (self.preparation(&tree), settings.secrets.clone());
+                Some(Gate::new(main.root(), tree.root().to_owned(), gate, prepare, secrets))
             }
         };
         let rules = Rules {
             batch: self.plan.batch,
             retries: settings.landing.retries,
             pushes,
+            adopts: self.plan.is_named,
             style: match settings.landing.style {
                 LandingStyle::Merge => Style::Merge,
                 LandingStyle::Rebase => Style::Rebase,

@@ -16,8 +16,9 @@ use super::author;
 use super::graph_file::{FEATURE_VARIABLE, create, is_draft, open, place};
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::git::landing::{Trunk, landed_as};
 use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Changes, Landing, NewTask, Store, Task};
+use crate::graph::{Changes, Landing, NewTask, Standing, Store, Task};
 use crate::job::workspace::secrets_in;
 use crate::process::sweep::Carried;
 use crate::text::count;
@@ -38,16 +39,17 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         TaskVerb::Update(args) => update(args),
         TaskVerb::Done(args) => {
             let id = &args.task.id;
-            change(&args.task.graph, |store| store.force_done(id, args.force))
+            withdraw(&args.task.graph, id, |store| store.force_done(id, args.force))
         }
         TaskVerb::Fail(args) => {
             let id = &args.task.id;
             let reason = secrets(&args.task.graph)?.word(&args.reason);
-            change(&args.task.graph, |store| store.force_fail(id, &reason))
+            withdraw(&args.task.graph, id, |store| store.force_fail(id, &reason))
         }
-        TaskVerb::Reset(args) => change(&args.graph, |store| store.reset(&args.id)),
+        TaskVerb::Reset(args) => withdraw(&args.graph, &args.id, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
             let mut store = open(&args.task.graph)?;
+            refuse_landed(&args.task.graph, &store, &args.task.id)?;
             let before = store.landings()?;
             let count = store.delete(&args.task.id, args.recursive)?;
             tell_withdrawn(&store, &before)?;
@@ -162,6 +164,33 @@ fn change(
     tell_withdrawn(&store, &before)?;
     let task = store.task(&id)?;
     answer(args, &json!(task), &line(&task))
+}
+
+/// [`change`] where a landing is taken back.
+fn withdraw(
+    args: &GraphArgs,
+    id: &str,
+    withdraw: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+) -> anyhow::Result<u8> {
+    refuse_landed(args, &open(args)?, id)?;
+    change(args, withdraw)
+}
+
+/// Refuses to take a landing back that is on its trunk already, and is only not booked yet.
+fn refuse_landed(args: &GraphArgs, store: &SqliteStore, id: &str) -> anyhow::Result<()> {
+    let waits = |landing: &Landing| landing.standing == Standing::Waiting;
+    let Some(landing) = store.landing(id).ok().flatten().filter(waits) else { return Ok(()) };
+    let (project, made) = (place(args)?, &landing.made);
+    let landed = Trunk::new(project.root(), &made.trunk)
+        .tip()
+        .and_then(|tip| landed_as(project.root(), &landing.reference(), &made.head, &tip));
+    let Some(commit) = landed else { return Ok(()) };
+    bail!(
+        "{task} has landed on {trunk} as {commit:.10}, which is not booked yet: the next 'ralph run' that lands on {trunk} books it, \
+         and 'ralph revert {task}' takes it back then",
+        task = landing.task,
+        trunk = made.trunk
+    )
 }
 
 /// Says of which landings nothing lands any more, and where their commits are.

@@ -41,15 +41,15 @@ fn commits_are_merged_without_a_work_tree_and_conflicts_name_their_files() {
     let one = tree(&root, "1", &tip);
     let (b, other) = (commit_file(&one, "b", "b\n"), tree(&root, "2", &tip));
     let c = commit_file(&other, "c", "c\n");
-    let Merged::Tree(files) = merge(&root, &b, &c, None).unwrap() else { panic!() };
+    let Merged::Tree(files) = merge(&root, &b, &c).unwrap() else { panic!() };
     let made = commit(&root, &files, &[&b, &c], "Merge both\n", &[]).unwrap();
     assert_eq!(git(&root, &["ls-tree", "--name-only", &made]), "a\nb\nc\n");
     assert_eq!(git(&root, &["log", "-1", "--format=%s %p", &made]).split(' ').count(), 4);
     assert_eq!(files_of(&root, &made), Some(files));
     let theirs = commit_file(&one, "a", "1\n2\nours\n");
     let ours = commit_file(&other, "a", "1\n2\ntheirs\n");
-    assert_eq!(merge(&root, &ours, &theirs, None).unwrap(), Merged::Conflict(vec!["a".into()]));
-    assert!(merge(&root, &ours, "nope", None).is_err());
+    assert_eq!(merge(&root, &ours, &theirs).unwrap(), Merged::Conflict(vec!["a".into()]));
+    assert!(merge(&root, &ours, "nope").is_err());
     assert_eq!(who_changed(&root, &tip, &theirs, &["a".into()], 9).len(), 1);
 }
 
@@ -69,7 +69,7 @@ fn commits_are_made_again_on_another_one_by_their_own_author() {
     assert_eq!((listed.len(), has_merges(&root, &tip, &head).unwrap()), (2, false));
     let mut last = other.clone();
     for one in listed {
-        let Merged::Tree(files) = merge(&root, &last, &one, Some(&format!("{one}^"))).unwrap() else {
+        let Merged::Tree(files) = merge_since(&root, &last, &one, &format!("{one}^")).unwrap() else {
             panic!()
         };
         last = commit_again(&root, &one, &files, &last, &[]).unwrap();
@@ -258,7 +258,7 @@ fn commits_that_were_made_again_are_noted_with_the_tip() {
     keep(&root, reference, &old).unwrap();
     trunk.advance((&tip, &new), &[(reference.to_owned(), new.clone())], false).unwrap();
     assert_eq!(replayed(&root, reference), Some(new));
-    keep_old(&root, "t-1", &old).unwrap();
+    keep_old(&root, reference).unwrap();
     forget_replayed(&root, reference).unwrap();
     assert_eq!((replayed(&root, reference), refs(&root, TASKS)), (None, Vec::new()));
     assert_eq!(refs(&root, "refs/ralph/keep/t-1").len(), 1);

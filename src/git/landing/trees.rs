@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -10,15 +11,16 @@ use crate::files::{atomic, theirs};
 use crate::git::call::{LIMIT, run};
 use crate::git::change::{ChangeError, ChangeOptions, alone, change, change_with};
 use crate::git::changes::LOOK_LIMIT;
+use crate::git::clean_tree::entry;
 use crate::git::error::{GitError, RemoveError};
 use crate::git::progress::in_progress;
 use crate::git::repository::head;
 use crate::git::revert::shown;
 use crate::git::save::{self, Saved};
-use crate::git::trees::{list, without_links};
+use crate::git::trees::{CheckedOut, checked_out, list, without_links};
 use crate::git::uncommitted::Uncommitted;
 use crate::git::worktrees::ADD_LIMIT;
-use crate::git::{clean_tree, half_made, head_file};
+use crate::git::{clean_tree, half_made, head_file, left_locks};
 use crate::text::jitter;
 
 /// How often a tree is made once more while another run makes one, and the first pause before that.
@@ -35,13 +37,22 @@ const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 /// # Errors
 /// If git refuses, or there are conflict markers of a merge.
 pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitError> {
+    left_locks::remove_in_ours(tree);
     let words = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
     let listed = run(tree, &words, LOOK_LIMIT)?;
     let names: Vec<String> = listed
         .split(|&byte| byte == 0)
         .filter_map(|entry| Some(String::from_utf8_lossy(entry.get(3..)?).into_owned()))
         .collect();
-    let is_merging = in_progress(tree)?.is_some();
+    let operation = in_progress(tree)?;
+    let is_merging = operation.is_some_and(|operation| operation.what == "merge");
+    if let Some(operation) = operation.filter(|_| !is_merging) {
+        if !names.is_empty() {
+            let what = format!("the agent has left a {} in progress, with changes", operation.what);
+            return Err(GitError::in_the_way(what, tree.display(), "finish it"));
+        }
+        end_operation(tree, operation.what);
+    }
     if names.is_empty() && !is_merging {
         return Ok(None);
     }
@@ -63,16 +74,72 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
     Ok(Some(shown(names.iter())))
 }
 
+/// Ends an operation that an agent has left in a clean work tree. A rebase that stopped midway, and a search, go back to where
+/// they began, so that no commit is missing.
+fn end_operation(tree: &Path, what: &str) {
+    let ends: &[[&str; 2]] = match what {
+        "rebase" => &[["rebase", "--abort"]],
+        "bisect" => &[["bisect", "reset"]],
+        "patch series" => &[["am", "--quit"]],
+        _ => &[["cherry-pick", "--quit"], ["revert", "--quit"]],
+    };
+    for end in ends {
+        // Whichever it is not refuses.
+        let _ = change(tree, &NO_HOOKS.into_iter().chain(*end).collect::<Vec<_>>());
+    }
+}
+
+/// Leads a work tree back to the repository of `root`, where an agent has removed that link; a repository of its own in that place
+/// is moved into git's folder of the tree. Returns whether it is a work tree of the repository now.
+///
+/// # Errors
+/// If something cannot be read or written.
+pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    let (real, link) = (without_links(tree), without_links(tree).join(".git"));
+    let Some(entry) = entry(root, &real)?.filter(|_| real.is_dir()) else { return Ok(false) };
+    if leads_to(&real).is_some_and(|target| target == without_links(&entry)) {
+        return Ok(true);
+    }
+    let free = (1..).map(|number| entry.join(format!("moved-{number}"))).find(|place| !place.exists());
+    if let Some(free) = free.filter(|_| link.symlink_metadata().is_ok()) {
+        fs::rename(&link, free).map_err(GitError::unreadable(&link))?;
+    }
+    let text = [b"gitdir: ", entry.as_os_str().as_bytes(), b"\n"].concat();
+    atomic::write_theirs(&link, &text)?;
+    Ok(true)
+}
+
+/// The commit of a work tree's HEAD, also if the tree does not lead to its repository any more, or is gone.
+#[must_use]
+pub fn head_of(root: &Path, tree: &Path) -> Option<String> {
+    let entry = entry(root, tree).ok()??;
+    if leads_to(tree).is_some_and(|target| target == without_links(&entry)) {
+        return head(tree);
+    }
+    let git_dir = format!("--git-dir={}", entry.to_str()?);
+    let output = run(root, &[&git_dir, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"], LIMIT).ok()?;
+    Some(String::from_utf8_lossy(&output).trim().to_owned())
+}
+
+/// Takes a work tree off the branch that was checked out in it; its files stay as they are. If that fails, the branch does not
+/// follow, which is reported then.
+pub fn detach(tree: &Path) {
+    if let Ok(CheckedOut::Branch(_)) = checked_out(tree) {
+        let words = NO_HOOKS.into_iter().chain(["checkout", "--quiet", "--detach"]);
+        let _ = change(tree, &words.collect::<Vec<_>>());
+    }
+}
+
 /// Makes a detached work tree at `tree` on `commit`, if there is none; returns whether it is new.
 ///
 /// # Errors
 /// If something is in the way.
 pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<bool, GitError> {
     let real = without_links(tree);
-    let is_there = || real.join(".git").symlink_metadata().is_ok();
-    if !is_there() {
+    if real.join(".git").symlink_metadata().is_err() {
         half_made::wait_for_other(&real)?;
     }
+    let is_linked = relink(root, &real)?;
     let known = list(root)?.into_iter().find(|known| known.path == real);
     if let Some(known) = &known
         && let Some(why) =
@@ -82,8 +149,7 @@ pub fn add(root: &Path, tree: &Path, commit: &str) -> Result<bool, GitError> {
         let way_out = "mount the disk it is on, or give it up with 'git worktree unlock'";
         return Err(GitError::in_the_way(what, real.display(), way_out));
     }
-    let is_whole = known.is_some() && is_there() && head_file::git_dir(&real).ok().flatten().is_some();
-    if is_whole && !is_half_made(&real) {
+    if known.is_some() && is_linked && !is_half_made(&real) {
         return Ok(false);
     }
     if known.is_none()
@@ -127,10 +193,15 @@ fn is_half_made(tree: &Path) -> bool {
 
 /// Whether what is at `tree` was a work tree of this repository.
 fn is_of(root: &Path, tree: &Path) -> bool {
-    let Ok(text) = theirs::text(&tree.join(".git")) else { return false };
     let common = head_file::common_dir(root).map(|common| without_links(&common));
-    let leads_to = text.trim_end().strip_prefix("gitdir: ").map(PathBuf::from);
-    common.zip(leads_to).is_some_and(|(common, leads_to)| without_links(&leads_to).starts_with(&common))
+    common.zip(leads_to(tree)).is_some_and(|(common, target)| target.starts_with(&common))
+}
+
+/// The folder of git's that a work tree names.
+fn leads_to(tree: &Path) -> Option<PathBuf> {
+    let text = theirs::text(&tree.join(".git")).ok()?;
+    let target = text.trim_end().strip_prefix("gitdir: ")?;
+    Some(without_links(&tree.join(target)))
 }
 
 /// Whether a work tree was prepared by this command: it has what a new one lacks.
@@ -156,6 +227,7 @@ fn prepared(tree: &Path) -> Option<PathBuf> {
 /// # Errors
 /// If git refuses, or something cannot be saved.
 pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result<Vec<Saved>, RemoveError> {
+    left_locks::remove_in_ours(tree);
     let mut saved = Vec::new();
     let git_dir =
         head_file::git_dir(tree).map_err(GitError::unreadable(tree))?.ok_or(RemoveError::Changed)?;

@@ -2,17 +2,18 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::{TASKS, replayed_ref};
 use crate::files::theirs;
 use crate::git::call::{LIMIT, run};
-use crate::git::change::{ChangeOptions, change, change_with};
+use crate::git::change::{ChangeError, ChangeOptions, change, change_with};
 use crate::git::error::GitError;
-use crate::git::head_file;
 use crate::git::range::is_ancestor;
 use crate::git::refs::{branch_commit, commit_of};
 use crate::git::save;
-use crate::git::trees::{Tree, list};
+use crate::git::trees::{Tree, list, without_links};
+use crate::git::{head_file, left_locks};
 
 /// The refs of landed tips.
 const LANDED: &str = "refs/ralph/landed";
@@ -21,6 +22,9 @@ const KNOWN: &str = "refs/ralph/trunk";
 /// The refs of landed tips that are still to be pushed.
 const UNPUSHED: &str = "refs/ralph/unpushed";
 
+/// Times of files are up to so much earlier than the clock.
+const COARSE: Duration = Duration::from_millis(20);
+
 /// The refs of one trunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trunk {
@@ -28,6 +32,8 @@ pub struct Trunk {
     root: PathBuf,
     /// The name of the branch.
     name: String,
+    /// The folder of work trees in which agents work.
+    agents: Option<PathBuf>,
 }
 
 /// Makes the landed tip of a trunk, or takes up an earlier one. `anew`: the user has named the branch once more, which accepts
@@ -72,7 +78,13 @@ impl Trunk {
     /// The branch of this name in the repository of `root`.
     #[must_use]
     pub fn new(root: &Path, name: &str) -> Self {
-        Self { root: root.to_owned(), name: name.to_owned() }
+        Self { root: root.to_owned(), name: name.to_owned(), agents: None }
+    }
+
+    /// The branch, which never moves while it is checked out in a work tree below this folder: an agent is at work there.
+    #[must_use]
+    pub fn sparing(self, agents: &Path) -> Self {
+        Self { agents: Some(without_links(agents)), ..self }
     }
 
     /// The name of the branch.
@@ -284,9 +296,26 @@ impl Trunk {
                     return if self.commit() == Some(commit) { Err(error) } else { Ok(Followed::Astray) };
                 }
             }
+            [tree] if self.agents.as_ref().is_some_and(|agents| tree.path.starts_with(agents)) => {
+                let place = tree.path.display();
+                return Ok(Followed::InTheWay(format!("an agent has checked it out in {place}")));
+            }
             [tree] => {
                 let words = ["merge", "--ff-only", "--quiet", "--no-autostash", tip];
-                if let Err(error) = change(&tree.path, &words) {
+                let merge = || change(&tree.path, &words);
+                let began = SystemTime::now() - COARSE;
+                let mut merged = merge();
+                if let Err(ChangeError::CutOff(_)) = merged {
+                    let _ = left_locks::remove(&tree.path, &(began..=SystemTime::now()));
+                }
+                if merged.is_err() {
+                    match self.finish_cut_off(&tree.path, &commit, tip) {
+                        Ok(true) => merged = merge(),
+                        Ok(false) => {}
+                        Err(error) => return Ok(Followed::InTheWay(error.to_string())),
+                    }
+                }
+                if let Err(error) = merged {
                     return Ok(Followed::InTheWay(format!("{}: {error}", tree.path.display())));
                 }
             }
@@ -302,6 +331,22 @@ impl Trunk {
         self.set(&self.known(), tip, None)?;
         self.forget_landed()?;
         Ok(Followed::Moved)
+    }
+
+    /// Moves the branch where an earlier merge was killed after it had written the files and before it had done that: the index is
+    /// what a commit between the branch and the tip has. Returns whether that was so.
+    fn finish_cut_off(&self, tree: &Path, old: &str, tip: &str) -> Result<bool, GitError> {
+        // One with conflicts has no files.
+        let Ok(index) = run(tree, &["write-tree"], LIMIT) else { return Ok(false) };
+        let index = String::from_utf8_lossy(&index).trim().to_owned();
+        let words = ["log", "--format=%H %T", "--end-of-options", &format!("{old}..{tip}"), "--"];
+        let commits = run(tree, &words, LIMIT).unwrap_or_default();
+        let commits = String::from_utf8_lossy(&commits);
+        let has_these = |line: &&str| line.split_once(' ').is_some_and(|(_, files)| files == index);
+        let Some((commit, _)) = commits.lines().find(has_these).and_then(|line| line.split_once(' ')) else {
+            return Ok(false);
+        };
+        self.set(&format!("refs/heads/{}", self.name), commit, Some(old)).map(|()| true)
     }
 
     /// Whether a rebase of this branch is in progress there.

@@ -103,6 +103,13 @@ pub(super) fn give_back(
     Ok(Some(Ended::Returned))
 }
 
+/// What was to land on `from` is to land on `to`.
+pub(super) fn adopt(graph: &Connection, from: &str, to: &str) -> Fallible<()> {
+    let update = "UPDATE landings SET trunk = ?2 WHERE trunk = ?1 AND standing < 3";
+    graph.prepare_cached(update)?.execute([from, to])?;
+    Ok(())
+}
+
 pub(super) fn gate_begins(graph: &Connection, lead: &Lead, landings: &[&Landing]) -> Fallible<()> {
     let update = "UPDATE landings SET gates = gates + 1
         WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND fence = ?2";

@@ -300,6 +300,10 @@ impl Store for SqliteStore {
         Ok(ended)
     }
 
+    fn adopt(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
+        self.write(|graph| lander::adopt(graph, from, to))
+    }
+
     fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError> {
         self.write(|graph| lander::gate_begins(graph, lead, landings))
     }

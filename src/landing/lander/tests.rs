@@ -10,11 +10,13 @@ use proptest::test_runner::Config;
 use super::*;
 use crate::engine::context::News;
 use crate::git::landing::{add, begin, keep, merge_into, put};
+use crate::git::range::is_ancestor;
 use crate::graph::landing::reference;
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Claim, HowDone, Made, NewTask, Status};
 use crate::process::launch::Launch;
 use crate::side_command::ValidationCommand;
+use crate::text::redact::Redactor;
 
 /// What a history does.
 #[derive(Debug, Clone)]
@@ -262,11 +264,11 @@ fn lander(
     let command = "[ -z \"$(cat numbers/* | sort | uniq -d)\" ]";
     let command =
         ValidationCommand::new(command, command.to_owned(), String::new(), Duration::from_mins(1), &launch);
-    let gate = Gate::new(root, tree, command, None);
+    let gate = Gate::new(root, tree, command, None, Redactor::default());
     let mut holder = Holder::of_self("lander").unwrap();
     // Each one is gone when the next one comes.
     holder.process.start_ticks += number + 1;
-    let rules = Rules { batch: 4, retries: 50, style, pushes: false };
+    let rules = Rules { batch: 4, retries: 50, style, pushes: false, adopts: false };
     let place = (root.to_owned(), Vec::new());
     Lander::new(store, Arc::clone(team), trunk.clone(), place, (holder, Scope::All), Some(gate), rules)
 }

@@ -243,7 +243,7 @@ impl Fold {
                 self.task = None;
             }
             Fact::GateEnded { .. } | Fact::Landed { .. } | Fact::Returned { .. } => {
-                report.landings.get_or_insert_default().take(fact);
+                report.landings.get_or_insert_default().take(at, fact);
             }
             Fact::Waiting { reason, until, .. } => {
                 let what = match reason {

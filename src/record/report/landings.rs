@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, FixedOffset};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,15 @@ pub struct Landings {
     pub gate_s: f64,
     /// What became of each task last, with the reason.
     #[serde(skip)]
-    became: BTreeMap<String, (&'static str, Option<String>)>,
+    became: BTreeMap<String, Became>,
 }
+
+/// What became of a task, and when.
+type Became = (DateTime<FixedOffset>, &'static str, Option<String>);
 
 impl Landings {
     /// Takes one fact.
-    pub(super) fn take(&mut self, fact: &Fact<'_>) {
+    pub(super) fn take(&mut self, at: DateTime<FixedOffset>, fact: &Fact<'_>) {
         match fact {
             Fact::GateEnded { duration_s, .. } => {
                 self.gates += 1;
@@ -38,12 +42,12 @@ impl Landings {
             }
             Fact::Landed { task, .. } => {
                 self.landed += 1;
-                self.became.insert(task.id.to_string(), ("done", None));
+                self.became.insert(task.id.to_string(), (at, "done", None));
             }
             Fact::Returned { failed, reason, task, .. } => {
                 self.returned += 1;
                 let became = if *failed { "failed" } else { "returned" };
-                self.became.insert(task.id.to_string(), (became, Some(one_line(reason))));
+                self.became.insert(task.id.to_string(), (at, became, Some(one_line(reason))));
             }
             _ => {}
         }
@@ -57,11 +61,15 @@ impl Landings {
             all.returned += one.returned;
             all.gates += one.gates;
             all.gate_s += one.gate_s;
-            all.became.extend(one.became.clone());
+            for (task, became) in &one.became {
+                if all.became.get(task).is_none_or(|last| last.0 <= became.0) {
+                    all.became.insert(task.clone(), became.clone());
+                }
+            }
         }
         for task in loops.iter_mut().flat_map(|one| &mut one.task_list) {
             if task.outcome.as_deref() == Some("landing")
-                && let Some((became, why)) = all.became.get(&task.id)
+                && let Some((_, became, why)) = all.became.get(&task.id)
             {
                 task.outcome = Some((*became).to_owned());
                 task.reason.clone_from(why);

@@ -13,7 +13,6 @@ use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
 use crate::engine::validator::Verdict;
-use crate::git;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::graph::landing::reference;
@@ -122,6 +121,9 @@ impl Lane {
     /// Commits what the agent of a task has left uncommitted, in its name; returns why that cannot be done, so that the task is
     /// not done.
     pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<String>, End> {
+        if !landing::relink(&self.root, &self.tree).unwrap_or_default() {
+            return Ok(Some(format!("the work tree {} is gone", self.tree.display())));
+        }
         let message = format!("{}: {}", task.id, task.title);
         match landing::commit_rest(&self.tree, &message) {
             Ok(None) => Ok(None),
@@ -142,7 +144,10 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Option<Made>, End> {
         let base = self.base_of(current);
-        let head = git::head(&self.tree).filter(|head| !is_ancestor(&self.root, head, &base));
+        // The trunk does not follow as long as it is checked out here.
+        landing::detach(&self.tree);
+        let head = landing::head_of(&self.root, &self.tree);
+        let head = head.filter(|head| !is_ancestor(&self.root, head, &base));
         let Some(head) = head else { return Ok(None) };
         let made = Made { trunk: self.trunk.name().to_owned(), base, head };
         let own = reference(&current.claim.task, current.claim.fence);
@@ -257,10 +262,7 @@ impl Tasks {
         }
         lane.team.leave(lane.place);
         // Where no other loop is left that could tell it.
-        while let Some(news) = lane.team.news(usize::MAX) {
-            context.tell(news.fact())?;
-        }
-        Ok(())
+        context.look_after()
     }
 }
 
