@@ -477,7 +477,7 @@ fn two_runs_from_two_checkouts_share_the_queue() {
 }
 
 /// Kills ralph with -9 once: when `$1` happens the first time. The id of its process is in `$HOME/ralph`.
-const KILL: &str =
+pub(crate) const KILL: &str =
     r#"if [ ! -e "$HOME/killed" ]; then touch "$HOME/killed"; kill -9 "$(cat "$HOME/ralph")"; sleep 600; fi"#;
 
 #[test]

@@ -51,6 +51,7 @@ mod hostile_streams;
 mod identity;
 mod inside_attempts;
 mod jobs;
+mod jobs_attacks;
 mod jobs_faults;
 mod jobs_night;
 mod jobs_push;
