@@ -1,5 +1,6 @@
 //! `ralph status` and `ralph ls`: the state of loops.
 
+use std::collections::HashMap;
 use std::io::{self, Write as _};
 
 use serde_json::Value;
@@ -36,6 +37,24 @@ use crate::view::transcript::Transcript;
 /// How much of the end of an events log is read for the last action of an agent, in bytes.
 const TAIL: u64 = 64 << 10;
 
+/// The jobs of a run get the newest counts that one of them knows: each is told what has landed only as long as it runs.
+fn agree(loops: &mut [LoopSnapshot<'_>]) {
+    let mut newest: HashMap<String, TaskCounts> = HashMap::new();
+    let ended = |counts: TaskCounts| counts.done + counts.failed;
+    let jobs = |one: &LoopSnapshot<'_>| is_job(one.name()).then(|| one.found.run().to_owned());
+    for (run, counts) in loops.iter().filter_map(|one| Some((jobs(one)?, one.tasks()?))) {
+        let known = newest.entry(run).or_insert(counts);
+        if ended(counts) > ended(*known) {
+            *known = counts;
+        }
+    }
+    for one in loops {
+        if let Some(counts) = jobs(one).and_then(|run| newest.get(&run)) {
+            one.catch_up(*counts);
+        }
+    }
+}
+
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let extent = if args.json { Extent::Whole } else { Extent::Head };
@@ -47,8 +66,9 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let is_told = args.json || args.target.name.is_some();
     let merges = if args.json { Merges::default() } else { merges_of(&here, &loops) };
     let tasks = |found: &Loop| if is_told { of_branch(&here, found) } else { None };
-    let snapshots: Vec<LoopSnapshot<'_>> =
+    let mut snapshots: Vec<LoopSnapshot<'_>> =
         loops.iter().map(|found| snapshot(found).with_tasks(tasks(found)).with_merges(&merges)).collect();
+    agree(&mut snapshots);
     if let (false, [one], Some(_)) = (args.json, snapshots.as_slice(), &args.target.name) {
         return print_for_people(|out| write_text(one, out));
     }

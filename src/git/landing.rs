@@ -17,7 +17,10 @@ use super::repository::head;
 use super::revert::{RevertError, check_idle, shown};
 use super::save;
 
-pub use trees::{add, commit_rest, detach, head_of, is_prepared, merge_into, put, relink, set_prepared};
+pub use trees::{
+    add, commit_rest, detach, head_of, is_prepared, known_good, merge_into, put, relink, set_good,
+    set_prepared,
+};
 pub use trunk::{Followed, Stand, Trunk, begin};
 
 /// Where the refs of tasks' commits are.

@@ -21,7 +21,7 @@ pub(crate) struct Gate {
     command: ValidationCommand,
     /// Makes what a new tree lacks.
     prepare: Option<ValidationCommand>,
-    /// What it has found, by the tree of files.
+    /// What it has found, by the tree of files, with what earlier runs have found good.
     known: HashMap<String, Verdict>,
     /// Taken out of what it prints.
     secrets: Redactor,
@@ -46,7 +46,9 @@ impl Gate {
         prepare: Option<ValidationCommand>,
         secrets: Redactor,
     ) -> Self {
-        Self { root: root.to_owned(), tree, command, prepare, known: HashMap::new(), secrets }
+        let good = landing::known_good(&tree, command.shown());
+        let known = good.into_iter().map(|files| (files, Verdict::Green)).collect();
+        Self { root: root.to_owned(), tree, command, prepare, known, secrets }
     }
 
     /// The command as the user wrote it.
@@ -88,9 +90,10 @@ impl Gate {
         let verdict = if found.ok { Verdict::Green } else { Verdict::Red };
         if let Some(files) = landing::files_of(&self.root, commit) {
             // One that fails now and then is trusted once it has passed.
-            let known = self.known.entry(files).or_insert(verdict);
+            let known = self.known.entry(files.clone()).or_insert(verdict);
             if verdict == Verdict::Green {
                 *known = verdict;
+                landing::set_good(&self.tree, self.command.shown(), &files);
             }
         }
         let output = self.secrets.text(&found.output).into_owned();

@@ -37,6 +37,17 @@ impl<'a> LoopSnapshot<'a> {
         Self { tasks: self.tasks.or(tasks), ..self }
     }
 
+    /// How many tasks of its target are done, as far as it knows.
+    #[must_use]
+    pub(crate) fn tasks(&self) -> Option<TaskCounts> {
+        self.tasks
+    }
+
+    /// Has the newer counts of another loop of its run, which works on the same tasks.
+    pub(crate) fn catch_up(&mut self, newer: TaskCounts) {
+        self.tasks = self.tasks.map(|_| newer);
+    }
+
     /// Adds what git and the plan know of the branches of its project.
     #[must_use]
     pub(crate) fn with_merges(self, merges: &'a Merges) -> Self {

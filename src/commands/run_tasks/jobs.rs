@@ -108,7 +108,11 @@ pub(super) fn plan(
             Some(_) => "that is a commit and no branch: name a branch".to_owned(),
             None => "there is no such branch: 'git branch' lists them".to_owned(),
         };
-        bail!("--onto {name}: {what}");
+        let place = match flags.onto {
+            Some(_) => format!("--onto {name}"),
+            None => format!("landing.onto {name} ({})", place_of(settings, "landing.onto")),
+        };
+        bail!("{place}: {what}");
     }
     let trunk = Trunk::new(root, &name).sparing(&project.worktrees().join(JOBS));
     Ok(Some(Plan { jobs, trunk, is_named: flags.onto.is_some(), batch }))

@@ -249,6 +249,21 @@ fn what_has_landed_is_taken_back_by_one_commit() {
 }
 
 #[test]
+fn what_was_found_good_is_known_to_the_next_run_of_the_same_command() {
+    let (_guard, root, trunk) = trunk();
+    let one = tree(&root, "1", &trunk.tip().unwrap());
+    set_good(&one, "make\ntest", "a");
+    (0..trees::MOST_GOOD).for_each(|number| set_good(&one, "make\ntest", &number.to_string()));
+    set_good(&one, "make\ntest", "0");
+    let known = known_good(&one, "make\ntest");
+    assert_eq!((known.len(), known[0].as_str()), (trees::MOST_GOOD, "0"), "the oldest one is forgotten");
+    assert_eq!(known_good(&one, "make"), [""; 0]);
+    set_good(&one, "make", "b");
+    assert_eq!(known_good(&one, "make"), ["b"]);
+    assert_eq!(known_good(&root, "make"), [""; 0]);
+}
+
+#[test]
 fn commits_that_were_made_again_are_noted_with_the_tip() {
     let (_guard, root, trunk) = trunk();
     let tip = trunk.tip().unwrap();

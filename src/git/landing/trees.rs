@@ -22,10 +22,13 @@ use crate::git::uncommitted::Uncommitted;
 use crate::git::worktrees::ADD_LIMIT;
 use crate::git::{clean_tree, half_made, head_file, left_locks};
 use crate::text::jitter;
+use crate::text::line::one_line;
 
 /// How often a tree is made once more while another run makes one, and the first pause before that.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
+/// So many trees of files are known to be good.
+pub(super) const MOST_GOOD: usize = 100;
 /// In files up to this size, in bytes, conflict markers are looked for.
 const LARGEST: u64 = 64 << 20;
 /// No hook of the repository runs in a tree that is only put on another commit.
@@ -219,6 +222,29 @@ pub fn set_prepared(tree: &Path, by: &str) {
 
 fn prepared(tree: &Path) -> Option<PathBuf> {
     Some(head_file::git_dir(tree).ok().flatten()?.join("ralph-prepared"))
+}
+
+/// The trees of files that were found good in a work tree by this command, the oldest first.
+#[must_use]
+pub fn known_good(tree: &Path, by: &str) -> Vec<String> {
+    let text = good(tree).and_then(|file| theirs::text(&file).ok()).unwrap_or_default();
+    let mut lines = text.lines().map(str::to_owned);
+    if lines.next().as_deref() == Some(&*one_line(by)) { lines.collect() } else { Vec::new() }
+}
+
+/// Notes that, for as long as the work tree lasts. If it cannot be noted, the command runs once more.
+pub fn set_good(tree: &Path, by: &str, files: &str) {
+    let mut known = known_good(tree, by);
+    if !known.iter().any(|one| one == files) {
+        known.push(files.to_owned());
+        let last = &known[known.len().saturating_sub(MOST_GOOD)..];
+        let text = format!("{}\n{}\n", one_line(by), last.join("\n"));
+        let _ = good(tree).map(|file| atomic::write_theirs(&file, text.as_bytes()));
+    }
+}
+
+fn good(tree: &Path) -> Option<PathBuf> {
+    Some(head_file::git_dir(tree).ok().flatten()?.join("ralph-good"))
 }
 
 /// Puts a work tree of ours on a commit. What is uncommitted there, and commits that no ref leads to, are kept first, under the
