@@ -20,11 +20,11 @@ use chrono::Local;
 use super::call::launch;
 use super::error::CutOff;
 use super::error::GitError;
-use super::revert::shown;
 use crate::process::capture::{Captured, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::text::line::shell_word;
+use crate::text::list::some_of;
 use crate::text::{jitter, timestamp};
 
 /// The time limit of a change: hooks run, and files are written.
@@ -33,6 +33,9 @@ pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
 /// The first and the longest pause between two tries; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// At most this many files are named that are in the way.
+const SHOWN: usize = 10;
 
 /// Whether the user has asked ralph to exit now.
 static LEAVING: AtomicBool = AtomicBool::new(false);
@@ -216,7 +219,7 @@ fn reason(said: &str) -> String {
     let below = said.lines().skip_while(|one| !one.contains(line)).skip(1);
     let files: Vec<&str> = below.take_while(|one| one.starts_with('\t')).map(str::trim).collect();
     match line.strip_suffix(':').filter(|_| !files.is_empty()) {
-        Some(line) => format!("{line}: {}", shown(files)),
+        Some(line) => format!("{line}: {}", some_of(files, SHOWN)),
         None => line.to_owned(),
     }
 }

@@ -43,13 +43,13 @@ pub enum Merged {
 /// # Errors
 /// If git fails.
 pub fn merge_since(root: &Path, ours: &str, theirs: &str, since: &str) -> Result<Merged, GitError> {
-    let bare = |of: &str, parents: &[&str]| {
+    let rootless = |of: &str, parents: &[&str]| {
         let files = files_of(root, of)
             .ok_or_else(|| GitError::refused("rev-parse", root, format!("{of} is no commit")))?;
         made(root, "--no-gpg-sign", &files, parents, "base", &[])
     };
-    let base = bare(since, &[])?;
-    merge(root, &bare(ours, &[&base])?, &bare(theirs, &[&base])?)
+    let base = rootless(since, &[])?;
+    merge(root, &rootless(ours, &[&base])?, &rootless(theirs, &[&base])?)
 }
 
 /// Merges two commits.

@@ -34,7 +34,9 @@ pub(super) fn remove_in_ours(tree: &Path) {
     left.retain(|lock| lock.starts_with(&git_dir));
     if !left.is_empty() && patiently(|| (!is_in_use(tree, &left)).then_some(())).is_some() {
         // One that stays is reported by git.
-        left.iter().for_each(|lock| drop(fs::remove_file(lock)));
+        for lock in left {
+            let _ = fs::remove_file(lock);
+        }
     }
 }
 

@@ -236,7 +236,7 @@ impl Jobs<'_> {
         view: &mut View,
         row: &RefCell<BranchRow>,
     ) -> anyhow::Result<End> {
-        let (settings, main) = (self.settings(), self.project());
+        let main = self.project();
         let tree = main.of_branch(name, Some(&self.shared.id));
         self.lay(&tree, name)?;
         let run = run_id();
@@ -255,30 +255,8 @@ impl Jobs<'_> {
             ralph: own_call(Some(&main.graph_dir()))?,
             ..self.run.places.clone()
         };
-        let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
-        let target = Target {
-            scope: self.run.scope.clone(),
-            holder,
-            retries: self.run.retries,
-            models: self.run.models.clone(),
-            places,
-            trunk: Some((self.plan.trunk.clone(), self.plan.jobs)),
-        };
-        let limits = &self.run.preflight.limits;
-        let lane = Lane {
-            team: Arc::clone(&self.team),
-            trunk: self.plan.trunk.clone(),
-            root: main.root().to_owned(),
-            tree: tree.root().to_owned(),
-            name: name.to_owned(),
-            limit: limits.max_iterations,
-            breaker: limits.breaker,
-            prepare: self.preparation(&tree),
-            is_gated_alike: settings.landing.command.is_none(),
-            kept: RefCell::default(),
-            place,
-            has_told: Cell::default(),
-        };
+        let target = self.target(&run, places)?;
+        let lane = self.lane(place, &tree, name);
         let source =
             Tasks::new(Graph::new(graph_file::opened_for_run(main)?)?, target, is_verified, Some(lane));
         let mut ready = Ready {
@@ -299,6 +277,37 @@ impl Jobs<'_> {
         ready.validator = Some(Box::new(source.verifier(ready.validator.take(), asks)));
         ready.setup.started_from = Some(main.ralph_dir().to_owned());
         ready.run_as(source, view, &inbox)
+    }
+
+    /// What a job works on.
+    fn target(&self, run: &str, places: Places) -> anyhow::Result<Target> {
+        Ok(Target {
+            scope: self.run.scope.clone(),
+            holder: Holder::of_self(run).context("cannot tell which process this is")?,
+            retries: self.run.retries,
+            models: self.run.models.clone(),
+            places,
+            trunk: Some((self.plan.trunk.clone(), self.plan.jobs)),
+        })
+    }
+
+    /// Where a job works, and its work lands.
+    fn lane(&self, place: usize, tree: &Project, name: &str) -> Lane {
+        let limits = &self.run.preflight.limits;
+        Lane {
+            team: Arc::clone(&self.team),
+            trunk: self.plan.trunk.clone(),
+            root: self.project().root().to_owned(),
+            tree: tree.root().to_owned(),
+            name: name.to_owned(),
+            limit: limits.max_iterations,
+            breaker: limits.breaker,
+            prepare: self.preparation(tree),
+            is_gated_alike: self.settings().landing.command.is_none(),
+            kept: RefCell::default(),
+            place,
+            has_told: Cell::default(),
+        }
     }
 
     /// Makes the work tree of a job, if there is none.

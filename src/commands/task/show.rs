@@ -20,8 +20,11 @@ use crate::text::timestamp::local;
 
 pub(super) fn show(args: &TaskIdArgs) -> anyhow::Result<u8> {
     let details = look(&args.graph)?.details(&args.id)?;
-    let root = locate(args.graph.ralph_dir.as_ref())?.root().to_owned();
-    let landing = details.landing.as_ref().map(|landing| Shown::of(landing, &root));
+    let shown = |landing| {
+        let project = locate(args.graph.ralph_dir.as_ref())?;
+        anyhow::Ok(Shown::of(landing, project.root()))
+    };
+    let landing = details.landing.as_ref().map(shown).transpose()?;
     let mut json = json!(details);
     if let (Some(landing), Some(object)) = (&landing, json.as_object_mut()) {
         object.insert("landing".to_owned(), json!(landing));

@@ -90,7 +90,7 @@ fn the_tip_moves_by_compare_and_swap_and_the_trunk_follows_it_with_its_files() {
     trunk.advance((&tip, &new), &[], false).unwrap();
     assert_eq!((trunk.tip(), trunk.commit()), (Some(new.clone()), Some(tip.clone())));
     assert_eq!(trunk.stand(&new), Stand::Behind);
-    assert!(trunk.advance((&tip, &tip), &[], false).is_err(), "somebody was faster");
+    assert!(trunk.advance((&tip, &tip), &[], false).is_err(), "another one was faster");
     // The user's file is in the way.
     fs::write(root.join("b"), "mine").unwrap();
     let Followed::InTheWay(why) = trunk.follow(&new).unwrap() else { panic!() };

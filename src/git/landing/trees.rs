@@ -103,7 +103,8 @@ pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
     if leads_to(&real).is_some_and(|target| target == without_links(&entry)) {
         return Ok(true);
     }
-    let free = (1..).map(|number| entry.join(format!("moved-{number}"))).find(|place| !place.exists());
+    let free =
+        (1..=u8::MAX).map(|number| entry.join(format!("moved-{number}"))).find(|place| !place.exists());
     if let Some(free) = free.filter(|_| link.symlink_metadata().is_ok()) {
         fs::rename(&link, free).map_err(GitError::unreadable(&link))?;
     }

@@ -227,8 +227,7 @@ pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallib
     }
     // Before its state is: what was waiting is withdrawn, unless it was booked.
     if own != Own::Landing {
-        let keep = "UPDATE landings SET standing = 0 WHERE task = ?1 AND standing = 1";
-        graph.prepare_cached(keep)?.execute([seq])?;
+        landings::put_by(graph, seq)?;
     }
     settle(graph, seq, Some(own))
 }

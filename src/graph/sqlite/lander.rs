@@ -21,9 +21,13 @@ fn put(graph: &Connection, seq: i64, fence: i64, made: &Made, standing: Standing
     let Made { trunk, base, head } = made;
     let values = params![seq, fence, trunk, base, head, standing.number(), now()];
     graph.prepare_cached(put)?.execute(values)?;
-    graph
-        .prepare_cached("UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1")?
-        .execute(params![seq, head])?;
+    stands_at(graph, seq, head)
+}
+
+/// Books the commit that a task's work has come to.
+fn stands_at(graph: &Connection, seq: i64, commit: &str) -> Fallible<()> {
+    let update = "UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit])?;
     Ok(())
 }
 
@@ -66,9 +70,7 @@ pub(super) fn land(
     let update =
         "UPDATE landings SET standing = 3, landed = ?2, base = ?4, since = ?3, reason = '' WHERE task = ?1";
     graph.prepare_cached(update)?.execute(params![seq, commit, now(), tip])?;
-    graph
-        .prepare_cached("UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1")?
-        .execute(params![seq, commit])?;
+    stands_at(graph, seq, commit)?;
     leave(graph, seq, Own::Done, &format!("done: landed on {} as {commit:.10}", landing.made.trunk))?;
     Ok(true)
 }

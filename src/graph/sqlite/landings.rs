@@ -48,6 +48,19 @@ pub(super) fn on_the_way(graph: &Connection) -> Fallible<Vec<Landing>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// Whether a task is on its way to a trunk.
+pub(super) fn waits(graph: &Connection, seq: i64) -> Fallible<bool> {
+    let query = "SELECT 1 FROM landings WHERE task = ?1 AND standing = 1";
+    Ok(graph.prepare_cached(query)?.exists([seq])?)
+}
+
+/// Has a landing wait no more; its commits are kept.
+pub(super) fn put_by(graph: &Connection, seq: i64) -> Fallible<()> {
+    let update = "UPDATE landings SET standing = 0 WHERE task = ?1 AND standing = 1";
+    graph.prepare_cached(update)?.execute([seq])?;
+    Ok(())
+}
+
 /// Takes a landing back that waits, and forgets what was kept, returned or landed: the commits stay under their ref.
 pub(super) fn withdraw(graph: &Connection, seq: i64) -> Fallible<()> {
     let Some(landing) = of_task(graph, seq)? else { return Ok(()) };

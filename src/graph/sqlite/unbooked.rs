@@ -16,7 +16,7 @@ use super::rebuild::{is_up_to_date, rebuild};
 use super::seals::{self, Debt, SEAL, Seals, Tally};
 use super::settle::LANDING;
 use super::task_log::write_log;
-use super::{Fallible, Fault, number, queries};
+use super::{Fallible, Fault, landings, number, queries};
 use crate::graph::error::GraphError;
 use crate::graph::seal::is_same_thing;
 use crate::graph::store::Unbooked;
@@ -38,9 +38,6 @@ const DANGLING: &str = "DELETE FROM dependencies WHERE blocker NOT IN (SELECT se
 /// The log line of a task whose contents do not match its seal.
 const REWRITTEN: &str =
     "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
-
-/// Whether a task is on its way to a trunk.
-const WAITS: &str = "SELECT EXISTS (SELECT 1 FROM landings WHERE task = ?1 AND standing = 1)";
 
 /// The value of `work` of a failed task.
 const FAILED: i64 = 3;
@@ -239,7 +236,7 @@ pub(super) fn doubts(
         match seals {
             Some(seals) if !doubts.is_unsealed => doubts.look_at(graph, &row, seals)?,
             _ if !(row.is_done || matches!(row.work, 2 | LANDING)) => {}
-            _ if row.work == LANDING && !waits(graph, row.seq)? => doubts.unbooked.push(row.seq),
+            _ if row.work == LANDING && !landings::waits(graph, row.seq)? => doubts.unbooked.push(row.seq),
             _ if is_booked(graph, row.seq, run)? => doubts.believed += u64::from(doubts.is_unsealed),
             _ => doubts.unbooked.push(row.seq),
         }
@@ -268,7 +265,7 @@ impl Doubts {
             // A group's state follows from its parts.
             0 => !has_its_words || *is_done && !has_parts(graph, *seq)?,
             2 | FAILED => !is_as_sealed,
-            LANDING => !is_as_sealed || !waits(graph, *seq)?,
+            LANDING => !is_as_sealed || !landings::waits(graph, *seq)?,
             // Derived values have no seal.
             _ => *is_done,
         };
@@ -290,10 +287,6 @@ impl Doubts {
         }
         Ok(())
     }
-}
-
-fn waits(graph: &Connection, seq: i64) -> Fallible<bool> {
-    Ok(graph.prepare_cached(WAITS)?.query_row([seq], |row| row.get(0))?)
 }
 
 fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
@@ -319,8 +312,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         let update = "UPDATE tasks SET work = 1, unverified = 1, done_by = NULL, run = NULL, holder = NULL, lease_until = NULL
             WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
-        let keep = "UPDATE landings SET standing = 0 WHERE task = ?1 AND standing = 1";
-        graph.prepare_cached(keep)?.execute([seq])?;
+        landings::put_by(graph, seq)?;
         write_log(graph, seq, "opened again: neither a run nor a person has booked that it is done")?;
     }
     for &seq in &doubts.given_up {

@@ -75,7 +75,9 @@ impl Landings {
         }
         // Each loop only knows what was done when it ended a task.
         if let Some((_, counts)) = all.last {
-            loops.iter_mut().for_each(|one| one.tasks = one.tasks.map(|_| counts));
+            for one in loops.iter_mut() {
+                one.tasks = one.tasks.map(|_| counts);
+            }
         }
         for task in loops.iter_mut().flat_map(|one| &mut one.task_list) {
             if task.outcome.as_deref() == Some("landing")

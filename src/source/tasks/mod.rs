@@ -229,6 +229,9 @@ impl Target {
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Ground { root, in_git, .. } = &self.places.ground;
         let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
+        if commits.is_empty() {
+            return Ok(None);
+        }
         // Read now: it may have moved since the task was claimed.
         let tip = self.trunk.as_ref().map(|(trunk, _)| trunk.tip().unwrap_or_default());
         let is_missing = |(task, commit): &(String, String)| match &tip {
