@@ -37,19 +37,19 @@ use crate::view::transcript::Transcript;
 /// How much of the end of an events log is read for the last action of an agent, in bytes.
 const TAIL: u64 = 64 << 10;
 
-/// The jobs of a run get the newest counts that one of them knows: each is told what has landed only as long as it runs.
+/// The jobs of a run get the largest counts that one of them knows: each hears what has landed only as long as it runs.
 fn agree(loops: &mut [LoopSnapshot<'_>]) {
-    let mut newest: HashMap<String, TaskCounts> = HashMap::new();
-    let ended = |counts: TaskCounts| counts.done + counts.failed;
+    let mut largest: HashMap<String, TaskCounts> = HashMap::new();
+    let ended = |counts: TaskCounts| (counts.done + counts.failed, counts.total);
     let jobs = |one: &LoopSnapshot<'_>| is_job(one.name()).then(|| one.found.run().to_owned());
     for (run, counts) in loops.iter().filter_map(|one| Some((jobs(one)?, one.tasks()?))) {
-        let known = newest.entry(run).or_insert(counts);
+        let known = largest.entry(run).or_insert(counts);
         if ended(counts) > ended(*known) {
             *known = counts;
         }
     }
     for one in loops {
-        if let Some(counts) = jobs(one).and_then(|run| newest.get(&run)) {
+        if let Some(counts) = jobs(one).and_then(|run| largest.get(&run)) {
             one.catch_up(*counts);
         }
     }
@@ -88,6 +88,9 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
             let mut rows: Vec<_> = snapshots.into_iter().zip(sights).collect();
+            for (one, sight) in &mut rows {
+                sight.tasks = one.tasks().or(sight.tasks);
+            }
             rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
             write!(out, "{}", status_table::table(&rows, &loops, width()))?;
             queue.as_ref().map_or(Ok(()), |queue| writeln!(out, "{}", queue.line()))

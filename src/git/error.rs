@@ -78,6 +78,12 @@ impl GitError {
         |reason| Self::Run { path: path.to_path_buf(), reason }
     }
 
+    /// Whether git was ended from outside, which has nothing to do with what it was called for.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        matches!(self, Self::CutOff { end: CutOff::Killed(_) | CutOff::OutOfSight | CutOff::Leaving, .. })
+    }
+
     pub(super) fn refused(command: &str, path: &Path, message: String) -> Self {
         Self::Refused { command: command.to_owned(), path: path.to_path_buf(), message }
     }

@@ -18,8 +18,8 @@ use super::revert::{RevertError, check_idle, shown};
 use super::save;
 
 pub use trees::{
-    add, commit_rest, detach, head_of, is_prepared, known_good, merge_into, put, relink, set_good,
-    set_prepared,
+    add, commit_rest, detach, detach_all, head_of, is_prepared, known_good, merge_into, put, relink,
+    set_good, set_prepared,
 };
 pub use trunk::{Followed, Stand, Trunk, begin};
 
@@ -46,7 +46,7 @@ pub fn merge_since(root: &Path, ours: &str, theirs: &str, since: &str) -> Result
     let rootless = |of: &str, parents: &[&str]| {
         let files = files_of(root, of)
             .ok_or_else(|| GitError::refused("rev-parse", root, format!("{of} is no commit")))?;
-        made(root, "--no-gpg-sign", &files, parents, "base", &[])
+        made(root, "--no-gpg-sign", &files, parents, "base", &save::own_identity())
     };
     let base = rootless(since, &[])?;
     merge(root, &rootless(ours, &[&base])?, &rootless(theirs, &[&base])?)

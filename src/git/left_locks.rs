@@ -3,7 +3,8 @@
 //!
 //! Locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent if it was created during
 //! the latest attempt of an ended loop, all processes of that loop have ended, and no visible process has it open or
-//! is a git in the repository; one of ours, if it was created while that ran, and the same holds.
+//! is a git in the repository; one of ours, if it was created while that ran, and the same holds. In a work tree that is ours alone
+//! it counts whenever it was created, if no git works in that tree.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +16,7 @@ use std::time::SystemTime;
 use super::change::patiently;
 use super::half_made::names;
 use super::head_file;
-use super::trees::{CheckedOut, checked_out, locks};
+use super::trees::{CheckedOut, checked_out, locks, without_links};
 use crate::process::stat::{Stat, says};
 
 /// Removes the locks that were [left](left), and returns them. Call it after all processes of the loop have ended.
@@ -32,7 +33,9 @@ pub(super) fn remove_in_ours(tree: &Path) {
     let Some(git_dir) = head_file::git_dir(tree).ok().flatten() else { return };
     let mut left = locks(tree, "");
     left.retain(|lock| lock.starts_with(&git_dir));
-    if !left.is_empty() && patiently(|| (!is_in_use(tree, &left)).then_some(())).is_some() {
+    if !left.is_empty()
+        && patiently(|| (!is_in_use_in(&[tree.to_owned(), git_dir.clone()], &left)).then_some(())).is_some()
+    {
         // One that stays is reported by git.
         for lock in left {
             let _ = fs::remove_file(lock);
@@ -64,11 +67,16 @@ pub fn left(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
 /// Whether a process has one of these files open, or is a git in the repository of this work tree: git may close a
 /// lock file while it holds the lock.
 fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let files: Vec<PathBuf> = files.iter().map(|file| real(file)).collect();
-    let common = head_file::common_dir(root).map(|common| real(&common));
+    let common = head_file::common_dir(root).map(|common| without_links(&common));
     let main = common.as_deref().and_then(Path::parent).map(Path::to_path_buf);
-    let folders: Vec<PathBuf> = [Some(real(root)), common, main].into_iter().flatten().collect();
+    let folders: Vec<PathBuf> = [Some(root.to_owned()), common, main].into_iter().flatten().collect();
+    is_in_use_in(&folders, files)
+}
+
+/// Whether a process has one of these files open, or is a git that one of these folders is named to.
+fn is_in_use_in(folders: &[PathBuf], files: &[PathBuf]) -> bool {
+    let real = |paths: &[PathBuf]| paths.iter().map(|path| without_links(path)).collect::<Vec<PathBuf>>();
+    let (folders, files) = (real(folders), real(files));
     Stat::all().any(|process| has_open(process.pid, &files) || is_git_in(process.pid, &folders))
 }
 

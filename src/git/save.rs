@@ -1,7 +1,7 @@
 //! Saves what only one work tree has under `refs/ralph/keep/`, before the tree is removed.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -45,6 +45,11 @@ const CONFIG: [&str; 12] = [
     "-c",
     "core.safecrlf=false",
 ];
+
+/// The variables of a commit that no one is the author of.
+pub(super) fn own_identity() -> Vec<(OsString, OsString)> {
+    ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).to_vec()
+}
 
 /// Something that was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]

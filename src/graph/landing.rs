@@ -175,7 +175,7 @@ pub struct Round<L> {
     are_some_aside: bool,
 }
 
-/// What is known of the commit that a round began with.
+/// What is known of the commit that candidates are put on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
     /// Nothing.
@@ -224,7 +224,7 @@ impl<L: PartialEq> Round<L> {
         self.are_some_aside = true;
     }
 
-    /// What is known of the tip.
+    /// What is known of what candidates are put on.
     #[must_use]
     pub fn base(&self) -> Base {
         self.base

@@ -58,7 +58,10 @@ impl Gate {
 
     /// These trees of files were found good by the same command elsewhere.
     pub(super) fn trust(&mut self, trees: Vec<String>) {
-        self.known.extend(trees.into_iter().map(|tree| (tree, Verdict::Green)));
+        for files in trees {
+            landing::set_good(&self.tree, self.command.shown(), &files);
+            self.known.insert(files, Verdict::Green);
+        }
     }
 
     /// What is known of a commit without a run. That something was red counts only where `reds` do.
@@ -85,7 +88,7 @@ impl Gate {
         }
         let found = self.command.run_alone(None, cancelled);
         // The command may have checked the trunk out, which could not follow then.
-        landing::detach(&self.tree);
+        landing::detach(&self.root, &self.tree);
         let Some(found) = found else { return Ok(None) };
         let verdict = if found.ok { Verdict::Green } else { Verdict::Red };
         if let Some(files) = landing::files_of(&self.root, commit) {

@@ -44,8 +44,6 @@ pub(crate) struct Rules {
     pub(crate) style: Style,
     /// Whether the tip is pushed.
     pub(crate) pushes: bool,
-    /// Whether what was to land on a branch that is gone lands here: the user has named this one.
-    pub(crate) adopts: bool,
 }
 
 /// The lander.
@@ -147,9 +145,6 @@ impl<S: Store> Lander<S> {
             self.team.landed();
         }
         self.put_replayed_away();
-        if self.rules.adopts {
-            self.adopt();
-        }
         while !self.team.is_over() {
             match self.round() {
                 Ok(Ran::On) | Err(Left::Again) => {}
@@ -292,6 +287,8 @@ impl<S: Store> Lander<S> {
                 Next::Return(one) => {
                     let one = one.clone();
                     let why = self.why_red(&output);
+                    // Its next agent finds there what it was tried with, which is green.
+                    self.take_in(&mut way, &mut round)?;
                     self.give_back(&way, &one, &why)?;
                     round.leave_out(&one);
                 }
@@ -329,7 +326,9 @@ impl<S: Store> Lander<S> {
 
     /// Those of these landings that wait no more: their tasks were reset, ended or deleted meanwhile.
     fn withdrawn(&self, landings: &[Landing]) -> Result<Vec<Landing>, Left> {
-        let waiting = claims(&self.store.landings()?);
+        let mut waiting = self.store.landings()?;
+        waiting.retain(|one| one.made.trunk == self.trunk.name());
+        let waiting = claims(&waiting);
         let is_gone = |one: &&Landing| !waiting.contains(&(one.task.clone(), one.fence));
         Ok(landings.iter().filter(is_gone).cloned().collect())
     }
@@ -349,9 +348,12 @@ impl<S: Store> Lander<S> {
                 round.leave_out(one);
                 continue;
             }
-            // A git that was killed is called once more.
-            let put = self.maker().put(one, &mut candidate);
-            match put.or_else(|_| self.maker().put(one, &mut candidate)) {
+            let put = match self.maker().put(one, &mut candidate) {
+                // Once more.
+                Err(error) if error.is_killed() => self.maker().put(one, &mut candidate),
+                put => put,
+            };
+            match put {
                 Ok(Put::On) => continue,
                 Ok(Put::Later) => {}
                 // Its next agent gets the tip, and so has to find there what it conflicts with.
@@ -367,7 +369,7 @@ impl<S: Store> Lander<S> {
                     );
                     self.give_back(way, one, &why)?;
                 }
-                Err(error @ GitError::Refused { .. }) => {
+                Err(error) if !error.is_killed() => {
                     // Where git can make no commit at all, no landing is to blame.
                     self.maker().try_it(&way.tip)?;
                     self.give_back(way, one, &format!("git cannot merge it: {error}"))?;

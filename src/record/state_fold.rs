@@ -103,8 +103,12 @@ impl State {
             Fact::Landed { task, tasks, .. } | Fact::Returned { task, tasks, .. } => {
                 if let Some(at_task) = &mut self.at_task {
                     at_task.take_counts(*tasks);
-                    if at_task.task == task.id {
-                        let word = if let Fact::Landed { .. } = fact { "done" } else { "returned" };
+                    if at_task.task == task.id && at_task.task_became.as_deref() == Some("landing") {
+                        let word = match fact {
+                            Fact::Landed { .. } => "done",
+                            Fact::Returned { failed: true, .. } => "failed",
+                            _ => "returned",
+                        };
                         at_task.task_became = Some(word.to_owned());
                     }
                 }

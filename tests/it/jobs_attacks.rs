@@ -83,6 +83,48 @@ fn a_bisect_and_a_rebase_that_an_agent_leaves_are_ended_and_its_commits_land() {
 }
 
 #[test]
+fn commits_that_were_made_in_the_middle_of_a_rebase_are_not_given_up() {
+    let rebase = "git -c sequence.editor='sed -i 1s/pick/edit/' rebase -qi HEAD~2";
+    let scratch = jobs(&format!(
+        r#"if [ "$(wc -l < "$HOME/attempts")" = 1 ]; then
+    work; echo two > two; commit two; {rebase} >&2; echo amid > amid; commit amid; done_; exit
+fi
+ls > "$HOME/saw"; echo more > more; commit; done_"#
+    ));
+    let id = add(&scratch, "first");
+    let run = scratch.run(&format!("{RUN} 2 --validate ls"));
+    ended(&run, 0);
+    assert!(run.stderr.contains("the agent has left a rebase in progress"), "{run:?}");
+    assert_eq!(status(&scratch, &id), "done");
+    let saw = fs::read_to_string(scratch.home().join("saw")).unwrap();
+    assert!(
+        saw.contains("amid") && scratch.path("amid").exists(),
+        "its next agent goes on from there: {saw}"
+    );
+    // What the rebase had not reached yet.
+    let kept: String =
+        refs(&scratch, "keep").iter().map(|kept| scratch.git(&["log", "--format=%s", kept])).collect();
+    assert!(kept.contains("two"), "{kept} {run:?}");
+}
+
+#[test]
+fn a_rebased_line_needs_no_identity_of_the_machines() {
+    let scratch = jobs(r#"until [ "$(wc -l < "$HOME/attempts")" -ge 2 ]; do sleep 0.02; done; work; done_"#);
+    let settings = "[landing]\nstyle = \"rebase\"\nretries = 0\n[git.worktree]\nname = \"Bot\"\nemail = \"bot@example.org\"\n";
+    scratch.write("ralph.toml", settings);
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "-qm", "settings"]);
+    let ids = [add(&scratch, "first"), add(&scratch, "second")];
+    let mut command = scratch.ralph(&format!("{RUN} 2 --validate ls"));
+    for name in ["AUTHOR", "COMMITTER"] {
+        command.env_remove(format!("GIT_{name}_NAME")).env_remove(format!("GIT_{name}_EMAIL"));
+    }
+    ended(&Scratch::finish(&mut command), 0);
+    assert_all_landed(&scratch, &ids);
+    assert_eq!(scratch.git(&["log", "--merges", "--format=%s"]), "");
+}
+
+#[test]
 fn a_git_that_is_killed_while_a_candidate_is_made_blames_no_task() {
     for call in ["merge-tree", "commit-tree"] {
         let scratch =
@@ -155,7 +197,7 @@ fn what_has_landed_is_not_taken_back_before_that_is_booked() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     fs::write(scratch.home().join("ralph"), child.id().to_string()).unwrap();
     assert_eq!(finish(child).code, None);
-    for verb in ["reset", "fail", "delete", "done --force"] {
+    for verb in ["reset", "fail", "delete --recursive", "done --force"] {
         let refused = scratch.run(&format!("task {verb} {id}"));
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains("has landed on main as "), "{refused:?}");
@@ -170,7 +212,7 @@ fn a_trunk_that_an_agent_has_checked_out_does_not_move_under_it() {
     let scratch = jobs(
         r#"
 if [ "$title" = first ]; then
-    git checkout -q develop; touch "$HOME/on-it"; until [ -e "$HOME/landed" ]; do sleep 0.02; done
+    git checkout -q develop; touch "$HOME/on-it"; until grep -rqs "does not follow" "$HOME/../project/.ralph/runs"; do sleep 0.02; done
     ls > "$HOME/saw"; git checkout -q --detach
 else
     until [ -e "$HOME/on-it" ]; do sleep 0.02; done
@@ -178,10 +220,6 @@ fi
 work; done_"#,
     );
     scratch.git(&["branch", "develop"]);
-    hook(
-        &scratch,
-        r#"[ "$1" = committed ] && grep -q ' refs/ralph/landed/develop$' && [ -e "$HOME/on-it" ] && touch "$HOME/landed""#,
-    );
     let ids = [add(&scratch, "first"), add(&scratch, "second")];
     let run = scratch.run(&format!("{RUN} 2 --onto develop --validate ls"));
     ended(&run, 0);

@@ -62,7 +62,9 @@ fn what_a_person_takes_back_while_the_gate_runs_does_not_land() {
     assert_eq!(finish(child).code, Some(4));
     assert!(!scratch.path(&format!("work-{}", ids[0])).exists());
     assert!(scratch.path(&format!("work-{}", ids[1])).exists());
-    assert_eq!(refs(&scratch, "tasks"), [format!("refs/ralph/tasks/{}/1", ids[0])]);
+    // A claim may have been returned before its agent began.
+    let kept = refs(&scratch, "tasks");
+    assert!(kept.len() == 1 && kept[0].starts_with(&format!("refs/ralph/tasks/{}/", ids[0])), "{kept:?}");
 }
 
 #[test]

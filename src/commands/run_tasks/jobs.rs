@@ -114,7 +114,8 @@ pub(super) fn plan(
         };
         bail!("{place}: {what}");
     }
-    let trunk = Trunk::new(root, &name).sparing(&project.worktrees().join(JOBS));
+    let trunk =
+        Trunk::new(root, &name).sparing(&project.worktrees().strip_prefix(root).unwrap_or(root).join(JOBS));
     Ok(Some(Plan { jobs, trunk, is_named: flags.onto.is_some(), batch }))
 }
 
@@ -168,7 +169,12 @@ impl Jobs<'_> {
     fn work(&self) -> anyhow::Result<u8> {
         self.settings().warnings.iter().for_each(|warning| self.shared.screen.warn(warning));
         let pusher = self.pusher();
-        let lander = self.lander(pusher.is_some())?;
+        // An agent of a run that was killed may have had the trunk checked out.
+        landing::detach_all(self.project().root(), &self.project().worktrees().join(JOBS))?;
+        let mut lander = self.lander(pusher.is_some())?;
+        if self.plan.is_named {
+            lander.adopt()?;
+        }
         let count = self.plan.jobs;
         self.shared.screen.expect(count);
         let fates = thread::scope(|scope| {
@@ -358,7 +364,6 @@ impl Jobs<'_> {
             batch: self.plan.batch,
             retries: settings.landing.retries,
             pushes,
-            adopts: self.plan.is_named,
             style: match settings.landing.style {
                 LandingStyle::Merge => Style::Merge,
                 LandingStyle::Rebase => Style::Rebase,

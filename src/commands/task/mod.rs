@@ -176,20 +176,27 @@ fn withdraw(
     change(args, withdraw)
 }
 
-/// Refuses to take a landing back that is on its trunk already, and is only not booked yet.
+/// Refuses to take the landing of a task or one of its parts back that is on its trunk already, and is only not booked yet.
 fn refuse_landed(args: &GraphArgs, store: &SqliteStore, id: &str) -> anyhow::Result<()> {
-    let waits = |landing: &Landing| landing.standing == Standing::Waiting;
-    let Some(landing) = store.landing(id).ok().flatten().filter(waits) else { return Ok(()) };
-    let (project, made) = (place(args)?, &landing.made);
-    let landed = Trunk::new(project.root(), &made.trunk)
-        .tip()
-        .and_then(|tip| landed_as(project.root(), &landing.reference(), &made.head, &tip));
-    let Some(commit) = landed else { return Ok(()) };
+    let (waiting, project) = (store.landings()?, place(args)?);
+    // An unknown one is refused by what follows.
+    let Ok(id) = store.task(id).map(|task| task.id) else { return Ok(()) };
+    let root = project.root();
+    let landed = |landing: &Landing| {
+        let tip = Trunk::new(root, &landing.made.trunk).tip()?;
+        landed_as(root, &landing.reference(), &landing.made.head, &tip)
+    };
+    let waiting = waiting.into_iter().filter(|landing| landing.standing == Standing::Waiting);
+    let mut landed = waiting.filter_map(|landing| Some((landed(&landing)?, landing)));
+    let is_meant = |landing: &Landing| {
+        store.with_above(&landing.task).is_ok_and(|above| above.iter().any(|task| task.id == id))
+    };
+    let Some((commit, landing)) = landed.find(|(_, landing)| is_meant(landing)) else { return Ok(()) };
     bail!(
         "{task} has landed on {trunk} as {commit:.10}, which is not booked yet: the next 'ralph run' that lands on {trunk} books it, \
          and 'ralph revert {task}' takes it back then",
         task = landing.task,
-        trunk = made.trunk
+        trunk = landing.made.trunk
     )
 }
 

@@ -14,6 +14,7 @@ use crate::git::changes::LOOK_LIMIT;
 use crate::git::clean_tree::entry;
 use crate::git::error::{GitError, RemoveError};
 use crate::git::progress::in_progress;
+use crate::git::range::is_ancestor;
 use crate::git::repository::head;
 use crate::git::revert::shown;
 use crate::git::save::{self, Saved};
@@ -22,7 +23,6 @@ use crate::git::uncommitted::Uncommitted;
 use crate::git::worktrees::ADD_LIMIT;
 use crate::git::{clean_tree, half_made, head_file, left_locks};
 use crate::text::jitter;
-use crate::text::line::one_line;
 
 /// How often a tree is made once more while another run makes one, and the first pause before that.
 const TRIES: u32 = 5;
@@ -50,11 +50,12 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
     let operation = in_progress(tree)?;
     let is_merging = operation.is_some_and(|operation| operation.what == "merge");
     if let Some(operation) = operation.filter(|_| !is_merging) {
-        if !names.is_empty() {
-            let what = format!("the agent has left a {} in progress, with changes", operation.what);
-            return Err(GitError::in_the_way(what, tree.display(), "finish it"));
+        if names.is_empty() && end_operation(tree, operation.what)? {
+            // What it had set aside is there again.
+            return commit_rest(tree, message);
         }
-        end_operation(tree, operation.what);
+        let what = format!("the agent has left a {} in progress", operation.what);
+        return Err(GitError::in_the_way(what, tree.display(), "finish it"));
     }
     if names.is_empty() && !is_merging {
         return Ok(None);
@@ -77,19 +78,43 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
     Ok(Some(shown(names.iter())))
 }
 
-/// Ends an operation that an agent has left in a clean work tree. A rebase that stopped midway, and a search, go back to where
-/// they began, so that no commit is missing.
-fn end_operation(tree: &Path, what: &str) {
+/// Ends an operation that an agent has left in a clean work tree, if no commit is lost by that; returns whether it has ended.
+fn end_operation(tree: &Path, what: &str) -> Result<bool, GitError> {
     let ends: &[[&str; 2]] = match what {
-        "rebase" => &[["rebase", "--abort"]],
-        "bisect" => &[["bisect", "reset"]],
+        "rebase" if has_only_replayed(tree) => &[["rebase", "--abort"]],
+        "bisect" if has_only_searched(tree) => &[["bisect", "reset"]],
+        "rebase" | "bisect" => &[],
         "patch series" => &[["am", "--quit"]],
         _ => &[["cherry-pick", "--quit"], ["revert", "--quit"]],
     };
     for end in ends {
-        // Whichever it is not refuses.
+        // Whichever it is not refuses, and whatever does not end is seen below.
         let _ = change(tree, &NO_HOOKS.into_iter().chain(*end).collect::<Vec<_>>());
     }
+    Ok(in_progress(tree)?.is_none())
+}
+
+/// The text of a file of git's for a work tree.
+fn own_text(tree: &Path, name: &str) -> Option<String> {
+    let file = head_file::git_dir(tree).ok().flatten()?.join(name);
+    theirs::text(&file).ok().map(|text| text.trim().to_owned())
+}
+
+/// Whether a rebase that has stopped has made no other commits than those it began with.
+fn has_only_replayed(tree: &Path) -> bool {
+    let of = |name: &str| {
+        own_text(tree, &format!("rebase-merge/{name}"))
+            .or_else(|| own_text(tree, &format!("rebase-apply/{name}")))
+    };
+    let Some((before, onto)) = of("orig-head").zip(of("onto")) else { return false };
+    let listed = run(tree, &["cherry", &before, "HEAD", &onto], LOOK_LIMIT);
+    listed.is_ok_and(|listed| !listed.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"+")))
+}
+
+/// Whether a search has made no commits.
+fn has_only_searched(tree: &Path) -> bool {
+    let start = own_text(tree, "BISECT_START");
+    start.zip(head(tree)).is_some_and(|(start, head)| is_ancestor(tree, &head, &start))
 }
 
 /// Leads a work tree back to the repository of `root`, where an agent has removed that link; a repository of its own in that place
@@ -100,7 +125,7 @@ fn end_operation(tree: &Path, what: &str) {
 pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
     let (real, link) = (without_links(tree), without_links(tree).join(".git"));
     let Some(entry) = entry(root, &real)?.filter(|_| real.is_dir()) else { return Ok(false) };
-    if leads_to(&real).is_some_and(|target| target == without_links(&entry)) {
+    if is_linked(root, &real) {
         return Ok(true);
     }
     let free =
@@ -113,11 +138,30 @@ pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
     Ok(true)
 }
 
+/// Whether a work tree leads to what the repository of `root` has of it.
+fn is_linked(root: &Path, tree: &Path) -> bool {
+    let entry = entry(root, tree).ok().flatten();
+    entry.is_some_and(|entry| leads_to(tree).is_some_and(|target| target == without_links(&entry)))
+}
+
+/// Takes all work trees below a folder off their branches. No agent may be at work there.
+///
+/// # Errors
+/// If git fails.
+pub fn detach_all(root: &Path, folder: &Path) -> Result<(), GitError> {
+    let folder = without_links(folder);
+    for tree in list(root)?.into_iter().filter(|tree| tree.branch.is_some() && tree.path.starts_with(&folder))
+    {
+        detach(root, &tree.path);
+    }
+    Ok(())
+}
+
 /// The commit of a work tree's HEAD, also if the tree does not lead to its repository any more, or is gone.
 #[must_use]
 pub fn head_of(root: &Path, tree: &Path) -> Option<String> {
     let entry = entry(root, tree).ok()??;
-    if leads_to(tree).is_some_and(|target| target == without_links(&entry)) {
+    if is_linked(root, tree) {
         return head(tree);
     }
     let git_dir = format!("--git-dir={}", entry.to_str()?);
@@ -127,8 +171,10 @@ pub fn head_of(root: &Path, tree: &Path) -> Option<String> {
 
 /// Takes a work tree off the branch that was checked out in it; its files stay as they are. If that fails, the branch does not
 /// follow, which is reported then.
-pub fn detach(tree: &Path) {
-    if let Ok(CheckedOut::Branch(_)) = checked_out(tree) {
+pub fn detach(root: &Path, tree: &Path) {
+    // An operation in progress would be forgotten.
+    let is_idle = matches!(in_progress(tree), Ok(None));
+    if is_idle && is_linked(root, tree) && matches!(checked_out(tree), Ok(CheckedOut::Branch(_))) {
         let words = NO_HOOKS.into_iter().chain(["checkout", "--quiet", "--detach"]);
         let _ = change(tree, &words.collect::<Vec<_>>());
     }
@@ -230,7 +276,7 @@ fn prepared(tree: &Path) -> Option<PathBuf> {
 pub fn known_good(tree: &Path, by: &str) -> Vec<String> {
     let text = good(tree).and_then(|file| theirs::text(&file).ok()).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);
-    if lines.next().as_deref() == Some(&*one_line(by)) { lines.collect() } else { Vec::new() }
+    if lines.next() == Some(by.escape_debug().to_string()) { lines.collect() } else { Vec::new() }
 }
 
 /// Notes that, for as long as the work tree lasts. If it cannot be noted, the command runs once more.
@@ -239,7 +285,7 @@ pub fn set_good(tree: &Path, by: &str, files: &str) {
     if !known.iter().any(|one| one == files) {
         known.push(files.to_owned());
         let last = &known[known.len().saturating_sub(MOST_GOOD)..];
-        let text = format!("{}\n{}\n", one_line(by), last.join("\n"));
+        let text = format!("{}\n{}\n", by.escape_debug(), last.join("\n"));
         let _ = good(tree).map(|file| atomic::write_theirs(&file, text.as_bytes()));
     }
 }
@@ -271,6 +317,9 @@ pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result
             if !uncommitted.is_still_so()? {
                 return Err(RemoveError::Changed);
             }
+        }
+        if let Some(before) = own_text(tree, "rebase-merge/orig-head").filter(|before| before != commit) {
+            saved.push(save::keep_commit(root, name, &before)?);
         }
         // Earlier commits of the tree are in its own log, which stays.
         if let Some(head) = head(tree).filter(|head| saved.is_empty() && head != commit)

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 use super::{TASKS, replayed_ref};
 use crate::files::theirs;
 use crate::git::call::{LIMIT, run};
-use crate::git::change::{ChangeError, ChangeOptions, change, change_with};
+use crate::git::change::{ChangeError, ChangeOptions, change, change_with, patiently};
 use crate::git::error::GitError;
 use crate::git::range::is_ancestor;
 use crate::git::refs::{branch_commit, commit_of};
 use crate::git::save;
-use crate::git::trees::{Tree, list, without_links};
+use crate::git::trees::{Tree, list, locks as tree_locks};
 use crate::git::{head_file, left_locks};
 
 /// The refs of landed tips.
@@ -32,7 +32,7 @@ pub struct Trunk {
     root: PathBuf,
     /// The name of the branch.
     name: String,
-    /// The folder of work trees in which agents work.
+    /// Where agents work, below each checkout.
     agents: Option<PathBuf>,
 }
 
@@ -81,10 +81,11 @@ impl Trunk {
         Self { root: root.to_owned(), name: name.to_owned(), agents: None }
     }
 
-    /// The branch, which never moves while it is checked out in a work tree below this folder: an agent is at work there.
+    /// The branch, which never moves while it is checked out in a work tree below this folder of a checkout: an agent is at work
+    /// there.
     #[must_use]
     pub fn sparing(self, agents: &Path) -> Self {
-        Self { agents: Some(without_links(agents)), ..self }
+        Self { agents: Some(agents.to_owned()), ..self }
     }
 
     /// The name of the branch.
@@ -296,7 +297,7 @@ impl Trunk {
                     return if self.commit() == Some(commit) { Err(error) } else { Ok(Followed::Astray) };
                 }
             }
-            [tree] if self.agents.as_ref().is_some_and(|agents| tree.path.starts_with(agents)) => {
+            [tree] if self.is_agents(tree, &trees) => {
                 let place = tree.path.display();
                 return Ok(Followed::InTheWay(format!("an agent has checked it out in {place}")));
             }
@@ -306,7 +307,12 @@ impl Trunk {
                 let began = SystemTime::now() - COARSE;
                 let mut merged = merge();
                 if let Err(ChangeError::CutOff(_)) = merged {
-                    let _ = left_locks::remove(&tree.path, &(began..=SystemTime::now()));
+                    let ran = began..=SystemTime::now();
+                    // As long as another git works there, nothing is removed.
+                    patiently(|| {
+                        let _ = left_locks::remove(&tree.path, &ran);
+                        tree_locks(&tree.path, &self.name).is_empty().then_some(())
+                    });
                 }
                 if merged.is_err() {
                     match self.finish_cut_off(&tree.path, &commit, tip) {
@@ -331,6 +337,12 @@ impl Trunk {
         self.set(&self.known(), tip, None)?;
         self.forget_landed()?;
         Ok(Followed::Moved)
+    }
+
+    /// Whether an agent works in a work tree of these.
+    fn is_agents(&self, tree: &Tree, trees: &[Tree]) -> bool {
+        let Some(agents) = &self.agents else { return false };
+        trees.iter().any(|checkout| tree.path.starts_with(checkout.path.join(agents)))
     }
 
     /// Moves the branch where an earlier merge was killed after it had written the files and before it had done that: the index is

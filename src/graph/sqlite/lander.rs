@@ -49,14 +49,17 @@ pub(super) fn queue(graph: &Connection, claim: &Claim, made: &Made, is_verified:
     Ok(Ended::Queued)
 }
 
-/// The task of a landing that still waits as it was handed in; `None` if it was reset, ended by hand or deleted meanwhile.
+/// The task of a landing that still waits as it was handed in; `None` if it was reset, ended by hand or deleted meanwhile, or is to
+/// land elsewhere.
 fn waiting(graph: &Connection, landing: &Landing) -> Fallible<Option<i64>> {
     let query = format!(
         "SELECT t.seq FROM tasks t JOIN landings l ON l.task = t.seq
-        WHERE t.id = ?1 AND l.fence = ?2 AND l.standing = 1 AND t.work = {LANDING}"
+        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.standing = 1 AND t.work = {LANDING}"
     );
     let mut statement = graph.prepare_cached(&query)?;
-    Ok(statement.query_row(params![landing.task, landing.fence], |row| row.get(0)).optional()?)
+    Ok(statement
+        .query_row(params![landing.task, landing.fence, landing.made.trunk], |row| row.get(0))
+        .optional()?)
 }
 
 pub(super) fn land(

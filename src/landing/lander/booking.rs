@@ -75,15 +75,17 @@ impl<S: Store> Lander<S> {
     }
 
     /// Has what was to land on branches that are gone land here.
-    pub(super) fn adopt(&mut self) {
-        let landings = self.store.landings().unwrap_or_default();
-        let trunks: BTreeSet<String> = landings.into_iter().map(|one| one.made.trunk).collect();
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(crate) fn adopt(&mut self) -> Result<(), GraphError> {
+        let trunks: BTreeSet<String> = self.store.landings()?.into_iter().map(|one| one.made.trunk).collect();
         for trunk in trunks {
             if Trunk::new(&self.place.0, &trunk).commit().is_none() {
-                // If that fails, they wait until this branch is named once more.
-                let _ = self.store.adopt(&trunk, self.trunk.name());
+                self.store.adopt(&trunk, self.trunk.name())?;
             }
         }
+        Ok(())
     }
 
     pub(super) fn give_back(&mut self, way: &Way, one: &Landing, why: &str) -> Result<(), Left> {

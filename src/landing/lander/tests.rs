@@ -268,7 +268,7 @@ fn lander(
     let mut holder = Holder::of_self("lander").unwrap();
     // Each one is gone when the next one comes.
     holder.process.start_ticks += number + 1;
-    let rules = Rules { batch: 4, retries: 50, style, pushes: false, adopts: false };
+    let rules = Rules { batch: 4, retries: 50, style, pushes: false };
     let place = (root.to_owned(), Vec::new());
     Lander::new(store, Arc::clone(team), trunk.clone(), place, (holder, Scope::All), Some(gate), rules)
 }

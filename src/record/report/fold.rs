@@ -230,11 +230,11 @@ impl Fold {
             Fact::TaskStarted { task, tasks, verifies } => {
                 self.task = Some(task.id.to_string());
                 self.found = verifies.then(|| Evidence::proven(Some(VERIFYING_AGENT)));
-                report.tasks = Some(*tasks);
+                (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
                 report.meet(task).iterations += 1;
             }
             Fact::TaskEnded { outcome, reason, task, tasks } => {
-                report.tasks = Some(*tasks);
+                (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
                 let found = self.found.take();
                 let met = report.meet(task);
                 met.proof = proof_of_task(outcome, found);
@@ -243,6 +243,9 @@ impl Fold {
                 self.task = None;
             }
             Fact::GateEnded { .. } | Fact::Landed { .. } | Fact::Returned { .. } => {
+                if let Fact::Landed { tasks, .. } | Fact::Returned { tasks, .. } = fact {
+                    (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
+                }
                 report.landings.get_or_insert_default().take(at, fact);
             }
             Fact::Waiting { reason, until, .. } => {

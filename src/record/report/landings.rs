@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::LoopReport;
-use crate::engine::fact::{Fact, TaskCounts};
+use crate::engine::fact::Fact;
+use crate::record::run_folder::is_job;
 use crate::text::line::one_line;
 
 /// How much has landed in a run of many jobs.
@@ -24,9 +25,6 @@ pub struct Landings {
     pub gates: u64,
     /// How long these runs took together, in seconds.
     pub gate_s: f64,
-    /// How many tasks were done when one landed or was returned last.
-    #[serde(skip)]
-    last: Option<(DateTime<FixedOffset>, TaskCounts)>,
     /// What became of each task last, with the reason.
     #[serde(skip)]
     became: BTreeMap<String, Became>,
@@ -43,14 +41,12 @@ impl Landings {
                 self.gates += 1;
                 self.gate_s += duration_s;
             }
-            Fact::Landed { task, tasks, .. } => {
+            Fact::Landed { task, .. } => {
                 self.landed += 1;
-                self.last = Some((at, *tasks));
                 self.became.insert(task.id.to_string(), (at, "done", None));
             }
-            Fact::Returned { failed, reason, task, tasks, .. } => {
+            Fact::Returned { failed, reason, task, .. } => {
                 self.returned += 1;
-                self.last = Some((at, *tasks));
                 let became = if *failed { "failed" } else { "returned" };
                 self.became.insert(task.id.to_string(), (at, became, Some(one_line(reason))));
             }
@@ -66,18 +62,18 @@ impl Landings {
             all.returned += one.returned;
             all.gates += one.gates;
             all.gate_s += one.gate_s;
-            all.last = [all.last, one.last].into_iter().flatten().max_by_key(|(at, _)| *at);
             for (task, became) in &one.became {
                 if all.became.get(task).is_none_or(|last| last.0 <= became.0) {
                     all.became.insert(task.clone(), became.clone());
                 }
             }
         }
-        // Each loop only knows what was done when it ended a task.
-        if let Some((_, counts)) = all.last {
-            for one in loops.iter_mut() {
-                one.tasks = one.tasks.map(|_| counts);
-            }
+        // Each loop only knows what was done when it told something.
+        let jobs = loops.iter_mut().filter(|one| is_job(&one.name));
+        let mut jobs: Vec<&mut LoopReport> = jobs.collect();
+        let newest = jobs.iter().max_by_key(|one| one.counted_at).and_then(|one| one.tasks);
+        for one in &mut jobs {
+            one.tasks = one.tasks.and(newest);
         }
         for task in loops.iter_mut().flat_map(|one| &mut one.task_list) {
             if task.outcome.as_deref() == Some("landing")

@@ -118,6 +118,9 @@ pub struct LoopReport {
     pub work: Option<Work>,
     /// The tasks of the loop's target or plan; null if it has none.
     pub tasks: Option<TaskCounts>,
+    /// When they were counted.
+    #[serde(skip)]
+    pub counted_at: Option<DateTime<FixedOffset>>,
     /// The tasks of the graph that it worked on, in that order.
     pub task_list: Vec<TaskReport>,
     /// How often each tool was called.
@@ -476,6 +479,7 @@ impl LoopReport {
             output_tokens: 0,
             work: None,
             tasks: None,
+            counted_at: None,
             task_list: Vec::new(),
             tools: BTreeMap::new(),
             waits: Vec::new(),

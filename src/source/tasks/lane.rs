@@ -121,8 +121,10 @@ impl Lane {
     /// Commits what the agent of a task has left uncommitted, in its name; returns why that cannot be done, so that the task is
     /// not done.
     pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<String>, End> {
-        if !landing::relink(&self.root, &self.tree).unwrap_or_default() {
-            return Ok(Some(format!("the work tree {} is gone", self.tree.display())));
+        match landing::relink(&self.root, &self.tree) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Some(format!("the work tree {} is gone", self.tree.display()))),
+            Err(error) => return Ok(Some(error.to_string())),
         }
         let message = format!("{}: {}", task.id, task.title);
         match landing::commit_rest(&self.tree, &message) {
@@ -145,7 +147,7 @@ impl Lane {
     ) -> Result<Option<Made>, End> {
         let base = self.base_of(current);
         // The trunk does not follow as long as it is checked out here.
-        landing::detach(&self.tree);
+        landing::detach(&self.root, &self.tree);
         let head = landing::head_of(&self.root, &self.tree);
         let head = head.filter(|head| !is_ancestor(&self.root, head, &base));
         let Some(head) = head else { return Ok(None) };
