@@ -94,8 +94,21 @@ impl ValidationCommand {
     /// # Errors
     /// If the loop cannot continue.
     pub(crate) fn run(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        self.run_until(Urgency::Now, deadline, context)
+    }
+
+    /// [`run`](Self::run), which a stop request of this urgency ends.
+    ///
+    /// # Errors
+    /// If the loop cannot continue.
+    pub(crate) fn run_until(
+        &self,
+        cut_at: Urgency,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, End> {
         let limit = self.limit_until(deadline);
-        let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
+        let bounds = Bounds { limit, room: ROOM, cut_at };
         let captured = run(&self.launch, bounds, context)?;
         if self.is_cut_off(limit, &captured) {
             return Ok(Verdict::CutOff(Box::default()));

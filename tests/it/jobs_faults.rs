@@ -3,7 +3,10 @@
 use std::fs;
 use std::process::Stdio;
 
+use rustix::process::Signal;
+
 use crate::jobs::{RUN, assert_all_landed, attempts, ended, events, jobs, refs};
+use crate::policies::signal;
 use crate::run_tasks::{add, status};
 use crate::scratch::{Scratch, finish, wait_for};
 
@@ -90,6 +93,19 @@ fn a_tree_is_prepared_again_until_that_has_worked_and_not_once_more() {
     ended(&run(prepare), 0);
     assert_eq!(status(&scratch, &second), "done");
     assert!(prepared() <= before + 1, "at most the other job's tree was new");
+}
+
+#[test]
+fn ctrl_c_ends_the_command_that_prepares_a_tree() {
+    let scratch = jobs("work; done_");
+    let id = add(&scratch, "first");
+    let mut command = scratch.ralph(&format!("{RUN} 2 --validate true"));
+    command.env("RALPH_TASK_PREPARE", "touch \"$HOME/prepares\"; sleep 600");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("a tree to be prepared", || scratch.home().join("prepares").exists().then_some(()));
+    signal(&child, Signal::INT);
+    ended(&finish(child), 130);
+    assert_eq!((status(&scratch, &id).as_str(), attempts(&scratch)), ("pending", 0));
 }
 
 #[test]

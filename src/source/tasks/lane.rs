@@ -107,7 +107,8 @@ impl Lane {
     fn prepare(&self, context: &mut Context<'_>) -> Result<(), End> {
         let is_missing = |by: &&ValidationCommand| !landing::is_prepared(&self.tree, by.shown());
         let Some(prepare) = self.prepare.as_ref().filter(is_missing) else { return Ok(()) };
-        match prepare.run(None, context)? {
+        // No agent has begun that should end by itself.
+        match prepare.run_until(Urgency::AfterAttempt, None, context)? {
             Verdict::Found(found) if !found.ok => Err(unprepared(&self.tree, &found)),
             Verdict::Found(_) => {
                 landing::set_prepared(&self.tree, prepare.shown());
