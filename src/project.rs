@@ -31,6 +31,8 @@ pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
 const PLAN: &str = "implementation_plan.md";
 /// The default name of the ralph dir, and of a run dir in another folder.
 const DOT_RALPH: &str = ".ralph";
+/// The folder of the work trees that are ours, below the project root.
+const WORKTREES: &str = ".worktrees";
 /// The user's state folder: its variable, and the default.
 const STATE_HOME: (&str, &str) = ("XDG_STATE_HOME", ".local/state");
 /// The folder in it for terminals used by `ralph watch`.
@@ -186,6 +188,10 @@ impl Project {
             Some(flag) => Some(resolve(&cwd.join(flag))),
             None => env("RALPH_DIR").filter(|dir| !dir.is_empty()).map(|dir| resolve(&cwd.join(dir))),
         };
+        // In a work tree of ours, the named one is that of the project that has the tree.
+        let above =
+            named.as_deref().and_then(Path::parent).filter(|above| root.starts_with(above.join(WORKTREES)));
+        let root = above.map_or(root.clone(), Path::to_path_buf);
         let is_named = named.is_some();
         let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
         if !is_named && ralph_dir.starts_with(&root) && !resolve(&ralph_dir).starts_with(&root) {
@@ -450,7 +456,7 @@ impl Project {
     /// The folder of the work trees of branches, `.worktrees` at the project root.
     #[must_use]
     pub fn worktrees(&self) -> PathBuf {
-        self.root.join(".worktrees")
+        self.root.join(WORKTREES)
     }
 
     /// The work tree of a branch, `.worktrees/BRANCH` at the project root.

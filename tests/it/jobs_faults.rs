@@ -109,6 +109,19 @@ fn ctrl_c_ends_the_command_that_prepares_a_tree() {
 }
 
 #[test]
+fn an_agent_sees_the_loops_of_its_run() {
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let scratch = jobs(&format!("{ralph} status --json > \"$HOME/sees\"; work; done_"));
+    let id = add(&scratch, "first");
+    ended(&scratch.run(&format!("{RUN} 2 --validate true")), 0);
+    assert_all_landed(&scratch, &[id]);
+    let loops: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(scratch.home().join("sees")).unwrap()).unwrap();
+    let at_work = loops.as_array().unwrap().iter().find(|one| one["current_iteration"] == 1).unwrap();
+    assert_eq!(at_work["status"], "running", "{at_work}");
+}
+
+#[test]
 fn a_job_waits_for_another_one_however_many_tasks_there_are() {
     let scratch = jobs("work; done_");
     let ids: Vec<String> = (0..110).map(|number| add(&scratch, &format!("task-{number}"))).collect();
