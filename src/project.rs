@@ -191,7 +191,7 @@ impl Project {
         // In a work tree of ours, the named one is that of the project that has the tree.
         let above =
             named.as_deref().and_then(Path::parent).filter(|above| root.starts_with(above.join(WORKTREES)));
-        let root = above.map_or(root.clone(), Path::to_path_buf);
+        let root = above.map(Path::to_path_buf).unwrap_or(root);
         let is_named = named.is_some();
         let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
         if !is_named && ralph_dir.starts_with(&root) && !resolve(&ralph_dir).starts_with(&root) {

@@ -27,8 +27,8 @@ pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf>
     left
 }
 
-/// Removes the locks of the index and HEAD of a work tree that is ours alone, once no git works in the repository that can be seen:
-/// nothing of ours works there.
+/// Removes the locks of the index and HEAD of a work tree that is ours alone, once no git works in that tree that can be seen. Call
+/// it when nothing of ours works there.
 pub(super) fn remove_in_ours(tree: &Path) {
     let Some(git_dir) = head_file::git_dir(tree).ok().flatten() else { return };
     let mut left = locks(tree, "");

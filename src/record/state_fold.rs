@@ -13,6 +13,15 @@ use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
 use crate::reply::usage::Usage;
 
+/// What became of the task of a landing that has landed, or could not.
+pub(super) fn became(fact: &Fact<'_>) -> &'static str {
+    match fact {
+        Fact::Landed { .. } => "done",
+        Fact::Returned { failed: true, .. } => "failed",
+        _ => "returned",
+    }
+}
+
 impl State {
     /// Applies one fact. Returns how durably the file must be written: what must survive a power cut is synced,
     /// frequent steps are not; `None` if nothing has changed.
@@ -104,12 +113,7 @@ impl State {
                 if let Some(at_task) = &mut self.at_task {
                     at_task.take_counts(*tasks);
                     if at_task.task == task.id && at_task.task_became.as_deref() == Some("landing") {
-                        let word = match fact {
-                            Fact::Landed { .. } => "done",
-                            Fact::Returned { failed: true, .. } => "failed",
-                            _ => "returned",
-                        };
-                        at_task.task_became = Some(word.to_owned());
+                        at_task.task_became = Some(became(fact).to_owned());
                     }
                 }
             }

@@ -158,7 +158,14 @@ fn change(
     args: &GraphArgs,
     change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
-    let mut store = open(args)?;
+    change_in(args, open(args)?, change)
+}
+
+fn change_in(
+    args: &GraphArgs,
+    mut store: SqliteStore,
+    change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+) -> anyhow::Result<u8> {
     let before = store.landings()?;
     let id = change(&mut store)?;
     tell_withdrawn(&store, &before)?;
@@ -172,8 +179,9 @@ fn withdraw(
     id: &str,
     withdraw: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
-    refuse_landed(args, &open(args)?, id)?;
-    change(args, withdraw)
+    let store = open(args)?;
+    refuse_landed(args, &store, id)?;
+    change_in(args, store, withdraw)
 }
 
 /// Refuses to take the landing of a task or one of its parts back that is on its trunk already, and is only not booked yet.
@@ -186,12 +194,15 @@ fn refuse_landed(args: &GraphArgs, store: &SqliteStore, id: &str) -> anyhow::Res
         let tip = Trunk::new(root, &landing.made.trunk).tip()?;
         landed_as(root, &landing.reference(), &landing.made.head, &tip)
     };
-    let waiting = waiting.into_iter().filter(|landing| landing.standing == Standing::Waiting);
-    let mut landed = waiting.filter_map(|landing| Some((landed(&landing)?, landing)));
     let is_meant = |landing: &Landing| {
-        store.with_above(&landing.task).is_ok_and(|above| above.iter().any(|task| task.id == id))
+        let above = store.with_above(&landing.task);
+        landing.standing == Standing::Waiting
+            && above.is_ok_and(|above| above.iter().any(|task| task.id == id))
     };
-    let Some((commit, landing)) = landed.find(|(_, landing)| is_meant(landing)) else { return Ok(()) };
+    let mut meant = waiting.into_iter().filter(is_meant);
+    let Some((commit, landing)) = meant.find_map(|landing| Some((landed(&landing)?, landing))) else {
+        return Ok(());
+    };
     bail!(
         "{task} has landed on {trunk} as {commit:.10}, which is not booked yet: the next 'ralph run' that lands on {trunk} books it, \
          and 'ralph revert {task}' takes it back then",

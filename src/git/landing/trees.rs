@@ -13,7 +13,7 @@ use crate::git::change::{ChangeError, ChangeOptions, alone, change, change_with}
 use crate::git::changes::LOOK_LIMIT;
 use crate::git::clean_tree::entry;
 use crate::git::error::{GitError, RemoveError};
-use crate::git::progress::in_progress;
+use crate::git::progress::{in_progress, own_file, own_text, rebase_says};
 use crate::git::range::is_ancestor;
 use crate::git::repository::head;
 use crate::git::revert::shown;
@@ -27,6 +27,9 @@ use crate::text::jitter;
 /// How often a tree is made once more while another run makes one, and the first pause before that.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
+/// In git's folder of a tree: by which command it was prepared, and what one has found good there.
+const PREPARED: &str = "ralph-prepared";
+const GOOD: &str = "ralph-good";
 /// So many trees of files are known to be good.
 pub(super) const MOST_GOOD: usize = 100;
 /// In files up to this size, in bytes, conflict markers are looked for.
@@ -94,19 +97,11 @@ fn end_operation(tree: &Path, what: &str) -> Result<bool, GitError> {
     Ok(in_progress(tree)?.is_none())
 }
 
-/// The text of a file of git's for a work tree.
-fn own_text(tree: &Path, name: &str) -> Option<String> {
-    let file = head_file::git_dir(tree).ok().flatten()?.join(name);
-    theirs::text(&file).ok().map(|text| text.trim().to_owned())
-}
-
 /// Whether a rebase that has stopped has made no other commits than those it began with.
 fn has_only_replayed(tree: &Path) -> bool {
-    let of = |name: &str| {
-        own_text(tree, &format!("rebase-merge/{name}"))
-            .or_else(|| own_text(tree, &format!("rebase-apply/{name}")))
+    let Some((before, onto)) = rebase_says(tree, "orig-head").zip(rebase_says(tree, "onto")) else {
+        return false;
     };
-    let Some((before, onto)) = of("orig-head").zip(of("onto")) else { return false };
     let listed = run(tree, &["cherry", &before, "HEAD", &onto], LOOK_LIMIT);
     listed.is_ok_and(|listed| !listed.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"+")))
 }
@@ -125,7 +120,7 @@ fn has_only_searched(tree: &Path) -> bool {
 pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
     let (real, link) = (without_links(tree), without_links(tree).join(".git"));
     let Some(entry) = entry(root, &real)?.filter(|_| real.is_dir()) else { return Ok(false) };
-    if is_linked(root, &real) {
+    if leads_to_entry(&real, &entry) {
         return Ok(true);
     }
     let free =
@@ -138,10 +133,9 @@ pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
     Ok(true)
 }
 
-/// Whether a work tree leads to what the repository of `root` has of it.
-fn is_linked(root: &Path, tree: &Path) -> bool {
-    let entry = entry(root, tree).ok().flatten();
-    entry.is_some_and(|entry| leads_to(tree).is_some_and(|target| target == without_links(&entry)))
+/// Whether a work tree leads to this folder, which is what its repository has of it.
+fn leads_to_entry(tree: &Path, entry: &Path) -> bool {
+    leads_to(tree).is_some_and(|target| target == without_links(entry))
 }
 
 /// Takes all work trees below a folder off their branches. No agent may be at work there.
@@ -161,7 +155,7 @@ pub fn detach_all(root: &Path, folder: &Path) -> Result<(), GitError> {
 #[must_use]
 pub fn head_of(root: &Path, tree: &Path) -> Option<String> {
     let entry = entry(root, tree).ok()??;
-    if is_linked(root, tree) {
+    if leads_to_entry(tree, &entry) {
         return head(tree);
     }
     let git_dir = format!("--git-dir={}", entry.to_str()?);
@@ -174,7 +168,8 @@ pub fn head_of(root: &Path, tree: &Path) -> Option<String> {
 pub fn detach(root: &Path, tree: &Path) {
     // An operation in progress would be forgotten.
     let is_idle = matches!(in_progress(tree), Ok(None));
-    if is_idle && is_linked(root, tree) && matches!(checked_out(tree), Ok(CheckedOut::Branch(_))) {
+    let is_ours = || matches!(entry(root, tree), Ok(Some(entry)) if leads_to_entry(tree, &entry));
+    if is_idle && is_ours() && matches!(checked_out(tree), Ok(CheckedOut::Branch(_))) {
         let words = NO_HOOKS.into_iter().chain(["checkout", "--quiet", "--detach"]);
         let _ = change(tree, &words.collect::<Vec<_>>());
     }
@@ -257,24 +252,20 @@ fn leads_to(tree: &Path) -> Option<PathBuf> {
 /// Whether a work tree was prepared by this command: it has what a new one lacks.
 #[must_use]
 pub fn is_prepared(tree: &Path, by: &str) -> bool {
-    prepared(tree).is_some_and(|file| theirs::text(&file).is_ok_and(|text| text == by))
+    own_file(tree, PREPARED).is_some_and(|file| theirs::text(&file).is_ok_and(|text| text == by))
 }
 
 /// Notes that, for as long as the work tree lasts. If it cannot be noted, the tree is prepared once more.
 pub fn set_prepared(tree: &Path, by: &str) {
-    if let Some(file) = prepared(tree) {
+    if let Some(file) = own_file(tree, PREPARED) {
         let _ = atomic::write_theirs(&file, by.as_bytes());
     }
-}
-
-fn prepared(tree: &Path) -> Option<PathBuf> {
-    Some(head_file::git_dir(tree).ok().flatten()?.join("ralph-prepared"))
 }
 
 /// The trees of files that were found good in a work tree by this command, the oldest first.
 #[must_use]
 pub fn known_good(tree: &Path, by: &str) -> Vec<String> {
-    let text = good(tree).and_then(|file| theirs::text(&file).ok()).unwrap_or_default();
+    let text = own_file(tree, GOOD).and_then(|file| theirs::text(&file).ok()).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);
     if lines.next() == Some(by.escape_debug().to_string()) { lines.collect() } else { Vec::new() }
 }
@@ -286,12 +277,8 @@ pub fn set_good(tree: &Path, by: &str, files: &str) {
         known.push(files.to_owned());
         let last = &known[known.len().saturating_sub(MOST_GOOD)..];
         let text = format!("{}\n{}\n", by.escape_debug(), last.join("\n"));
-        let _ = good(tree).map(|file| atomic::write_theirs(&file, text.as_bytes()));
+        let _ = own_file(tree, GOOD).map(|file| atomic::write_theirs(&file, text.as_bytes()));
     }
-}
-
-fn good(tree: &Path) -> Option<PathBuf> {
-    Some(head_file::git_dir(tree).ok().flatten()?.join("ralph-good"))
 }
 
 /// Puts a work tree of ours on a commit. What is uncommitted there, and commits that no ref leads to, are kept first, under the
@@ -318,7 +305,7 @@ pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result
                 return Err(RemoveError::Changed);
             }
         }
-        if let Some(before) = own_text(tree, "rebase-merge/orig-head").filter(|before| before != commit) {
+        if let Some(before) = rebase_says(tree, "orig-head").filter(|before| before != commit) {
             saved.push(save::keep_commit(root, name, &before)?);
         }
         // Earlier commits of the tree are in its own log, which stays.

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{TASKS, replayed_ref};
-use crate::files::theirs;
 use crate::git::call::{LIMIT, run};
 use crate::git::change::{ChangeError, ChangeOptions, change, change_with, patiently};
 use crate::git::error::GitError;
+use crate::git::left_locks;
+use crate::git::progress::rebase_says;
 use crate::git::range::is_ancestor;
 use crate::git::refs::{branch_commit, commit_of};
 use crate::git::save;
 use crate::git::trees::{Tree, list, locks as tree_locks};
-use crate::git::{head_file, left_locks};
 
 /// The refs of landed tips.
 const LANDED: &str = "refs/ralph/landed";
@@ -302,27 +302,8 @@ impl Trunk {
                 return Ok(Followed::InTheWay(format!("an agent has checked it out in {place}")));
             }
             [tree] => {
-                let words = ["merge", "--ff-only", "--quiet", "--no-autostash", tip];
-                let merge = || change(&tree.path, &words);
-                let began = SystemTime::now() - COARSE;
-                let mut merged = merge();
-                if let Err(ChangeError::CutOff(_)) = merged {
-                    let ran = began..=SystemTime::now();
-                    // As long as another git works there, nothing is removed.
-                    patiently(|| {
-                        let _ = left_locks::remove(&tree.path, &ran);
-                        tree_locks(&tree.path, &self.name).is_empty().then_some(())
-                    });
-                }
-                if merged.is_err() {
-                    match self.finish_cut_off(&tree.path, &commit, tip) {
-                        Ok(true) => merged = merge(),
-                        Ok(false) => {}
-                        Err(error) => return Ok(Followed::InTheWay(error.to_string())),
-                    }
-                }
-                if let Err(error) = merged {
-                    return Ok(Followed::InTheWay(format!("{}: {error}", tree.path.display())));
+                if let Err(why) = self.forward(&tree.path, &commit, tip) {
+                    return Ok(Followed::InTheWay(why));
                 }
             }
             [one, other, ..] => {
@@ -337,6 +318,25 @@ impl Trunk {
         self.set(&self.known(), tip, None)?;
         self.forget_landed()?;
         Ok(Followed::Moved)
+    }
+
+    /// Brings the branch with its files from `old` to the tip, in the work tree that has it checked out; else returns what is in the
+    /// way.
+    fn forward(&self, tree: &Path, old: &str, tip: &str) -> Result<(), String> {
+        let merge = || change(tree, &["merge", "--ff-only", "--quiet", "--no-autostash", tip]);
+        let began = SystemTime::now() - COARSE;
+        let Err(error) = merge() else { return Ok(()) };
+        if let ChangeError::CutOff(_) = error {
+            let ran = began..=SystemTime::now();
+            // As long as another git works there, nothing is removed.
+            patiently(|| {
+                let _ = left_locks::remove(tree, &ran);
+                tree_locks(tree, &self.name).is_empty().then_some(())
+            });
+        }
+        let is_finished = self.finish_cut_off(tree, old, tip).map_err(|error| error.to_string())?;
+        let again = if is_finished { merge() } else { Err(error) };
+        again.map_err(|error| format!("{}: {error}", tree.display()))
     }
 
     /// Whether an agent works in a work tree of these.
@@ -363,11 +363,7 @@ impl Trunk {
 
     /// Whether a rebase of this branch is in progress there.
     fn is_being_changed_in(&self, tree: &Tree) -> bool {
-        let Ok(Some(git_dir)) = head_file::git_dir(&tree.path) else { return false };
-        let names = ["rebase-merge/head-name", "rebase-apply/head-name"];
-        let heads = names.iter().filter_map(|name| theirs::text(&git_dir.join(name)).ok());
-        let own = format!("refs/heads/{}", self.name);
-        heads.into_iter().any(|head| head.trim_end() == own)
+        rebase_says(&tree.path, "head-name").is_some_and(|head| head == format!("refs/heads/{}", self.name))
     }
 
     /// Removes the refs of tasks whose commits the branch has.

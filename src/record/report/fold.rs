@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, WaitReason, Word};
+use crate::engine::fact::{
+    AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, WaitReason, Word,
+};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
@@ -230,11 +232,11 @@ impl Fold {
             Fact::TaskStarted { task, tasks, verifies } => {
                 self.task = Some(task.id.to_string());
                 self.found = verifies.then(|| Evidence::proven(Some(VERIFYING_AGENT)));
-                (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
+                report.count(at, *tasks);
                 report.meet(task).iterations += 1;
             }
             Fact::TaskEnded { outcome, reason, task, tasks } => {
-                (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
+                report.count(at, *tasks);
                 let found = self.found.take();
                 let met = report.meet(task);
                 met.proof = proof_of_task(outcome, found);
@@ -244,7 +246,7 @@ impl Fold {
             }
             Fact::GateEnded { .. } | Fact::Landed { .. } | Fact::Returned { .. } => {
                 if let Fact::Landed { tasks, .. } | Fact::Returned { tasks, .. } = fact {
-                    (report.tasks, report.counted_at) = (Some(*tasks), Some(at));
+                    report.count(at, *tasks);
                 }
                 report.landings.get_or_insert_default().take(at, fact);
             }
@@ -463,6 +465,10 @@ impl LoopReport {
 
     fn task(&mut self, id: Option<&str>) -> Option<&mut TaskReport> {
         self.task_list.iter_mut().rev().find(|task| Some(&*task.id) == id)
+    }
+
+    fn count(&mut self, at: DateTime<FixedOffset>, tasks: TaskCounts) {
+        (self.tasks, self.counted_at) = (Some(tasks), Some(at));
     }
 
     fn meet(&mut self, task: &TaskAtWork<'_>) -> &mut TaskReport {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::LoopReport;
 use crate::engine::fact::Fact;
 use crate::record::run_folder::is_job;
+use crate::record::state_fold::became;
 use crate::text::line::one_line;
 
 /// How much has landed in a run of many jobs.
@@ -43,12 +44,11 @@ impl Landings {
             }
             Fact::Landed { task, .. } => {
                 self.landed += 1;
-                self.became.insert(task.id.to_string(), (at, "done", None));
+                self.became.insert(task.id.to_string(), (at, became(fact), None));
             }
-            Fact::Returned { failed, reason, task, .. } => {
+            Fact::Returned { reason, task, .. } => {
                 self.returned += 1;
-                let became = if *failed { "failed" } else { "returned" };
-                self.became.insert(task.id.to_string(), (at, became, Some(one_line(reason))));
+                self.became.insert(task.id.to_string(), (at, became(fact), Some(one_line(reason))));
             }
             _ => {}
         }
@@ -69,10 +69,9 @@ impl Landings {
             }
         }
         // Each loop only knows what was done when it told something.
-        let jobs = loops.iter_mut().filter(|one| is_job(&one.name));
-        let mut jobs: Vec<&mut LoopReport> = jobs.collect();
-        let newest = jobs.iter().max_by_key(|one| one.counted_at).and_then(|one| one.tasks);
-        for one in &mut jobs {
+        let are_jobs = |one: &&LoopReport| is_job(&one.name);
+        let newest = loops.iter().filter(are_jobs).max_by_key(|one| one.counted_at).and_then(|one| one.tasks);
+        for one in loops.iter_mut().filter(|one| is_job(&one.name)) {
             one.tasks = one.tasks.and(newest);
         }
         for task in loops.iter_mut().flat_map(|one| &mut one.task_list) {
