@@ -25,7 +25,7 @@ use super::trees::without_links;
 use place::{Place, environment, in_repository, known, settings};
 
 pub use objects::{verify_commit, verify_since};
-pub use place::entry;
+pub use place::{entry, entry_in};
 
 /// The refs that keep the commits alive against which work is measured.
 const BASES: &str = "refs/ralph/base";

@@ -19,7 +19,7 @@ use super::save;
 
 pub use trees::{
     add, commit_rest, detach, detach_all, head_of, is_prepared, known_good, merge_into, put, relink,
-    set_good, set_prepared,
+    relink_in, set_good, set_prepared, still_marked,
 };
 pub use trunk::{Followed, Stand, Trunk, begin};
 

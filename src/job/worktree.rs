@@ -21,6 +21,8 @@ pub(super) struct GitWorktree {
     root: Option<PathBuf>,
     /// The folder of its repository.
     repository: Option<PathBuf>,
+    /// It is a work tree that ralph has made.
+    is_ours: bool,
     /// The project and the ralph dir, which are on file systems.
     places: [PathBuf; 2],
     /// The plan, which counts as part of the tree wherever it lies, also if git ignores it.
@@ -50,13 +52,14 @@ type Quick = (Option<String>, u64);
 impl GitWorktree {
     pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
         let places = [project.root().to_owned(), project.records()];
-        Self { places, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
+        let is_ours = project.is_of_branch();
+        Self { places, is_ours, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
     }
 
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
         let (last, baseline, at_start, moved, between) = (None, None, None, false, Vec::new());
         let (places, repository) = (Default::default(), root.as_deref().and_then(git::trees::repository));
-        Self { root, repository, places, plan, last, baseline, at_start, moved, between }
+        Self { root, repository, is_ours: false, places, plan, last, baseline, at_start, moved, between }
     }
 
     fn quick(&self) -> Quick {
@@ -102,8 +105,14 @@ impl Worktree for GitWorktree {
     fn lost(&self, head: &str) -> Option<String> {
         let (root, repository) = (self.root.as_deref()?, self.repository.as_deref()?);
         // As long as HEAD names it, no git has to be asked.
-        let may_be_lost = self.head().as_deref() != Some(head);
-        may_be_lost.then(|| git::trees::lost(root, repository, head)).flatten()
+        if self.head().as_deref() == Some(head) {
+            return None;
+        }
+        if self.is_ours {
+            // If the link cannot be restored, the commit is not found below.
+            let _ = git::landing::relink_in(repository, root);
+        }
+        git::trees::lost(root, repository, head)
     }
 
     fn work_since(&self, from: Option<&str>) -> Option<WorkDone> {

@@ -54,7 +54,8 @@ fn a_task_that_conflicts_with_a_red_commit_of_the_users_waits() {
 
 #[test]
 fn work_whose_tree_has_lost_its_repository_lands_all_the_same() {
-    for deed in ["rm .git", "git rev-parse HEAD > .git"] {
+    let own = "rm .git; git init -q; git add .; git commit -qm own";
+    for deed in ["rm .git", "git rev-parse HEAD > .git", own] {
         let scratch = jobs(&format!("work; echo more > more; {deed}; done_"));
         scratch.write("staged.txt", "the user's");
         scratch.git(&["add", "staged.txt"]);

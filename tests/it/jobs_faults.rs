@@ -17,7 +17,7 @@ fn returned(body: &str) -> (Scratch, [String; 2]) {
 if [ "$(wc -l < "$HOME/attempts")" -le 2 ]; then
     until [ "$(wc -l < "$HOME/attempts")" -ge 2 ]; do sleep 0.02; done
 fi
-if [ $fixes = 0 ]; then echo "$title" > tracked.txt; work
+if [ $fixes = 0 ] && [ ! -e "$HOME/resolved" ]; then echo "$title" > tracked.txt; work
 elif [ ! -e "$HOME/resolved" ]; then touch "$HOME/resolved"; {body}
 else echo both > tracked.txt; fi
 done_"#
@@ -28,13 +28,32 @@ done_"#
 
 #[test]
 fn conflict_markers_do_not_land() {
-    let (scratch, ids) = returned("true");
-    let run = scratch.run(&format!("{RUN} 2 --validate true"));
+    // Left where they were, and committed twice.
+    let commits =
+        r#"git add .; git commit -qm merged; elif [ ! -e "$HOME/again" ]; then touch "$HOME/again""#;
+    for (leaves, said, attempted) in
+        [("true", "there are conflict markers", 4), (commits, "there are still conflict markers", 5)]
+    {
+        let (scratch, ids) = returned(leaves);
+        let run = scratch.run(&format!("{RUN} 2 --validate true"));
+        ended(&run, 0);
+        assert_all_landed(&scratch, &ids);
+        assert_eq!(fs::read_to_string(scratch.path("tracked.txt")).unwrap(), "both\n");
+        assert!(run.stderr.contains(&format!("{said} in tracked.txt")), "{run:?}");
+        assert_eq!(attempts(&scratch), attempted, "{run:?}");
+        assert!(!scratch.git(&["show", "main:tracked.txt"]).contains("<<<<<<<"));
+    }
+}
+
+#[test]
+fn what_an_agent_commits_on_the_trunk_is_told() {
+    let scratch = jobs("git checkout -q develop; work; done_");
+    scratch.git(&["branch", "develop"]);
+    let id = add(&scratch, "first");
+    let run = scratch.run(&format!("{RUN} 2 --onto develop --validate ls"));
     ended(&run, 0);
-    assert_all_landed(&scratch, &ids);
-    assert_eq!(fs::read_to_string(scratch.path("tracked.txt")).unwrap(), "both\n");
-    assert!(run.stderr.contains("there are conflict markers in tracked.txt"), "{run:?}");
-    assert!(!scratch.git(&["log", "-p", "-m"]).contains("<<<<<<<"));
+    assert!(run.stderr.contains("the agent has committed on develop itself"), "{run:?}");
+    assert_eq!(status(&scratch, &id), "done");
 }
 
 #[test]

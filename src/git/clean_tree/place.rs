@@ -159,8 +159,15 @@ pub(super) fn environment() -> Vec<(OsString, OsString)> {
 /// # Errors
 /// If git's entries cannot be read.
 pub fn entry(root: &Path, tree: &Path) -> Result<Option<PathBuf>, GitError> {
-    let Some(common) = head_file::common_dir(root) else { return Ok(None) };
-    half_made::entry_for(&without_links(&common.join("worktrees")), &without_links(tree).join(".git"))
+    head_file::common_dir(root).map_or(Ok(None), |repository| entry_in(&repository, tree))
+}
+
+/// [`entry`] in this repository's folder.
+///
+/// # Errors
+/// If something cannot be read.
+pub fn entry_in(repository: &Path, tree: &Path) -> Result<Option<PathBuf>, GitError> {
+    half_made::entry_for(&without_links(&repository.join("worktrees")), &without_links(tree).join(".git"))
 }
 
 /// [`entry`] of a tree that has to have one.

@@ -11,7 +11,7 @@ use crate::files::{atomic, theirs};
 use crate::git::call::{LIMIT, run};
 use crate::git::change::{ChangeError, ChangeOptions, alone, change, change_with};
 use crate::git::changes::LOOK_LIMIT;
-use crate::git::clean_tree::entry;
+use crate::git::clean_tree::{entry, entry_in};
 use crate::git::error::{GitError, RemoveError};
 use crate::git::progress::{in_progress, own_file, own_text, rebase_says};
 use crate::git::range::is_ancestor;
@@ -32,6 +32,10 @@ const PREPARED: &str = "ralph-prepared";
 const GOOD: &str = "ralph-good";
 /// So many trees of files are known to be good.
 pub(super) const MOST_GOOD: usize = 100;
+/// How the first and the last line of a conflict begin, and how long the name of a commit is at least, in bytes.
+const BEGINS: &[u8] = b"<<<<<<< ";
+const ENDS: &[u8] = b">>>>>>> ";
+const HASH: usize = 40;
 /// In files up to this size, in bytes, conflict markers are looked for.
 const LARGEST: u64 = 64 << 20;
 /// No hook of the repository runs in a tree that is only put on another commit.
@@ -112,14 +116,22 @@ fn has_only_searched(tree: &Path) -> bool {
     start.zip(head(tree)).is_some_and(|(start, head)| is_ancestor(tree, &head, &start))
 }
 
-/// Leads a work tree back to the repository of `root`, where an agent has removed that link; a repository of its own in that place
-/// is moved into git's folder of the tree. Returns whether it is a work tree of the repository now.
+/// [`relink_in`] the repository of the work tree `root`.
 ///
 /// # Errors
 /// If something cannot be read or written.
 pub fn relink(root: &Path, tree: &Path) -> Result<bool, GitError> {
+    head_file::common_dir(root).map_or(Ok(false), |repository| relink_in(&repository, tree))
+}
+
+/// Leads a work tree back to its repository, the folder of git's, where an agent has removed that link; a repository of its own in
+/// that place is moved into git's folder of the tree. Returns whether it is a work tree of the repository now.
+///
+/// # Errors
+/// If something cannot be read or written.
+pub fn relink_in(repository: &Path, tree: &Path) -> Result<bool, GitError> {
     let (real, link) = (without_links(tree), without_links(tree).join(".git"));
-    let Some(entry) = entry(root, &real)?.filter(|_| real.is_dir()) else { return Ok(false) };
+    let Some(entry) = entry_in(repository, &real)?.filter(|_| real.is_dir()) else { return Ok(false) };
     if leads_to_entry(&real, &entry) {
         return Ok(true);
     }
@@ -357,14 +369,35 @@ pub fn merge_into(tree: &Path, commit: &str, message: &str) -> Result<Vec<String
 
 /// The files of a merge that are not marked as resolved.
 fn unmerged(tree: &Path) -> Result<Vec<String>, GitError> {
-    let listed = run(tree, &["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"], LOOK_LIMIT)?;
+    names(tree, &["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"])
+}
+
+/// The names that git prints, with a NUL after each.
+fn names(tree: &Path, words: &[&str]) -> Result<Vec<String>, GitError> {
+    let listed = run(tree, words, LOOK_LIMIT)?;
     let names = listed.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// The files of a work tree with a difference to `base` in which markers of [`merge_into`] are left.
+///
+/// # Errors
+/// If git fails.
+pub fn still_marked(tree: &Path, base: &str) -> Result<Vec<String>, GitError> {
+    let mut changed = names(tree, &["diff", "--name-only", "-z", "--no-ext-diff", base, "HEAD", "--"])?;
+    // That merges a commit, which these name; files that have markers as their content name other things.
+    let is_of_merge = |label: &[u8]| label.len() >= HASH && label.iter().all(u8::is_ascii_hexdigit);
+    changed.retain(|name| {
+        let text = theirs::read(&tree.join(name), LARGEST).unwrap_or_default();
+        let mut lines = text.split(|&byte| byte == b'\n');
+        lines.any(|line| line.trim_ascii_end().strip_prefix(ENDS).is_some_and(is_of_merge))
+    });
+    Ok(changed)
 }
 
 /// Whether there are conflict markers in a file.
 fn has_markers(file: &Path) -> bool {
     let text = theirs::read(file, LARGEST).unwrap_or_default();
     let starts = |start: &[u8]| text.split(|&byte| byte == b'\n').any(|line| line.starts_with(start));
-    starts(b"<<<<<<< ") && starts(b">>>>>>> ")
+    starts(BEGINS) && starts(ENDS)
 }

@@ -363,7 +363,7 @@ impl Tasks {
         }
         let made = match (&self.lane, &decision) {
             (Some(lane), Decision::Done) => {
-                let uncommitted = lane.commit_rest(&current.task, context)?;
+                let uncommitted = lane.commit_rest(current, context)?;
                 let made = lane.keep(&self.graph, current, context)?;
                 match uncommitted {
                     None => made,

@@ -15,6 +15,7 @@ use crate::engine::stop::Urgency;
 use crate::engine::validator::Verdict;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
+use crate::git::trees::{CheckedOut, checked_out};
 use crate::graph::landing::reference;
 use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
 use crate::landing::{Standstill, Team, unprepared};
@@ -121,21 +122,27 @@ impl Lane {
 
     /// Commits what the agent of a task has left uncommitted, in its name; returns why that cannot be done, so that the task is
     /// not done.
-    pub(super) fn commit_rest(&self, task: &Task, context: &mut Context<'_>) -> Result<Option<String>, End> {
+    pub(super) fn commit_rest(
+        &self,
+        current: &Current,
+        context: &mut Context<'_>,
+    ) -> Result<Option<String>, End> {
         match landing::relink(&self.root, &self.tree) {
             Ok(true) => {}
             Ok(false) => return Ok(Some(format!("the work tree {} is gone", self.tree.display()))),
             Err(error) => return Ok(Some(error.to_string())),
         }
-        let message = format!("{}: {}", task.id, task.title);
+        let message = format!("{}: {}", current.task.id, current.task.title);
         match landing::commit_rest(&self.tree, &message) {
-            Ok(None) => Ok(None),
+            Ok(None) => {}
             Ok(Some(files)) => {
                 context.notice(&format!("the agent has left {files} uncommitted: committed in its name"))?;
-                Ok(None)
             }
-            Err(error) => Ok(Some(format!("what the agent has left cannot be committed: {error}"))),
+            Err(error) => return Ok(Some(format!("what the agent has left cannot be committed: {error}"))),
         }
+        let marked = landing::still_marked(&self.tree, &self.base_of(current))?;
+        let why = || format!("there are still conflict markers in {}: resolve them", some_of(&marked, SOME));
+        Ok((!marked.is_empty()).then(why))
     }
 
     /// What is committed for a task, kept so that its next agent goes on from there: in the graph, and by a ref. `None` if that is
@@ -147,11 +154,16 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Option<Made>, End> {
         let base = self.base_of(current);
+        let was_on = checked_out(&self.tree);
         // The trunk does not follow as long as it is checked out here.
         landing::detach(&self.root, &self.tree);
         let head = landing::head_of(&self.root, &self.tree);
         let head = head.filter(|head| !is_ancestor(&self.root, head, &base));
         let Some(head) = head else { return Ok(None) };
+        if matches!(was_on, Ok(CheckedOut::Branch(name)) if name == self.trunk.name()) {
+            let what = "the agent has committed on {} itself, before the gate has looked at that";
+            context.notice(&what.replace("{}", self.trunk.name()))?;
+        }
         let made = Made { trunk: self.trunk.name().to_owned(), base, head };
         let own = reference(&current.claim.task, current.claim.fence);
         if self.kept.borrow().as_ref().is_some_and(|(kept, head)| *kept == own && *head == made.head) {

@@ -210,7 +210,7 @@ impl Validator for Verifier<'_> {
             return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
         if let Some(lane) = &self.lane {
-            self.uncommitted = lane.commit_rest(&current.task, context)?;
+            self.uncommitted = lane.commit_rest(current, context)?;
             lane.keep(&self.graph, current, context)?;
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
