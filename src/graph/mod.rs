@@ -11,6 +11,7 @@ pub mod landing;
 mod limits;
 mod seal;
 pub mod sound;
+mod sql;
 pub mod sqlite;
 mod store;
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl GitWorktree {
     pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
         let places = [project.root().to_owned(), project.records()];
         let is_ours = project.is_of_branch();
-        Self { places, is_ours, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
+        Self { is_ours, places, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
     }
 
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {

@@ -71,7 +71,8 @@ pub(crate) fn random<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}"); // writing to a String cannot fail
         text

@@ -1,33 +1,11 @@
 //! The task store of one machine: an `SQLite` database.
-//!
-//! `settle` updates derived states after every change; `claims`, `edits` and `queries` implement the store's
-//! operations.
 
-#![expect(
-    clippy::similar_names,
-    reason = "blocker and blocked are the words of everybody who knows such graphs"
-)]
-
-mod claims;
-mod cycle;
-mod edits;
-mod fault;
-mod features;
 mod files;
-mod import;
-mod journal;
-mod lander;
-mod landings;
 mod older;
 mod open;
 mod ours;
-mod queries;
-mod rebuild;
 mod schema;
 mod seals;
-mod settle;
-mod spool;
-mod task_log;
 #[cfg(test)]
 mod tests;
 mod unbooked;
@@ -41,33 +19,23 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, params_from_iter};
 
 use super::error::GraphError;
-use super::feature::{Counts, Feature};
-use super::holder::Holder;
-use super::import::ImportEntry;
-use super::landing::{AtGate, Landing, Lead, Made};
-use super::store::{
-    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
-    Stuck, TreePosition, Unbooked,
-};
-use super::task::{Details, LogLine, Status, Task};
+use super::sql::store::Database;
+use super::sql::values::{Row, Value};
+use super::sql::{Dialect, Fallible, Fault, Sql, edits, features, queries};
+use super::store::{Store as _, Unbooked};
+use super::task::Task;
 use crate::files::own;
-use crate::memory::journal::JournalEntry;
 
-use fault::{Fallible, Fault};
 use files::Files;
 use seals::Seals;
-use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
-
-/// How many ids or names are searched for the one that the user meant.
-const CANDIDATES: i64 = 10_000;
 
 /// A graph of tasks in an `SQLite` database.
 #[derive(Debug)]
@@ -91,8 +59,8 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Runs `change` in one transaction, whose result other processes can see.
-    fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
-        self.look_after()?;
+    fn change<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
+        self.is_in_place()?;
         let Self { connection, seals, .. } = self;
         let all = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -107,21 +75,8 @@ impl SqliteStore {
         self.checked(written)
     }
 
-    /// [`SqliteStore::write`] with a sync to disk: a power cut must not undo it.
-    fn write_through<T>(
-        &mut self,
-        change: impl FnOnce(&Transaction<'_>) -> Fallible<T>,
-    ) -> Result<T, GraphError> {
-        let synchronous =
-            |store: &Self, how| store.connection.pragma_update(None, "synchronous", how).map_err(Fault::from);
-        synchronous(self, "FULL").map_err(|fault| fault.at(&self.path))?;
-        let written = self.write(change);
-        synchronous(self, "NORMAL").map_err(|fault| fault.at(&self.path))?;
-        written
-    }
-
     /// Runs `look` on one state of the database.
-    fn read<T>(&self, look: impl FnOnce(&Connection) -> Fallible<T>) -> Result<T, GraphError> {
+    fn look<T>(&self, look: impl FnOnce(&Connection) -> Fallible<T>) -> Result<T, GraphError> {
         let all = || {
             let transaction = self.connection.unchecked_transaction()?;
             look(&transaction)
@@ -132,12 +87,12 @@ impl SqliteStore {
 
     /// A number that changes whenever another connection writes.
     fn data_version(&self) -> Result<i64, GraphError> {
-        self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))
+        self.look(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))
     }
 
     /// The result of an operation, if the files are still in place.
     fn checked<T>(&self, done: Fallible<T>) -> Result<T, GraphError> {
-        self.look_after()?;
+        self.is_in_place()?;
         done.map_err(|fault| fault.at(&self.path))
     }
 
@@ -156,7 +111,7 @@ impl SqliteStore {
         }
     }
 
-    /// [`Store::put_feature`] with a step outside the store: `also` runs when only the commit can still fail.
+    /// [`Store::put_feature`](super::Store::put_feature) with a step outside the store: `also` runs when only the commit can still fail.
     pub fn put_feature_with(
         &mut self,
         name: &str,
@@ -164,7 +119,7 @@ impl SqliteStore {
         plan: Option<&str>,
         also: impl FnOnce() -> Result<(), GraphError>,
     ) -> Result<(), GraphError> {
-        self.write(|graph| {
+        self.change(|graph| {
             features::put(graph, name, spec, plan)?;
             Ok(also()?)
         })
@@ -204,195 +159,70 @@ impl Drop for SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
-    fn claim(
-        &mut self,
-        scope: &Scope,
-        holder: &Holder,
-        lease: Duration,
-    ) -> Result<Option<Claim>, GraphError> {
-        self.look_after()?;
-        let claim = |scope| self.checked(claims::claim(&self.connection, scope, holder, lease));
-        if let Some(claim) = claim(scope)? {
-            return Ok(Some(claim));
+impl Database for SqliteStore {
+    fn write<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.change(|transaction| change(transaction))
+    }
+
+    fn write_through<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        let synchronous =
+            |store: &Self, how| store.connection.pragma_update(None, "synchronous", how).map_err(Fault::from);
+        synchronous(self, "FULL").map_err(|fault| fault.at(&self.path))?;
+        let written = self.write(change);
+        synchronous(self, "NORMAL").map_err(|fault| fault.at(&self.path))?;
+        written
+    }
+
+    fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.is_in_place()?;
+        self.checked(change(&self.connection))
+    }
+
+    fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.is_in_place()?;
+        let mut all = || {
+            // Waits for a writer before it begins.
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = change(&transaction)?;
+            transaction.rollback()?;
+            Ok(value)
+        };
+        let tried = all();
+        self.checked(tried)
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.look(|graph| look(graph))
+    }
+
+    fn scratch(&self) -> PathBuf {
+        let folder = if self.has_place() { self.path.parent() } else { None };
+        folder.map_or_else(env::temp_dir, Path::to_owned)
+    }
+
+    fn has_booked(&mut self, id: &str, is_done: bool) {
+        if is_done {
+            self.booked.insert(id.to_owned());
+        } else {
+            self.booked.remove(id);
         }
-        // Expensive steps run only if there is nothing to claim.
-        let scope = self.read(|graph| claims::resolved(graph, scope))?;
-        self.recover()?;
-        self.checked(claims::claim(&self.connection, &scope, holder, lease))
     }
 
-    fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
-        self.write(|graph| claims::renew(graph, claim, lease))
-    }
-
-    fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| {
-            let ended = claims::complete(graph, claim, done)?;
-            noted(graph, ended == Ended::Done, done)?;
-            Ok(ended)
-        })?;
-        if ended == Ended::Done {
-            self.booked.insert(claim.task.clone());
-        }
-        Ok(ended)
-    }
-
-    fn claim_returned(
-        &mut self,
-        scope: &Scope,
-        holder: &Holder,
-        lease: Duration,
-    ) -> Result<Option<Claim>, GraphError> {
-        let scope = self.read(|graph| claims::resolved(graph, scope))?;
-        self.checked(claims::claim_returned(&self.connection, &scope, holder, lease))
-    }
-
-    fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {
-        self.write(|graph| lander::keep(graph, claim, made))
-    }
-
-    fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| {
-            let ended = lander::queue(graph, claim, made, done.is_verified)?;
-            noted(graph, ended == Ended::Queued, done)?;
-            Ok(ended)
-        })?;
-        if ended == Ended::Queued {
-            self.booked.insert(claim.task.clone());
-        }
-        Ok(ended)
-    }
-
-    fn landing(&self, id: &str) -> Result<Option<Landing>, GraphError> {
-        self.read(|graph| landings::of_task(graph, queries::find(graph, id)?))
-    }
-
-    fn landings(&self) -> Result<Vec<Landing>, GraphError> {
-        self.read(landings::on_the_way)
-    }
-
-    fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError> {
-        self.write(|graph| lander::lead(graph, trunk, holder, lease))
-    }
-
-    fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError> {
-        self.read(|graph| lander::leader(graph, trunk))
-    }
-
-    fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| lander::give_up_lead(graph, lead))
-    }
-
-    fn land(&mut self, lead: &Lead, landing: &Landing, tip: &str, commit: &str) -> Result<bool, GraphError> {
-        self.write_through(|graph| lander::land(graph, lead, landing, (tip, commit)))
-    }
-
-    fn give_back(
-        &mut self,
-        lead: &Lead,
-        landing: &Landing,
-        reason: &str,
-        most: u32,
-    ) -> Result<Option<Ended>, GraphError> {
-        let ended = self.write(|graph| lander::give_back(graph, lead, landing, reason, most))?;
-        self.booked.remove(&landing.task);
-        Ok(ended)
-    }
-
-    fn adopt(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
-        self.write(|graph| lander::adopt(graph, from, to))
-    }
-
-    fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError> {
-        self.write(|graph| lander::gate_begins(graph, lead, landings))
-    }
-
-    fn gate_ends(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| lander::gate_ends(graph, lead))
-    }
-
-    fn gates(&self) -> Result<Vec<AtGate>, GraphError> {
-        self.read(lander::gates)
-    }
-
-    fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
-        self.write(|graph| claims::fail(graph, claim, reason))
-    }
-
-    fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError> {
-        self.write(|graph| claims::release(graph, claim, why))
-    }
-
-    fn reopen(&mut self, id: &str, why: &str) -> Result<bool, GraphError> {
-        let is_open_again = self.write(|graph| claims::reopen(graph, queries::find(graph, id)?, why))?;
-        self.booked.remove(id);
-        Ok(is_open_again)
-    }
-
-    fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError> {
-        self.write(|graph| claims::release_changed(graph, id, run))
-    }
-
-    fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError> {
-        self.write(|graph| claims::mark_unverified(graph, claim, commit))
-    }
-
-    fn mark_verified(&mut self, claim: &Claim, commit: &str) -> Result<(), GraphError> {
-        self.write(|graph| claims::mark_verified(graph, claim, commit))
-    }
-
-    fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError> {
-        self.write(|graph| claims::retry(graph, claim, reason, retries))
-    }
-
-    fn is_unverified(&self, id: &str) -> Result<bool, GraphError> {
-        self.read(|graph| claims::is_unverified(graph, queries::find(graph, id)?))
-    }
-
-    fn verified_at(&self, id: &str) -> Result<Option<String>, GraphError> {
-        if self.seals.is_none() {
-            return Ok(None);
-        }
-        self.read(|graph| claims::verified_at(graph, queries::find(graph, id)?))
-    }
-
-    fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError> {
-        self.read(|graph| queries::commits_before(graph, queries::find(graph, id)?))
-    }
-
-    fn counts(&self, scope: &Scope) -> Result<Counts, GraphError> {
-        self.read(|graph| queries::counts(graph, &claims::resolved(graph, scope)?))
-    }
-
-    fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError> {
-        self.read(|graph| queries::unresolved(graph, &claims::resolved(graph, scope)?, most))
-    }
-
-    fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {
-        self.read(|graph| queries::failed(graph, &claims::resolved(graph, scope)?, most))
-    }
-
-    fn look_after(&self) -> Result<(), GraphError> {
+    fn is_in_place(&self) -> Result<(), GraphError> {
         let Some(files) = &self.files else { return Ok(()) };
         let Some(path) = files.lost() else { return Ok(()) };
         let (path, advice) = self.lost.get_or_init(|| (path.to_owned(), self.rescue(files))).clone();
         Err(GraphError::Lost { path, advice })
     }
 
-    fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError> {
-        self.write(|graph| journal::note(graph, entry))
+    fn verified_commit(&self, id: &str) -> Result<Option<String>, GraphError> {
+        if self.seals.is_none() {
+            return Ok(None);
+        }
+        self.look(|graph| seals::verified_at(graph, queries::find(graph, id)?))
     }
 
-    fn journal(
-        &self,
-        query: &JournalQuery,
-        each: &mut dyn FnMut(JournalEntry) -> bool,
-    ) -> Result<(), GraphError> {
-        self.read(|graph| journal::search(graph, query, each))
-    }
-
-    fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
+    fn check(&mut self, run: &str) -> Result<Unbooked, GraphError> {
         let version = self.data_version()?;
         // No other program has written since the last check.
         if self.looked_at == Some(version) {
@@ -412,13 +242,13 @@ impl Store for SqliteStore {
         let told = seals.as_ref().map(|seals| seals.told.clone()).unwrap_or_default();
         let known =
             |graph: &Connection| -> Fallible<_> { Ok((seals::identity(graph)?, seals::debt(graph)?)) };
-        let sound = self.read(|graph| {
+        let sound = self.look(|graph| {
             let doubts = look(graph, seals.as_ref())?;
             Ok(if doubts.is_empty() { Some((doubts.untold(graph, &told)?, known(graph)?)) } else { None })
         })?;
         let (found, (seen, debt)) = match sound {
             Some(sound) => sound,
-            None => self.write(|graph| {
+            None => self.change(|graph| {
                 // Another run may have repaired it meanwhile.
                 let doubts = look(graph, seals.as_ref())?;
                 let untold = doubts.untold(graph, &told)?;
@@ -438,142 +268,17 @@ impl Store for SqliteStore {
         Ok(found)
     }
 
-    fn settle_doubts(&mut self) -> Result<(), GraphError> {
+    fn settle_checked(&mut self) -> Result<(), GraphError> {
         let told = self.seals.as_mut().map(|seals| std::mem::take(&mut seals.told)).unwrap_or_default();
         if told == seals::Debt::default() {
             return Ok(());
         }
-        self.write(|graph| seals::settle(graph, &told))
+        self.change(|graph| seals::settle(graph, &told))
     }
 
-    fn is_as_looked_at(&self) -> Result<bool, GraphError> {
+    fn is_as_checked(&self) -> Result<bool, GraphError> {
         Ok(self.looked_at == Some(self.data_version()?))
     }
-
-    fn recover(&mut self) -> Result<usize, GraphError> {
-        // Usually there is nothing to recover, and no write lock is needed.
-        if self.read(claims::dead)?.is_empty() {
-            return Ok(0);
-        }
-        self.write(claims::recover)
-    }
-
-    fn add(&mut self, task: &NewTask) -> Result<String, GraphError> {
-        self.write(|graph| edits::add(graph, task))
-    }
-
-    fn update(&mut self, id: &str, changes: &Changes) -> Result<(), GraphError> {
-        self.write(|graph| edits::update(graph, id, changes))
-    }
-
-    fn force_done(&mut self, id: &str, force: bool) -> Result<String, GraphError> {
-        self.write_through(|graph| edits::force_done(graph, id, force))
-    }
-
-    fn force_fail(&mut self, id: &str, reason: &str) -> Result<String, GraphError> {
-        self.write(|graph| edits::force_fail(graph, id, reason))
-    }
-
-    fn reset(&mut self, id: &str) -> Result<String, GraphError> {
-        self.write(|graph| edits::reset(graph, id))
-    }
-
-    fn delete(&mut self, id: &str, recursive: bool) -> Result<usize, GraphError> {
-        self.write(|graph| edits::delete(graph, id, recursive))
-    }
-
-    fn log(&mut self, id: &str, message: &str) -> Result<(), GraphError> {
-        self.write(|graph| edits::log(graph, id, message))
-    }
-
-    fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
-        self.write(|graph| {
-            let (blocker, blocked) = (queries::find(graph, blocker)?, queries::find(graph, blocked)?);
-            edits::add_dependency(graph, blocker, blocked)
-        })
-    }
-
-    fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
-        self.write(|graph| edits::remove_dependency(graph, blocker, blocked))
-    }
-
-    fn import(
-        &mut self,
-        entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
-        dry_run: bool,
-    ) -> Result<Imported, GraphError> {
-        let folder = if self.has_place() { self.path.parent() } else { None };
-        let folder = folder.map_or_else(env::temp_dir, Path::to_owned);
-        // Reading may wait for a pipe; no transaction is open meanwhile.
-        let read = Spool::fill(&folder, entries)?;
-        if dry_run {
-            self.look_after()?;
-            let mut all = || {
-                // Waits for a writer before it begins.
-                let transaction =
-                    self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let imported = import::import(&transaction, &mut read.entries(&folder))?;
-                transaction.rollback()?;
-                Ok(imported)
-            };
-            let imported = all();
-            return self.checked(imported);
-        }
-        self.write_through(|graph| import::import(graph, &mut read.entries(&folder)))
-    }
-
-    fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
-        self.put_feature_with(name, spec, plan, || Ok(()))
-    }
-
-    fn delete_feature(&mut self, name: &str) -> Result<(), GraphError> {
-        self.write(|graph| features::delete(graph, name))
-    }
-
-    fn feature(&self, name: &str) -> Result<Feature, GraphError> {
-        self.read(|graph| features::one(graph, name))
-    }
-
-    fn features(&self) -> Result<Vec<Feature>, GraphError> {
-        self.read(features::all)
-    }
-
-    fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::export(graph, each))
-    }
-
-    fn task(&self, id: &str) -> Result<Task, GraphError> {
-        self.read(|graph| queries::task(graph, queries::find(graph, id)?))
-    }
-
-    fn details(&self, id: &str) -> Result<Details, GraphError> {
-        self.read(|graph| queries::details(graph, queries::find(graph, id)?))
-    }
-
-    fn logs(&self, id: &str) -> Result<Vec<LogLine>, GraphError> {
-        self.read(|graph| queries::logs(graph, queries::find(graph, id)?))
-    }
-
-    fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::list(graph, selection, each))
-    }
-
-    fn tree(
-        &self,
-        id: Option<&str>,
-        each: &mut dyn FnMut(Task, TreePosition) -> bool,
-    ) -> Result<(), GraphError> {
-        self.read(|graph| queries::tree(graph, id, each))
-    }
-
-    fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::graph(graph, each))
-    }
-}
-
-/// Adds the attempt of a task that `is_done` to the journal.
-fn noted(graph: &Connection, is_done: bool, done: HowDone<'_>) -> Fallible<()> {
-    done.attempt.filter(|_| is_done).map_or(Ok(()), |attempt| journal::note(graph, attempt))
 }
 
 /// Writes the whole database into the empty file `into`.
@@ -609,15 +314,91 @@ fn now() -> i64 {
     Utc::now().timestamp_millis()
 }
 
-fn moment(milliseconds: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+/// How `SQLite` differs from other databases.
+static DIALECT: Dialect = Dialect {
+    // It would not keep to the order of the list otherwise.
+    in_order: "CROSS JOIN",
+    // One writes at a time.
+    for_claim: "",
+    counts_processes: true,
+    has_word_table: true,
+    like: "LIKE",
+};
+
+impl Sql for Connection {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
+        Ok(self.prepare_cached(sql)?.execute(params_from_iter(values))?)
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
+    ) -> Fallible<()> {
+        let mut statement = self.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            if !each(row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Fallible<i64> {
+        Ok(now())
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
 }
 
-fn number(status: Status) -> i64 {
-    // The number of states always fits.
-    Status::ALL.iter().position(|&known| known == status).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
+impl Sql for Transaction<'_> {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
+        Sql::execute(&**self, sql, values)
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
+    ) -> Fallible<()> {
+        Sql::each(&**self, sql, values, each)
+    }
+
+    fn now(&self) -> Fallible<i64> {
+        Sql::now(&**self)
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
 }
 
-fn status(number: i64) -> Status {
-    usize::try_from(number).ok().and_then(|at| Status::ALL.get(at).copied()).unwrap_or(Status::Pending)
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Real(number) => ValueRef::Real(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+impl Row for rusqlite::Row<'_> {
+    fn int(&self, at: usize) -> Fallible<Option<i64>> {
+        Ok(self.get(at)?)
+    }
+
+    fn real(&self, at: usize) -> Fallible<Option<f64>> {
+        Ok(self.get(at)?)
+    }
+
+    fn text(&self, at: usize) -> Fallible<Option<String>> {
+        Ok(self.get(at)?)
+    }
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use super::rebuild::rebuild;
 use super::schema::TABLES as OURS;
-use super::{Fallible, Fault, now, queries};
+use super::{Fallible, Fault, now};
 use crate::graph::error::GraphError;
+use crate::graph::sql::queries;
+use crate::graph::sql::rebuild::rebuild;
 
 /// The schema versions that can be migrated.
 const VERSIONS: std::ops::RangeInclusive<i64> = 3..=5;

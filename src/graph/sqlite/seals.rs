@@ -11,10 +11,11 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
-use super::Fallible;
-use super::settle::LANDING;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
+use crate::graph::sql::Fallible;
+use crate::graph::sql::claims::VERIFIED;
+use crate::graph::sql::settle::LANDING;
 
 /// The seal that a row of `tasks` should have. It covers the graph, the task's contents and schedule (its texts,
 /// parent, blockers and priority, whether it is in doubt, its number, the name of its feature), and its state.
@@ -23,6 +24,14 @@ pub(super) const SEAL: &str =
     (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0, priority,
     (SELECT group_concat(blocker ORDER BY blocker) FROM dependencies WHERE blocked = tasks.seq), doubted,
     work, done_by, unverified, done_at_commit, (SELECT times FROM reopened WHERE task = tasks.seq))";
+/// The commit at which a task was verified that is not booked yet. Only a seal shows that ralph wrote it.
+pub(super) fn verified_at(graph: &Connection, seq: i64) -> Fallible<Option<String>> {
+    let query =
+        format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
+    let commit = graph.prepare_cached(&query)?.query_row([seq, VERIFIED], |row| row.get(0));
+    Ok(commit.optional()?.flatten())
+}
+
 /// The seal that the row of `sealed` should have.
 pub(super) const SEAL_OF_NUMBER: &str = "seal(2, graph, changes, tasks, ids, reopenings, missing, uncounted)";
 /// How many of the sealed values identify the subject: the graph, and the task or the change.

@@ -8,10 +8,14 @@ mod unbooked;
 use std::collections::{BTreeSet, HashMap};
 
 use super::*;
-use crate::graph::sqlite::settle::Work;
+use crate::graph::sql;
+use crate::graph::sql::settle::Work;
 use crate::graph::suite::{LEASE, TESTS, us};
 use crate::graph::transitions::{self, Facts};
-use crate::graph::{Verification, import};
+use crate::graph::{
+    Changes, Claim, Ended, HowDone, Imported, NewTask, Part, Scope, Selection, Status, TreePosition,
+    Verification, import,
+};
 
 #[test]
 fn the_store_does_what_every_store_has_to() {
@@ -35,20 +39,20 @@ fn take(store: &mut SqliteStore, text: &str) -> Result<Imported, GraphError> {
 #[test]
 fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
     let mut store = SqliteStore::nowhere().unwrap();
-    let story =
+    let told =
         |id: &str, after: &str| format!(r#"{{"id":"{id}","title":"Story {id}","dependsOn":[{after}]}}"#);
     let prd =
         |stories: &[String]| format!("{{\"branchName\":\"b\",\"userStories\":[\n{}]}}", stories.join(",\n"));
     for (stories, what) in [
-        (vec![story("A", ""), story("B", "\"C\"")], "line 3: no task 'C'"),
-        (vec![story("A", ""), story("A", "")], "line 3: 'A' is there twice, first in line 2"),
+        (vec![told("A", ""), told("B", "\"C\"")], "line 3: no task 'C'"),
+        (vec![told("A", ""), told("A", "")], "line 3: 'A' is there twice, first in line 2"),
         (
-            vec![story("A", "\"B\""), story("B", "\"A\"")],
+            vec![told("A", "\"B\""), told("B", "\"A\"")],
             "a cycle, Story A (line 2) → Story B (line 3) → Story A (line 2): leave",
         ),
-        (vec![story("A", "\"A\"")], "a cycle, Story A (line 2) → Story A (line 2): leave"),
+        (vec![told("A", "\"A\"")], "a cycle, Story A (line 2) → Story A (line 2): leave"),
         (
-            vec![story("A", ""), "{\"id\":\"B\"}".into()],
+            vec![told("A", ""), "{\"id\":\"B\"}".into()],
             "line 3, column 10: no prd.json: the key 'title' is missing",
         ),
     ] {
@@ -56,7 +60,7 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
         assert!(said.contains(what), "{said}");
         assert!(derived(&store.connection).is_empty());
     }
-    let good = prd(&[story("A", "\"B\""), story("B", "")]);
+    let good = prd(&[told("A", "\"B\""), told("B", "")]);
     assert_eq!(take(&mut store, &good).unwrap(), Imported { added: 2, updated: 0, unchanged: 0 });
     oracle(&store.connection);
     let before = derived(&store.connection);
@@ -272,7 +276,7 @@ fn oracle(graph: &Connection) {
     while let Some(row) = rows.next().unwrap() {
         let seq: i64 = row.get(0).unwrap();
         let (status, held) = expected[&seq];
-        assert_eq!(super::status(row.get(1).unwrap()), status);
+        assert_eq!(sql::status(row.get(1).unwrap()), status);
         assert_eq!(row.get::<_, bool>(2).unwrap(), held);
         let base = &bases[&seq];
         let children = bases.values().filter(|other| other.parent == Some(seq)).count();

@@ -12,13 +12,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use super::rebuild::{is_up_to_date, rebuild};
 use super::seals::{self, Debt, SEAL, Seals, Tally};
-use super::settle::LANDING;
-use super::task_log::write_log;
-use super::{Fallible, Fault, landings, number, queries};
 use crate::graph::error::GraphError;
 use crate::graph::seal::is_same_thing;
+use crate::graph::sql::rebuild::{is_up_to_date, rebuild};
+use crate::graph::sql::settle::LANDING;
+use crate::graph::sql::task_log::write_log;
+use crate::graph::sql::{Fallible, Fault, landings, number, queries};
 use crate::graph::store::Unbooked;
 use crate::graph::task::{Status, Task};
 

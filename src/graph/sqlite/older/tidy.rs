@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 
 use crate::graph::import::is_id;
 use crate::graph::limits;
-use crate::graph::sqlite::edits::new_id;
-use crate::graph::sqlite::task_log::write_log;
+use crate::graph::sql::edits::new_id;
+use crate::graph::sql::task_log::write_log;
 use crate::graph::sqlite::{Fallible, now};
 
 /// The title of a task without one.

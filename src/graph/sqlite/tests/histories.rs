@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::sqlite::rebuild;
+use crate::graph::sql::rebuild;
 use crate::graph::suite::RETRIES;
 
 /// A step of a random history; numbers are indexes into what exists.

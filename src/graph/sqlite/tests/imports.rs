@@ -72,8 +72,8 @@ fn a_long_circle_is_shown_in_a_line() {
 
 #[test]
 fn a_file_gives_nothing_new_to_wait_for_to_what_is_claimed_or_done() {
-    let story = |id: &str, after: &str| format!(r#"{{"id":"{id}","title":"{id}","dependsOn":[{after}]}}"#);
-    let prd = |after: &str| format!("{{\"userStories\":[\n{},\n{}]}}", story("A", ""), story("B", after));
+    let told = |id: &str, after: &str| format!(r#"{{"id":"{id}","title":"{id}","dependsOn":[{after}]}}"#);
+    let prd = |after: &str| format!("{{\"userStories\":[\n{},\n{}]}}", told("A", ""), told("B", after));
     let mut store = SqliteStore::nowhere().unwrap();
     take(&mut store, &prd("")).unwrap();
     let b = ids(&store)["B"].clone();

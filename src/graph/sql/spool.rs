@@ -9,11 +9,11 @@ use crate::graph::error::GraphError;
 use crate::graph::import::ImportEntry;
 
 /// Entries of an import, in an unnamed file.
-pub(super) struct Spool(File);
+pub(in crate::graph) struct Spool(File);
 
 impl Spool {
     /// Reads all entries into a file in `folder`, which needs as much space as the input.
-    pub(super) fn fill(
+    pub(in crate::graph) fn fill(
         folder: &Path,
         entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
     ) -> Result<Self, GraphError> {
@@ -29,7 +29,10 @@ impl Spool {
     }
 
     /// Reads the entries back.
-    pub(super) fn entries(&self, folder: &Path) -> impl Iterator<Item = Result<ImportEntry, GraphError>> {
+    pub(in crate::graph) fn entries(
+        &self,
+        folder: &Path,
+    ) -> impl Iterator<Item = Result<ImportEntry, GraphError>> {
         let mut file = BufReader::new(&self.0);
         let mut line = String::new();
         std::iter::from_fn(move || {

@@ -1,8 +1,7 @@
 //! The journal of attempts, and its search.
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
-
+use super::values::{Row, Value, values};
+use super::{Dialect, Sql, first};
 use super::{Fallible, moment};
 use crate::graph::error::GraphError;
 use crate::graph::store::{JournalQuery, Words};
@@ -16,7 +15,7 @@ const MOST_WORDS: usize = 50;
 /// megabyte of base64, that took all memory of the machine.
 const LONGEST_WORD: usize = 64;
 
-pub(super) fn note(graph: &Connection, entry: &JournalEntry) -> Fallible<()> {
+pub(in crate::graph) fn note(graph: &dyn Sql, entry: &JournalEntry) -> Fallible<()> {
     let files = serde_json::to_string(&entry.files_modified)
         .map_err(|error| GraphError::BadValue(format!("the files of an attempt: {error}")))?;
     let outcome = Became::ALL.iter().position(|became| *became == entry.outcome);
@@ -24,27 +23,32 @@ pub(super) fn note(graph: &Connection, entry: &JournalEntry) -> Fallible<()> {
     let insert =
         "INSERT INTO journal (run, iteration, task, title, feature, outcome, model, duration_secs, cost_usd,
         input_tokens, output_tokens, files, notes, reason, at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-    graph.prepare_cached(insert)?.execute(params![
-        entry.run_id,
-        tokens(entry.iteration),
-        entry.task_id,
-        entry.title,
-        entry.feature,
-        outcome.and_then(|at| i64::try_from(at).ok()).unwrap_or_default(),
-        entry.model,
-        entry.duration_secs,
-        entry.cost_usd,
-        tokens(entry.input_tokens),
-        tokens(entry.output_tokens),
-        files,
-        entry.notes,
-        entry.reason,
-        entry.created_at.timestamp_millis(),
-    ])?;
-    let words =
-        "INSERT INTO journal_words (rowid, title, notes, reason) VALUES (last_insert_rowid(), ?1, ?2, ?3)";
-    graph.prepare_cached(words)?.execute([&entry.title, &entry.notes, &entry.reason])?;
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) RETURNING seq";
+    let seq: i64 = graph.one(
+        insert,
+        values![
+            entry.run_id,
+            tokens(entry.iteration),
+            entry.task_id,
+            entry.title,
+            entry.feature,
+            outcome.and_then(|at| i64::try_from(at).ok()).unwrap_or_default(),
+            entry.model,
+            entry.duration_secs,
+            entry.cost_usd,
+            tokens(entry.input_tokens),
+            tokens(entry.output_tokens),
+            files,
+            entry.notes,
+            entry.reason,
+            entry.created_at.timestamp_millis(),
+        ],
+        first,
+    )?;
+    if graph.dialect().has_word_table {
+        let words = "INSERT INTO journal_words (rowid, title, notes, reason) VALUES (?1, ?2, ?3, ?4)";
+        graph.execute(words, values![seq, entry.title, entry.notes, entry.reason])?;
+    }
     Ok(())
 }
 
@@ -52,7 +56,10 @@ const ENTRY: &str =
     "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
     j.input_tokens, j.output_tokens, j.files, j.notes, j.reason, j.at FROM journal j";
 
-fn of_row(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
+/// What words are searched in.
+const TEXT: &str = "j.title || ' ' || j.notes || ' ' || j.reason";
+
+fn of_row(row: &dyn Row) -> Fallible<JournalEntry> {
     let count = |at| row.get(at).map(|count: i64| u64::try_from(count).unwrap_or_default());
     let files: String = row.get(11)?;
     let outcome: usize = row.get(5)?;
@@ -75,16 +82,17 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
     })
 }
 
-pub(super) fn search(
-    graph: &Connection,
+pub(in crate::graph) fn search(
+    graph: &dyn Sql,
     query: &JournalQuery,
     each: &mut dyn FnMut(JournalEntry) -> bool,
 ) -> Fallible<()> {
-    let mut values: Vec<Value> = Vec::new();
+    let mut values: Vec<String> = Vec::new();
     let mut wheres: Vec<String> = Vec::new();
-    let (mut from, mut order) = ("", "j.seq DESC");
+    let Dialect { has_word_table, like: is_like, .. } = graph.dialect();
+    let (mut from, mut order) = ("", "j.seq DESC".to_owned());
     let mut add = |condition: &str, value: &str| {
-        values.push(value.to_owned().into());
+        values.push(value.to_owned());
         wheres.push(condition.replace('?', &format!("?{}", values.len())));
     };
     if let Some(run) = &query.run {
@@ -100,11 +108,11 @@ pub(super) fn search(
         None => {}
         Some(Words::All(text)) => {
             for word in words(text) {
-                if is_indexed(&word) {
+                if *has_word_table && is_indexed(&word) {
                     let found = "j.seq IN (SELECT rowid FROM journal_words WHERE journal_words MATCH ?)";
                     add(found, &phrase(&word));
                 } else {
-                    add("j.title || ' ' || j.notes || ' ' || j.reason LIKE ? ESCAPE '\\'", &like(&word));
+                    add(&format!("{TEXT} {is_like} ? ESCAPE '\\'"), &like(&word));
                 }
             }
         }
@@ -114,24 +122,29 @@ pub(super) fn search(
             if terms.is_empty() {
                 return Ok(());
             }
-            from = " JOIN journal_words w ON w.rowid = j.seq";
-            order = "w.rank";
-            add(
-                "journal_words MATCH ?",
-                &terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR "),
-            );
+            if *has_word_table {
+                from = " JOIN journal_words w ON w.rowid = j.seq";
+                "w.rank".clone_into(&mut order);
+                let any = terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR ");
+                add("journal_words MATCH ?", &any);
+            } else {
+                // What has most of them comes first.
+                let first = values.len() + 1;
+                values.extend(terms.iter().map(|term| like(term)));
+                let found: Vec<String> = (first..=values.len())
+                    .map(|at| format!("CASE WHEN {TEXT} {is_like} ?{at} ESCAPE '\\' THEN 1 ELSE 0 END"))
+                    .collect();
+                let found = found.join(" + ");
+                wheres.push(format!("{found} > 0"));
+                order = format!("{found} DESC, j.seq DESC");
+            }
         }
     }
     let wheres = if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };
     let limit = query.limit.map_or(String::new(), |limit| format!(" LIMIT {limit}"));
-    let mut statement = graph.prepare(&format!("{ENTRY}{from}{wheres} ORDER BY {order}{limit}"))?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    while let Some(row) = rows.next()? {
-        if !each(of_row(row)?) {
-            break;
-        }
-    }
-    Ok(())
+    let query = format!("{ENTRY}{from}{wheres} ORDER BY {order}{limit}");
+    let values: Vec<Value<'_>> = values.iter().map(Value::from).collect();
+    graph.each(&query, &values, &mut |row| Ok(each(of_row(row)?)))
 }
 
 /// The words of a text, so that no title is parsed as a query.

@@ -1,10 +1,11 @@
 //! Queries of the graph.
 
+use super::Sql;
+use super::values::{Row, Value, values};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::iter;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
@@ -26,7 +27,7 @@ const TASK: &str =
 /// How many ids an error names.
 const SOME: usize = 5;
 
-fn of_row(row: &Row<'_>) -> rusqlite::Result<Task> {
+fn of_row(row: &dyn Row) -> Fallible<Task> {
     let feature_id: Option<String> = row.get(9)?;
     Ok(Task {
         id: row.get(0)?,
@@ -51,20 +52,18 @@ fn verification(number: u8) -> Verification {
 }
 
 /// The task with exactly this id.
-pub(super) fn exact(graph: &Connection, id: &str) -> Fallible<Option<i64>> {
+pub(in crate::graph) fn exact(graph: &dyn Sql, id: &str) -> Fallible<Option<i64>> {
     let query = "SELECT seq FROM tasks WHERE id = ?1";
-    Ok(graph.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?)
+    graph.maybe(query, values![id], |row| row.get(0))
 }
 
 /// The task with this id, or the only one whose id has this prefix.
-pub(super) fn find(graph: &Connection, id: &str) -> Fallible<i64> {
+pub(in crate::graph) fn find(graph: &dyn Sql, id: &str) -> Fallible<i64> {
     if let Some(seq) = exact(graph, id)? {
         return Ok(seq);
     }
     let query = "SELECT seq, id FROM tasks WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 7";
-    let mut statement = graph.prepare_cached(query)?;
-    let rows = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let found: Vec<(i64, String)> = rows.collect::<rusqlite::Result<_>>()?;
+    let found: Vec<(i64, String)> = graph.all(query, values![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     match found.as_slice() {
         [(seq, _)] if !id.is_empty() => Ok(*seq),
         [_, ..] if !id.is_empty() => {
@@ -72,36 +71,37 @@ pub(super) fn find(graph: &Connection, id: &str) -> Fallible<i64> {
             Err(GraphError::AmbiguousTask { prefix: id.to_owned(), some }.into())
         }
         _ => {
-            let mut statement = graph.prepare_cached("SELECT id FROM tasks ORDER BY seq DESC LIMIT ?1")?;
-            let rows = statement.query_map([CANDIDATES], |row| row.get(0))?;
-            let ids: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+            let ids: Vec<String> =
+                graph.all("SELECT id FROM tasks ORDER BY seq DESC LIMIT ?1", values![CANDIDATES], |row| {
+                    row.get(0)
+                })?;
             let nearest = nearest(id, ids.iter().map(String::as_str)).map(str::to_owned);
             Err(GraphError::UnknownTask { id: id.to_owned(), nearest }.into())
         }
     }
 }
 
-pub(super) fn id(graph: &Connection, seq: i64) -> Fallible<String> {
-    Ok(graph.prepare_cached("SELECT id FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
+pub(in crate::graph) fn id(graph: &dyn Sql, seq: i64) -> Fallible<String> {
+    graph.one("SELECT id FROM tasks WHERE seq = ?1", values![seq], |row| row.get(0))
 }
 
 /// A task's title for messages.
-pub(super) fn title(graph: &Connection, seq: i64) -> Fallible<String> {
-    Ok(graph.prepare_cached("SELECT title FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
+pub(in crate::graph) fn title(graph: &dyn Sql, seq: i64) -> Fallible<String> {
+    graph.one("SELECT title FROM tasks WHERE seq = ?1", values![seq], |row| row.get(0))
 }
 
-pub(super) fn task(graph: &Connection, seq: i64) -> Fallible<Task> {
-    Ok(graph.prepare_cached(&format!("{TASK} WHERE t.seq = ?1"))?.query_row([seq], of_row)?)
+pub(in crate::graph) fn task(graph: &dyn Sql, seq: i64) -> Fallible<Task> {
+    graph.one(&format!("{TASK} WHERE t.seq = ?1"), values![seq], of_row)
 }
 
-pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
+pub(in crate::graph) fn details(graph: &dyn Sql, seq: i64) -> Fallible<Details> {
     let ids = |query: &str| -> Fallible<Vec<String>> {
         numbers(graph, query, seq)?.into_iter().map(|seq| id(graph, seq)).collect()
     };
     let feature = "SELECT f.name FROM tasks t JOIN features f ON f.seq = t.feature WHERE t.seq = ?1";
     Ok(Details {
         task: task(graph, seq)?,
-        feature: graph.prepare_cached(feature)?.query_row([seq], |row| row.get(0)).optional()?,
+        feature: graph.maybe(feature, values![seq], |row| row.get(0))?,
         blockers: ids("SELECT blocker FROM dependencies WHERE blocked = ?1 ORDER BY blocker")?,
         blocks: ids("SELECT blocked FROM dependencies WHERE blocker = ?1 ORDER BY blocked")?,
         children: ids("SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority, seq")?,
@@ -110,25 +110,22 @@ pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
     })
 }
 
-pub(super) fn logs(graph: &Connection, seq: i64) -> Fallible<Vec<LogLine>> {
-    let mut statement =
-        graph.prepare_cached("SELECT message, at, said FROM task_logs WHERE task = ?1 ORDER BY seq")?;
-    let rows = statement.query_map([seq], |row| {
+pub(in crate::graph) fn logs(graph: &dyn Sql, seq: i64) -> Fallible<Vec<LogLine>> {
+    graph.all("SELECT message, at, said FROM task_logs WHERE task = ?1 ORDER BY seq", values![seq], |row| {
         Ok(LogLine { message: row.get(0)?, timestamp: moment(row.get(1)?), said: row.get(2)? })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
-pub(super) fn list(
-    graph: &Connection,
+pub(in crate::graph) fn list(
+    graph: &dyn Sql,
     selection: &Selection,
     each: &mut dyn FnMut(Task) -> bool,
 ) -> Fallible<()> {
     let mut wheres = Vec::new();
     let mut values: Vec<i64> = Vec::new();
     let mut add = |condition: &'static str, value: i64| {
-        wheres.push(condition);
         values.push(value);
+        wheres.push(condition.replace('?', &format!("?{}", values.len())));
     };
     let feature = selection.feature.as_deref().map(|name| features::seq(graph, name)).transpose()?;
     if selection.ready {
@@ -142,7 +139,7 @@ pub(super) fn list(
         add("t.status = ?", number(status));
     }
     if selection.standalone {
-        wheres.push("t.feature IS NULL");
+        wheres.push("t.feature IS NULL".to_owned());
     }
     let (join, order) = if selection.ready {
         (" JOIN ready r ON r.task = t.seq", "r.priority, r.task")
@@ -153,18 +150,12 @@ pub(super) fn list(
         if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };
     // The list of ready tasks comes first and is in order, so that no sort is needed.
     let text = format!("{TASK}{join}{conditions} ORDER BY {order}");
-    let mut statement = graph.prepare(&text)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    while let Some(row) = rows.next()? {
-        if !each(of_row(row)?) {
-            break;
-        }
-    }
-    Ok(())
+    let values: Vec<Value<'_>> = values.iter().map(Value::from).collect();
+    graph.each(&text, &values, &mut |row| Ok(each(of_row(row)?)))
 }
 
-pub(super) fn tree(
-    graph: &Connection,
+pub(in crate::graph) fn tree(
+    graph: &dyn Sql,
     from: Option<&str>,
     each: &mut dyn FnMut(Task, TreePosition) -> bool,
 ) -> Fallible<()> {
@@ -173,7 +164,7 @@ pub(super) fn tree(
     }
     let roots = "SELECT seq FROM tasks WHERE parent IS NULL AND ?1 = 0 ORDER BY priority DESC, seq DESC";
     let shown = walk(graph, numbers(graph, roots, 0)?, each)?;
-    let count = graph.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
+    let count = graph.one("SELECT count(*) FROM tasks", &[], |row| row.get(0))?;
     match shown {
         Some(shown) if shown < count => walk(graph, parts_of_themselves(graph)?, each).map(drop),
         _ => Ok(()),
@@ -183,7 +174,7 @@ pub(super) fn tree(
 /// Shows these tasks and all tasks below them, the last one first. Returns how many, or `None` if `each` wants no
 /// more.
 fn walk(
-    graph: &Connection,
+    graph: &dyn Sql,
     top: Vec<i64>,
     each: &mut dyn FnMut(Task, TreePosition) -> bool,
 ) -> Fallible<Option<u64>> {
@@ -213,10 +204,9 @@ fn walk(
 }
 
 /// One task of each cycle of tasks and parts, the last one first. Only another program can have made one.
-fn parts_of_themselves(graph: &Connection) -> Fallible<Vec<i64>> {
-    let mut statement = graph.prepare("SELECT seq, parent FROM tasks WHERE parent IS NOT NULL")?;
-    let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let parents: HashMap<i64, i64> = pairs.collect::<rusqlite::Result<_>>()?;
+fn parts_of_themselves(graph: &dyn Sql) -> Fallible<Vec<i64>> {
+    let pairs = "SELECT seq, parent FROM tasks WHERE parent IS NOT NULL";
+    let parents: HashMap<i64, i64> = graph.all(pairs, values![], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut seqs: Vec<i64> = parents.keys().copied().collect();
     seqs.sort_unstable();
     // The task from which each task was first reached.
@@ -239,7 +229,7 @@ fn parts_of_themselves(graph: &Connection) -> Fallible<Vec<i64>> {
     Ok(found)
 }
 
-pub(super) fn graph(graph: &Connection, each: &mut dyn FnMut(Part<'_>) -> bool) -> Fallible<()> {
+pub(in crate::graph) fn graph(graph: &dyn Sql, each: &mut dyn FnMut(Part<'_>) -> bool) -> Fallible<()> {
     let mut goes_on = true;
     list(graph, &Selection::default(), &mut |task| {
         goes_on = each(Part::Task(&task));
@@ -251,28 +241,21 @@ pub(super) fn graph(graph: &Connection, each: &mut dyn FnMut(Part<'_>) -> bool) 
     let query =
         "SELECT a.id, b.id FROM dependencies JOIN tasks a ON a.seq = blocker JOIN tasks b ON b.seq = blocked
         ORDER BY blocked, blocker";
-    let mut statement = graph.prepare(query)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    graph.each(query, values![], &mut |row| {
         let (blocker, blocked): (String, String) = (row.get(0)?, row.get(1)?);
-        if !each(Part::Dependency { blocker: &blocker, blocked: &blocked }) {
-            break;
-        }
-    }
-    Ok(())
+        Ok(each(Part::Dependency { blocker: &blocker, blocked: &blocked }))
+    })
 }
 
 /// Shows every feature, then every task to `each` as a line of an export.
-pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
+pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
     for Feature { id, name, spec_path, plan_path, created_at, updated_at, .. } in features::all(graph)? {
         let feature = ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at };
         if !each(&line(&feature)?) {
             return Ok(());
         }
     }
-    let mut statement = graph.prepare("SELECT seq, origin, work FROM tasks ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    graph.each("SELECT seq, origin, work FROM tasks ORDER BY seq", values![], &mut |row| {
         let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
         let task = ExportedTask {
             origin: row.get(1)?,
@@ -292,11 +275,8 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             group: Work::of(row.get(2)?).0.is_none(),
             log,
         };
-        if !each(&line(&task)?) {
-            break;
-        }
-    }
-    Ok(())
+        Ok(each(&line(&task)?))
+    })
 }
 
 fn line(exported: &impl Serialize) -> Fallible<String> {
@@ -306,20 +286,18 @@ fn line(exported: &impl Serialize) -> Fallible<String> {
 
 /// The blockers and all parts of a task, and the task itself if it is unverified, with the commits at which they were
 /// done.
-pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
+pub(in crate::graph) fn commits_before(graph: &dyn Sql, seq: i64) -> Fallible<Vec<(String, String)>> {
     let query = "WITH RECURSIVE before (seq) AS (SELECT blocker FROM dependencies WHERE blocked = ?1
         UNION SELECT seq FROM tasks WHERE parent = ?1
-        UNION SELECT seq FROM tasks WHERE seq = ?1 AND unverified
+        UNION SELECT seq FROM tasks WHERE seq = ?1 AND unverified <> 0
         UNION SELECT tasks.seq FROM tasks JOIN before ON tasks.parent = before.seq)
         SELECT t.id, t.done_at_commit FROM before JOIN tasks t ON t.seq = before.seq
         WHERE t.done_at_commit IS NOT NULL ORDER BY t.seq";
-    let mut statement = graph.prepare_cached(query)?;
-    let rows = statement.query_map([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    graph.all(query, values![seq], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// A scope as a condition, and its parameter.
-fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
+fn within(graph: &dyn Sql, scope: &Scope) -> Fallible<(&'static str, i64)> {
     Ok(match scope {
         Scope::All => ("?1 = 0", 0),
         Scope::Feature(name) => ("t.feature = ?1", features::seq(graph, name)?),
@@ -335,13 +313,11 @@ fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
 const WORK: &str = "(t.work <> 0 OR t.children = 0)";
 
 /// How many tasks with work of their own there are, by state.
-pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
+pub(in crate::graph) fn counts(graph: &dyn Sql, scope: &Scope) -> Fallible<Counts> {
     let (within, number) = within(graph, scope)?;
     let query = format!("SELECT t.status, count(*) FROM tasks t WHERE {within} AND {WORK} GROUP BY t.status");
-    let mut statement = graph.prepare(&query)?;
-    let mut rows = statement.query([number])?;
     let mut counts = Counts::default();
-    while let Some(row) = rows.next()? {
+    graph.each(&query, values![number], &mut |row| {
         let count: i64 = row.get(1)?;
         let count = u64::try_from(count).unwrap_or_default();
         counts.total += count;
@@ -352,33 +328,32 @@ pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
             Status::Landing => counts.landing += count,
             Status::Pending | Status::Blocked => {}
         }
-    }
+        Ok(true)
+    })?;
     Ok(counts)
 }
 
 /// Tasks with work of their own in one of these states; those that failed because of their parts come last.
-fn working(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
+fn working(graph: &dyn Sql, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
     let (within, number_of_scope) = within(graph, scope)?;
     let states: Vec<String> = states.iter().map(|state| number(*state).to_string()).collect();
     let query = format!(
         "{TASK} WHERE {within} AND {WORK} AND t.status IN ({}) ORDER BY t.failed_children > 0, t.priority, t.seq LIMIT {most}",
         states.join(", ")
     );
-    let mut statement = graph.prepare(&query)?;
-    let rows = statement.query_map([number_of_scope], |row| Ok((row.get(13)?, of_row(row)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    graph.all(&query, values![number_of_scope], |row| Ok((row.get(13)?, of_row(row)?)))
 }
 
-pub(super) fn failed(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
+pub(in crate::graph) fn failed(graph: &dyn Sql, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
     Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
 /// A task and the tasks above it, the nearest first.
-pub(super) fn with_above(graph: &Connection, seq: i64) -> Fallible<Vec<Task>> {
+pub(in crate::graph) fn with_above(graph: &dyn Sql, seq: i64) -> Fallible<Vec<Task>> {
     iter::once(seq).chain(above(graph, seq)?).map(|seq| task(graph, seq)).collect()
 }
 
-pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
+pub(in crate::graph) fn unresolved(graph: &dyn Sql, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
     /// At most this many blockers are named.
     const SOME_BLOCKERS: usize = 5;
     let states = [Status::Pending, Status::InProgress, Status::Landing, Status::Blocked];
@@ -387,15 +362,13 @@ pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fall
         let (mut waits_for, mut failed_above) = (Vec::new(), None);
         for (at, seq) in iter::once(seq).chain(above(graph, seq)?).enumerate() {
             let blockers = format!(
-                "{TASK} WHERE (t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR t.parent = ?2) AND t.status <> {}",
+                "{TASK} WHERE (t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR t.parent = ?2) AND t.status <> {} LIMIT {SOME_BLOCKERS}",
                 number(Status::Done)
             );
             // For a task above, only its blockers count, not its parts.
             let parts_of = (at == 0).then_some(seq);
-            let mut statement = graph.prepare_cached(&blockers)?;
-            for blocker in statement.query_map((seq, parts_of), of_row)?.take(SOME_BLOCKERS) {
-                waits_for.push(blocker?);
-            }
+            let blockers: Vec<Task> = graph.all(&blockers, values![seq, parts_of], of_row)?;
+            waits_for.extend(blockers);
             if at > 0 && failed_above.is_none() {
                 let found = self::task(graph, seq)?;
                 failed_above = (found.status == Status::Failed).then_some(found.id);

@@ -1,13 +1,13 @@
 //! Imports the tasks of a file in one transaction.
 
-use rusqlite::{OptionalExtension as _, Transaction, params};
-
 use super::edits::{MAX_RETRIES, describe, new_id};
 use super::features;
 use super::rebuild::rebuild;
 use super::settle::{Node, Work};
 use super::task_log::write_log;
-use super::{Fallible, Fault, now, number, queries, status};
+use super::values::values;
+use super::{Fallible, Fault, number, queries, status};
+use super::{Sql, first};
 use crate::graph::error::GraphError;
 use crate::graph::import::{FeatureItem, ImportEntry, Item, Key, at};
 use crate::graph::limits;
@@ -17,17 +17,21 @@ use crate::graph::transitions::Own;
 
 /// Temporary tables: relations to tasks that come later in the file, the states of known tasks, and which tasks are
 /// groups.
-const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER);
-    CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
+const SCRATCH: [&str; 2] = [
+    "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER)",
+    "CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT)",
+];
 
 /// The log line of a task that a file calls done.
 const IMPORTED: &str = "done, by an import";
 
-pub(super) fn import(
-    graph: &Transaction<'_>,
+pub(in crate::graph) fn import(
+    graph: &dyn Sql,
     entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
 ) -> Fallible<Imported> {
-    graph.execute_batch(SCRATCH)?;
+    for table in SCRATCH {
+        graph.execute(table, &[])?;
+    }
     let mut imported = Imported::default();
     let mut changed = 0;
     for entry in entries {
@@ -56,20 +60,21 @@ pub(super) fn import(
     if changed > 0 {
         // A task that had no parts keeps its own work.
         let groups = "UPDATE tasks SET work = 0, done_by = NULL
-            WHERE seq IN (SELECT task FROM seen WHERE groups AND status IS NULL)
+            WHERE seq IN (SELECT task FROM seen WHERE groups = 1 AND status IS NULL)
             AND EXISTS (SELECT 1 FROM tasks AS parts WHERE parts.parent = tasks.seq)";
-        graph.execute(groups, [])?;
+        graph.execute(groups, values![])?;
         rebuild(graph, &|seq| title(graph, seq))?;
     }
-    graph.execute_batch("DROP TABLE seen; DROP TABLE said;")?;
+    graph.execute("DROP TABLE seen", &[])?;
+    graph.execute("DROP TABLE said", &[])?;
     Ok(imported)
 }
 
 /// The title of a task and its line in the file.
-fn title(graph: &Transaction<'_>, seq: i64) -> Fallible<String> {
+fn title(graph: &dyn Sql, seq: i64) -> Fallible<String> {
     let title = queries::title(graph, seq)?;
     let line = "SELECT line FROM seen WHERE task = ?1";
-    let line: Option<i64> = graph.prepare_cached(line)?.query_row([seq], |row| row.get(0)).optional()?;
+    let line: Option<i64> = graph.maybe(line, values![seq], |row| row.get(0))?;
     Ok(line.map_or_else(|| title.clone(), |line| format!("{title} (line {line})")))
 }
 
@@ -88,7 +93,7 @@ enum Taken {
     Same,
 }
 
-fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
+fn take(graph: &dyn Sql, item: &Item) -> Fallible<Taken> {
     limits::title(&item.title)?;
     item.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
     item.priority.map_or(Ok(()), limits::priority)?;
@@ -101,59 +106,61 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
     };
     let insert = "INSERT INTO seen (task, line, status, same, groups) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let is_same = matches!(taken, Taken::Same);
-    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was, is_same, item.is_group])? == 0 {
+    if graph.execute(insert, values![seq, item.line, was, is_same, item.is_group])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
-        let first: i64 = graph.prepare_cached(first)?.query_row([seq], |row| row.get(0))?;
+        let first: i64 = graph.one(first, values![seq], |row| row.get(0))?;
         let name = item.key.name();
         let twice = format!("'{name}' is there twice, first in line {first}: give one of them another name");
         return Err(GraphError::BadValue(twice).into());
     }
     let others = item.parent.iter().map(|key| (true, key)).chain(item.after.iter().map(|key| (false, key)));
     for (is_parent, key) in others {
+        let name = key.name();
         let (is_id, other) = match key {
             Key::Id(id) => (true, id),
             Key::Origin(origin) => (false, origin),
         };
         let insert =
             "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let values = params![item.line, seq, is_parent, is_id, key.name(), other];
-        graph.prepare_cached(insert)?.execute(values)?;
+        let values = values![item.line, seq, is_parent, is_id, name, other];
+        graph.execute(insert, values)?;
     }
     Ok(taken)
 }
 
 /// The task with exactly this key.
-fn find(graph: &Transaction<'_>, key: &Key) -> Fallible<Option<i64>> {
+fn find(graph: &dyn Sql, key: &Key) -> Fallible<Option<i64>> {
     match key {
         Key::Id(id) => queries::exact(graph, id),
         Key::Origin(origin) => {
             let query = "SELECT seq FROM tasks WHERE origin = ?1";
-            Ok(graph.prepare_cached(query)?.query_row([origin], |row| row.get(0)).optional()?)
+            Ok(graph.maybe(query, values![origin], |row| row.get(0))?)
         }
     }
 }
 
-fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
+fn insert(graph: &dyn Sql, item: &Item) -> Fallible<i64> {
     let (id, origin) = match &item.key {
         Key::Id(id) => (id.clone(), item.origin.as_ref()),
         Key::Origin(origin) => (new_id(graph)?, Some(origin)),
     };
     let feature = item.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
-    let now = now();
+    let now = graph.now()?;
     let (created, updated) = item
         .times
         .map_or((now, now), |(created, updated)| (created.timestamp_millis(), updated.timestamp_millis()));
     let (retries, max_retries) = item.retries.unwrap_or((0, MAX_RETRIES));
     let insert = "INSERT INTO tasks (id, origin, feature, title, status, priority, created_at, updated_at, retry_count,
-        max_retries, verification, work, done_by) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2),
-        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        max_retries, verification, work, done_by) VALUES (?1, CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE origin = ?2) THEN NULL ELSE ?2 END,
+        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) RETURNING seq";
     let status = number(item.status);
     let is_done = item.status == Status::Done;
     let work = Work(Some(Own::of(item.status))).number();
     let verification = Verification::ALL.iter().position(|&known| known == item.verification);
     let priority = item.priority.unwrap_or(0);
     let retries = retries.min(max_retries);
-    let values = params![
+    let done_by = is_done.then_some("");
+    let values = values![
         id,
         origin,
         feature,
@@ -166,14 +173,13 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
         max_retries,
         verification,
         work,
-        is_done.then_some("")
+        done_by
     ];
-    graph.prepare_cached(insert)?.execute(values)?;
-    let seq = graph.last_insert_rowid();
+    let seq = graph.one(insert, values, first)?;
     describe(graph, seq, item.description.as_deref().unwrap_or_default())?;
     for LogLine { message, timestamp, said } in &item.log {
         let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, ?4)";
-        graph.prepare_cached(insert)?.execute(params![seq, message, timestamp.timestamp_millis(), said])?;
+        graph.execute(insert, values![seq, message, timestamp.timestamp_millis(), *said])?;
     }
     let last = item.log.iter().rev().find(|line| !line.said);
     // An export says which tasks are groups; for other files, that follows from the parts.
@@ -185,9 +191,9 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
 }
 
 /// The feature of this name, created if it does not exist.
-fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
+fn feature(graph: &dyn Sql, name: &str) -> Fallible<i64> {
     let query = "SELECT seq FROM features WHERE name = ?1";
-    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
+    if let Some(seq) = graph.maybe(query, values![name], |row| row.get(0))? {
         return Ok(seq);
     }
     features::put(graph, name, None, None)?;
@@ -195,26 +201,27 @@ fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
 }
 
 /// Features are identified by name. A new one keeps its id, unless another feature has that id.
-fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
+fn take_feature(graph: &dyn Sql, item: &FeatureItem) -> Fallible<()> {
     limits::feature(&item.name)?;
     for path in [&item.spec_path, &item.plan_path].into_iter().flatten() {
         limits::path(path)?;
     }
     let (created, updated) = (item.times.0.timestamp_millis(), item.times.1.timestamp_millis());
     let insert = "INSERT INTO features (id, name, spec_path, plan_path, created_at, updated_at)
-        SELECT iif(EXISTS (SELECT 1 FROM features WHERE id = ?1), 'f-' || lower(hex(randomblob(4))), ?1), ?2, ?3, ?4, ?5, ?6
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM features WHERE id = ?1) THEN ?7 ELSE ?1 END, ?2, ?3, ?4, ?5, ?6
         WHERE NOT EXISTS (SELECT 1 FROM features WHERE name = ?2)";
-    let values = params![item.id, item.name, item.spec_path, item.plan_path, created, updated];
-    graph.prepare_cached(insert)?.execute(values)?;
+    let other = features::new_id()?;
+    let values = values![item.id, item.name, item.spec_path, item.plan_path, created, updated, other];
+    graph.execute(insert, values)?;
     let update = "UPDATE features SET spec_path = coalesce(?2, spec_path), plan_path = coalesce(?3, plan_path), updated_at = ?4
-        WHERE name = ?1 AND (spec_path IS NOT coalesce(?2, spec_path) OR plan_path IS NOT coalesce(?3, plan_path))";
-    graph.prepare_cached(update)?.execute(params![item.name, item.spec_path, item.plan_path, now()])?;
+        WHERE name = ?1 AND (spec_path IS DISTINCT FROM coalesce(?2, spec_path) OR plan_path IS DISTINCT FROM coalesce(?3, plan_path))";
+    graph.execute(update, values![item.name, item.spec_path, item.plan_path, graph.now()?])?;
     Ok(())
 }
 
 /// Updates a known task. A task that was done here stays done, and a claimed one stays claimed. A tick in a user's
 /// file means done; an export is a snapshot, and undoes no reset.
-fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
+fn renew(graph: &dyn Sql, seq: i64, item: &Item) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
     let priority = item.priority.unwrap_or(old.priority);
     let is_tick = item.status == Status::Done && matches!(item.key, Key::Origin(_));
@@ -230,9 +237,9 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
         describe(graph, seq, description)?;
     }
     let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status),
-        work = iif(?5 IS NULL, work, 2), done_by = iif(?5 IS NULL, done_by, '') WHERE seq = ?1";
+        work = CASE WHEN ?6 = 1 THEN 2 ELSE work END, done_by = CASE WHEN ?6 = 1 THEN '' ELSE done_by END WHERE seq = ?1";
     let finished = (is_finished && is_leaf).then(|| number(Status::Done));
-    graph.prepare_cached(update)?.execute(params![seq, item.title, priority, now(), finished])?;
+    graph.execute(update, values![seq, item.title, priority, graph.now()?, finished, finished.is_some()])?;
     if finished.is_some() {
         write_log(graph, seq, IMPORTED)?;
     }
@@ -242,15 +249,17 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
 
 /// Refuses new dependencies of a claimed or done task, as `task deps add` does. `other` is the SQL condition for
 /// them.
-fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
+fn require_open(graph: &dyn Sql, other: &str) -> Fallible<()> {
     let query = format!(
         "SELECT said.line, said.task, seen.status FROM said JOIN seen ON seen.task = said.task
-        WHERE NOT is_parent AND seen.status IN (?1, ?2, ?3) AND NOT EXISTS
+        WHERE is_parent = 0 AND seen.status IN (?1, ?2, ?3) AND NOT EXISTS
         (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}) ORDER BY said.line LIMIT 1"
     );
     let closed = [Status::InProgress, Status::Done, Status::Landing].map(number);
-    let first = graph.query_row(&query, closed, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    let Some((line, seq, from)) = first.optional()? else { return Ok(()) };
+    let first = graph.maybe(&query, values![closed[0], closed[1], closed[2]], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    });
+    let Some((line, seq, from)) = first? else { return Ok(()) };
     let (id, to, advice) = (queries::id(graph, seq)?, Status::Blocked, "'ralph task reset' it first");
     Err(on_line(line, GraphError::Illegal { id, from: status(from), to, advice }.into()))
 }
@@ -264,30 +273,30 @@ struct Connected {
 }
 
 /// Books the parents and dependencies of the file.
-fn connect(graph: &Transaction<'_>) -> Fallible<Connected> {
-    let other = "coalesce((SELECT seq FROM tasks WHERE NOT is_id AND origin = other),
-        (SELECT seq FROM tasks WHERE is_id AND id = other))";
+fn connect(graph: &dyn Sql) -> Fallible<Connected> {
+    let other = "coalesce((SELECT seq FROM tasks WHERE is_id = 0 AND origin = other),
+        (SELECT seq FROM tasks WHERE is_id = 1 AND id = other))";
     let missing = format!("SELECT line, name FROM said WHERE {other} IS NULL ORDER BY line LIMIT 1");
-    let missing = graph.query_row(&missing, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let missing = graph.maybe(&missing, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if let Some((line, name)) = missing {
         let name: String = name;
         return Err(at(line, &format!("no task '{name}': add it to the file, or leave it out there")).into());
     }
     require_open(graph, other)?;
     let waits = format!(
-        "INSERT INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE NOT is_parent
+        "INSERT INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE is_parent = 0
         ON CONFLICT (blocker, blocked) DO NOTHING"
     );
     let parents = format!(
-        "UPDATE tasks SET parent = said_parent FROM (SELECT task, {other} AS said_parent FROM said WHERE is_parent)
-        WHERE seq = task AND parent IS NOT said_parent"
+        "UPDATE tasks SET parent = said_parent FROM (SELECT task, {other} AS said_parent FROM said WHERE is_parent = 1) AS parents
+        WHERE seq = task AND parent IS DISTINCT FROM said_parent"
     );
     let tasks = format!(
         "SELECT count(DISTINCT said.task) FROM said JOIN seen ON seen.task = said.task JOIN tasks ON seq = said.task
-        WHERE same AND iif(is_parent, parent IS NOT {other}, NOT EXISTS
-        (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}))"
+        WHERE same = 1 AND CASE WHEN is_parent = 1 THEN parent IS DISTINCT FROM {other} ELSE NOT EXISTS
+        (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}) END"
     );
-    let tasks: i64 = graph.query_row(&tasks, [], |row| row.get(0))?;
-    let changes = graph.execute(&waits, [])? + graph.execute(&parents, [])?;
+    let tasks: i64 = graph.one(&tasks, &[], |row| row.get(0))?;
+    let changes = graph.execute(&waits, values![])? + graph.execute(&parents, values![])?;
     Ok(Connected { changes, tasks: usize::try_from(tasks).unwrap_or_default() })
 }

@@ -1,13 +1,13 @@
 //! Recomputes all derived columns at once. After many changes this is cheaper than one update at a time, and it
 //! checks the stored values. Memory is kept small for graphs of a million tasks.
 
+use super::values::values;
+use super::{Fault, Sql, first};
 use std::hash::{BuildHasher as _, RandomState};
 use std::iter;
 
-use rusqlite::{Connection, params};
-
 use super::settle::{Work, numbers};
-use super::{Fallible, cycle, now, number};
+use super::{Fallible, cycle, number};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
 use crate::graph::task::Status;
@@ -71,7 +71,7 @@ impl Parts {
 type Name<'a> = &'a dyn Fn(i64) -> Fallible<String>;
 
 struct Rebuild<'a> {
-    graph: &'a Connection,
+    graph: &'a dyn Sql,
     name: Name<'a>,
     /// The task numbers in order, as 32 bits.
     seqs: Vec<u32>,
@@ -85,17 +85,17 @@ struct Rebuild<'a> {
 type Point = u32;
 
 /// Updates all derived columns. Refuses cycles and too many levels. `name` names a task in the error.
-pub(super) fn rebuild(graph: &Connection, name: Name<'_>) -> Fallible<()> {
+pub(in crate::graph) fn rebuild(graph: &dyn Sql, name: Name<'_>) -> Fallible<()> {
     Rebuild::of(graph, name)?.write()
 }
 
 /// Whether all derived columns are up to date and no task names a missing one. Refuses what [`rebuild`] refuses.
-pub(super) fn is_up_to_date(graph: &Connection, name: Name<'_>) -> Fallible<bool> {
+pub(in crate::graph) fn is_up_to_date(graph: &dyn Sql, name: Name<'_>) -> Fallible<bool> {
     Rebuild::of(graph, name)?.is_kept()
 }
 
 impl<'a> Rebuild<'a> {
-    fn of(graph: &'a Connection, name: Name<'a>) -> Fallible<Self> {
+    fn of(graph: &'a dyn Sql, name: Name<'a>) -> Fallible<Self> {
         let (seqs, found) = (Vec::new(), Vec::new());
         let mut all = Self { graph, name, seqs, found, parts: Parts::default(), is_dangling: false };
         all.load()?;
@@ -121,13 +121,10 @@ impl<'a> Rebuild<'a> {
     }
 
     fn load(&mut self) -> Fallible<()> {
-        let mut statement = self.graph.prepare("SELECT seq FROM tasks ORDER BY seq")?;
-        self.seqs = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        let mut statement =
-            self.graph.prepare("SELECT parent, work, holder IS NOT NULL FROM tasks ORDER BY seq")?;
-        let mut rows = statement.query([])?;
+        self.seqs = self.graph.all("SELECT seq FROM tasks ORDER BY seq", values![], first)?;
         self.found.reserve_exact(self.seqs.len());
-        while let Some(row) = rows.next()? {
+        let tasks = "SELECT parent, work, holder IS NOT NULL FROM tasks ORDER BY seq";
+        self.graph.each(tasks, values![], &mut |row| {
             let above: Option<i64> = row.get(0)?;
             let parent = above.and_then(|seq| self.place(seq));
             self.is_dangling |= above.is_some() && parent.is_none();
@@ -142,20 +139,20 @@ impl<'a> Rebuild<'a> {
                 claimed: row.get(2)?,
                 held: false,
             });
-        }
+            Ok(true)
+        })?;
         self.parts = Parts::of(&self.found);
         for (place, task) in self.found.iter_mut().enumerate() {
             task.waits[1] += u32::try_from(self.parts.range(place).len()).unwrap_or(NONE);
         }
-        let mut statement = self.graph.prepare("SELECT blocker, blocked FROM dependencies")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let dependencies = "SELECT blocker, blocked FROM dependencies";
+        self.graph.each(dependencies, values![], &mut |row| {
             match (self.place(row.get(0)?), self.place(row.get(1)?)) {
                 (Some(_), Some(blocked)) => self.found[blocked as usize].waits[0] += 1,
                 _ => self.is_dangling = true,
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// Visits the points in topological order.
@@ -185,9 +182,7 @@ impl<'a> Rebuild<'a> {
     fn pass(&mut self, point: Point, open: &mut Vec<Point>) -> Fallible<()> {
         let waits = &mut self.found[(point / 2) as usize].waits[(point % 2) as usize];
         let Some(left) = waits.checked_sub(1) else {
-            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-            let why = "an index lacks rows of its table".to_owned();
-            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(why)).into());
+            return Err(Fault::Torn("an index lacks rows of its table".to_owned()));
         };
         *waits = left;
         if left == 0 {
@@ -318,18 +313,17 @@ impl<'a> Rebuild<'a> {
         &self,
         mut each: impl FnMut(usize, [i64; COLUMNS], i64, Option<i64>) -> Fallible<()>,
     ) -> Fallible<()> {
-        let mut statement =
-            self.graph.prepare(&format!("SELECT priority, feature, {KEPT} FROM tasks ORDER BY seq"))?;
-        let mut rows = statement.query([])?;
-        for place in 0..self.found.len() {
-            let Some(row) = rows.next()? else { break };
+        let tasks = format!("SELECT priority, feature, {KEPT} FROM tasks ORDER BY seq");
+        let mut places = 0..self.found.len();
+        self.graph.each(&tasks, values![], &mut |row| {
+            let Some(place) = places.next() else { return Ok(false) };
             let mut kept = [0; COLUMNS];
             for (at, value) in kept.iter_mut().enumerate() {
                 *value = row.get(at + 2)?;
             }
             each(place, kept, row.get(0)?, row.get(1)?)?;
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     fn is_kept(&self) -> Fallible<bool> {
@@ -345,18 +339,17 @@ impl<'a> Rebuild<'a> {
             }
             Ok(())
         })?;
-        let mut statement = self.graph.prepare("SELECT scope, priority, task FROM ready")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        self.graph.each("SELECT scope, priority, task FROM ready", values![], &mut |row| {
             let row: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             listed = listed.wrapping_add(hash.hash_one(row));
-        }
+            Ok(true)
+        })?;
         Ok(is_kept && listed == expected)
     }
 
     fn write(&self) -> Fallible<()> {
-        self.graph.execute("DELETE FROM ready", [])?;
-        let mut list = self.graph.prepare("INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)")?;
+        self.graph.execute("DELETE FROM ready", values![])?;
+        let list = "INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)";
         let mut changed: Vec<u32> = Vec::new();
         self.kept(|place, kept, priority, feature| {
             if kept != self.columns(place) {
@@ -364,20 +357,21 @@ impl<'a> Rebuild<'a> {
             }
             if self.is_listed(place) {
                 for scope in self.scopes(place, feature) {
-                    list.execute([scope, priority, self.seq(place)])?;
+                    self.graph.execute(list, values![scope, priority, self.seq(place)])?;
                 }
             }
             Ok(())
         })?;
-        let mut update = self.graph.prepare(&format!(
-            "UPDATE tasks SET updated_at = iif(status = ?3, updated_at, ?2), ({KEPT}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-            WHERE seq = ?1"
-        ))?;
-        let now = now();
+        let update = format!(
+            "UPDATE tasks SET updated_at = CASE WHEN status = ?3 THEN updated_at ELSE ?2 END,
+            ({KEPT}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) WHERE seq = ?1"
+        );
+        let now = self.graph.now()?;
         for place in changed {
             let [status, children, done, failed, blockers, held, ready, work] = self.columns(place as usize);
             let seq = self.seq(place as usize);
-            update.execute(params![seq, now, status, children, done, failed, blockers, held, ready, work])?;
+            let values = values![seq, now, status, children, done, failed, blockers, held, ready, work];
+            self.graph.execute(&update, values)?;
         }
         Ok(())
     }

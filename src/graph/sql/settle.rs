@@ -1,37 +1,37 @@
 //! Updates derived values after a change: states, counts, lists of ready tasks.
 
-use rusqlite::{Connection, params};
-
-use super::{Fallible, now, number, status};
+use super::values::values;
+use super::{Fallible, number, status};
+use super::{Fault, Sql, first};
 use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
 
 /// A task with the values that its state follows from, as last stored.
-pub(super) struct Node {
-    pub(super) parent: Option<Parent>,
-    pub(super) feature: Option<i64>,
-    pub(super) status: Status,
-    pub(super) work: Work,
-    pub(super) priority: i64,
-    pub(super) children: i64,
-    pub(super) done_children: i64,
-    pub(super) failed_children: i64,
-    pub(super) open_blockers: i64,
-    pub(super) held: bool,
-    pub(super) ready: bool,
-    pub(super) claimed: bool,
+pub(in crate::graph) struct Node {
+    pub(in crate::graph) parent: Option<Parent>,
+    pub(in crate::graph) feature: Option<i64>,
+    pub(in crate::graph) status: Status,
+    pub(in crate::graph) work: Work,
+    pub(in crate::graph) priority: i64,
+    pub(in crate::graph) children: i64,
+    pub(in crate::graph) done_children: i64,
+    pub(in crate::graph) failed_children: i64,
+    pub(in crate::graph) open_blockers: i64,
+    pub(in crate::graph) held: bool,
+    pub(in crate::graph) ready: bool,
+    pub(in crate::graph) claimed: bool,
 }
 
 /// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed, landing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Work(pub(super) Option<Own>);
+pub(in crate::graph) struct Work(pub(in crate::graph) Option<Own>);
 
 /// The value of `work` of a task that waits to land.
-pub(super) const LANDING: i64 = 4;
+pub(in crate::graph) const LANDING: i64 = 4;
 
 impl Work {
-    pub(super) fn of(number: i64) -> Self {
+    pub(in crate::graph) fn of(number: i64) -> Self {
         Self(match number {
             0 => None,
             2 => Some(Own::Done),
@@ -41,7 +41,7 @@ impl Work {
         })
     }
 
-    pub(super) fn number(self) -> i64 {
+    pub(in crate::graph) fn number(self) -> i64 {
         match self.0 {
             None => 0,
             Some(Own::Open) => 1,
@@ -51,20 +51,25 @@ impl Work {
         }
     }
 
-    pub(super) fn own(self) -> Own {
+    pub(in crate::graph) fn own(self) -> Own {
         self.0.unwrap_or(Own::Open)
     }
 
     /// The facts for a task with this work and these numbers of parts: all, done, failed.
-    pub(super) fn facts(self, claimed: bool, held: bool, [children, done, failed]: [i64; 3]) -> Facts {
+    pub(in crate::graph) fn facts(
+        self,
+        claimed: bool,
+        held: bool,
+        [children, done, failed]: [i64; 3],
+    ) -> Facts {
         Facts { claimed, has_work: self.0.is_some(), own: self.own(), held, children, done, failed }
     }
 }
 
 /// What a task needs to know about its parent.
 #[derive(Clone, Copy)]
-pub(super) struct Parent {
-    pub(super) seq: i64,
+pub(in crate::graph) struct Parent {
+    pub(in crate::graph) seq: i64,
     status: Status,
     held: bool,
 }
@@ -75,8 +80,8 @@ const NODE: &str =
     FROM tasks t LEFT JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
 
 impl Node {
-    pub(super) fn read(graph: &Connection, seq: i64) -> Fallible<Self> {
-        Ok(graph.prepare_cached(NODE)?.query_row([seq], |row| {
+    pub(in crate::graph) fn read(graph: &dyn Sql, seq: i64) -> Fallible<Self> {
+        graph.one(NODE, values![seq], |row| {
             let parent = match row.get(0)? {
                 Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
                 None => None,
@@ -95,7 +100,7 @@ impl Node {
                 claimed: row.get(10)?,
                 work: Work::of(row.get(13)?),
             })
-        })?)
+        })
     }
 }
 
@@ -106,14 +111,14 @@ impl Node {
     }
 
     /// How many of its parts are not done.
-    pub(super) fn open_parts(&self) -> i64 {
+    pub(in crate::graph) fn open_parts(&self) -> i64 {
         self.facts().open_parts()
     }
 }
 
 /// Books a change in the facts of a task, and all that follows from it. `own` is the outcome of the task itself;
 /// `None` leaves it unchanged.
-pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible<()> {
+pub(in crate::graph) fn settle(graph: &dyn Sql, seq: i64, own: Option<Own>) -> Fallible<()> {
     let mut open = vec![(seq, own)];
     while let Some((seq, own)) = open.pop() {
         let old = Node::read(graph, seq)?;
@@ -128,8 +133,8 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
         }
         let update =
             "UPDATE tasks SET held = ?2, status = ?3, ready = ?4, updated_at = ?5, work = ?6 WHERE seq = ?1";
-        let values = params![seq, held, number(status), ready, now(), work.number()];
-        graph.prepare_cached(update)?.execute(values)?;
+        let values = values![seq, held, number(status), ready, graph.now()?, work.number()];
+        graph.execute(update, values)?;
         if ready != old.ready {
             list_as_ready(graph, seq, &old, ready)?;
         }
@@ -138,7 +143,7 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
         if done != 0 {
             let count = "UPDATE tasks SET open_blockers = open_blockers - ?2
                 WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)";
-            graph.prepare_cached(count)?.execute([seq, done])?;
+            graph.execute(count, values![seq, done])?;
             let blocked = "SELECT blocked FROM dependencies WHERE blocker = ?1";
             open.extend(numbers(graph, blocked, seq)?.into_iter().map(|seq| (seq, None)));
         }
@@ -155,8 +160,8 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
 }
 
 /// Counts parts that were added, removed or changed; call [`settle`] afterwards.
-pub(super) fn count_child(
-    graph: &Connection,
+pub(in crate::graph) fn count_child(
+    graph: &dyn Sql,
     parent: i64,
     count: i64,
     done: i64,
@@ -164,34 +169,35 @@ pub(super) fn count_child(
 ) -> Fallible<()> {
     let update = "UPDATE tasks SET children = children + ?2, done_children = done_children + ?3,
         failed_children = failed_children + ?4 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute([parent, count, done, failed])?;
+    graph.execute(update, values![parent, count, done, failed])?;
     Ok(())
 }
 
 /// Adds a task to the lists of ready tasks, or removes it from them.
-pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
-    let mut change = graph.prepare_cached(if ready {
+pub(in crate::graph) fn list_as_ready(graph: &dyn Sql, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
+    let change = if ready {
         // Another program may have listed it.
-        "INSERT OR IGNORE INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)"
+        "INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"
     } else {
         "DELETE FROM ready WHERE scope = ?1 AND priority = ?2 AND task = ?3"
-    })?;
-    change.execute([0, node.priority, seq])?;
+    };
+    let change = |scope: i64| graph.execute(change, values![scope, node.priority, seq]);
+    change(0)?;
     if let Some(feature) = node.feature {
-        change.execute([-feature, node.priority, seq])?;
+        change(-feature)?;
     }
-    change.execute([seq, node.priority, seq])?;
+    change(seq)?;
     for parent in above(graph, seq)? {
-        change.execute([parent, node.priority, seq])?;
+        change(parent)?;
     }
     Ok(())
 }
 
 /// The tasks above a task, the nearest first. Every walk upwards uses this: in a database that another program has
 /// written, a task may be a part of itself.
-pub(super) fn above(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
-    let mut statement = graph.prepare_cached("SELECT parent FROM tasks WHERE seq = ?1")?;
-    let mut parent = |seq: i64| statement.query_row([seq], |row| row.get::<_, Option<i64>>(0));
+pub(in crate::graph) fn above(graph: &dyn Sql, seq: i64) -> Fallible<Vec<i64>> {
+    let parent =
+        |seq: i64| graph.one("SELECT parent FROM tasks WHERE seq = ?1", values![seq], first::<Option<i64>>);
     let mut found = Vec::new();
     let mut next = parent(seq)?;
     while let Some(seq) = next {
@@ -203,18 +209,14 @@ pub(super) fn above(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
 }
 
 /// Refuses a task deeper than the limit.
-pub(super) fn require_level(above: usize) -> Fallible<()> {
+pub(in crate::graph) fn require_level(above: usize) -> Fallible<()> {
     if above < limits::LEVELS {
         return Ok(());
     }
-    let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-    let reason = "a task is a part of itself".to_owned();
-    Err(rusqlite::Error::SqliteFailure(corrupt, Some(reason)).into())
+    Err(Fault::Torn("a task is a part of itself".to_owned()))
 }
 
 /// The task numbers that a query with one parameter finds.
-pub(super) fn numbers(graph: &Connection, query: &str, seq: i64) -> Fallible<Vec<i64>> {
-    let mut statement = graph.prepare_cached(query)?;
-    let rows = statement.query_map([seq], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+pub(in crate::graph) fn numbers(graph: &dyn Sql, query: &str, seq: i64) -> Fallible<Vec<i64>> {
+    graph.all(query, values![seq], |row| row.get(0))
 }

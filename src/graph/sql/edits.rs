@@ -1,13 +1,12 @@
 //! Changes of the graph by users and agents.
 
-use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-
 use super::claims::leave;
 use super::features;
 use super::settle::{Node, Parent, Work, above, count_child, list_as_ready, numbers, require_level, settle};
 use super::task_log::write_log;
-use super::{Fallible, Fault, cycle, landings, now, queries};
+use super::values::{Value, values};
+use super::{Fallible, Fault, cycle, landings, queries};
+use super::{Sql, first, random};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
 use crate::graph::store::{Changes, NewTask};
@@ -18,11 +17,11 @@ use crate::text::list::some_of;
 /// How many ids an error names.
 const SOME: usize = 5;
 /// The default limit of retries.
-pub(super) const MAX_RETRIES: u32 = 3;
+pub(in crate::graph) const MAX_RETRIES: u32 = 3;
 /// The least and the largest number of digits in an id.
-const DIGITS: std::ops::RangeInclusive<i64> = 6..=16;
+const DIGITS: std::ops::RangeInclusive<usize> = 6..=16;
 
-pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
+pub(in crate::graph) fn add(graph: &dyn Sql, task: &NewTask) -> Fallible<String> {
     limits::title(&task.title)?;
     limits::text("the description", &task.description)?;
     limits::priority(task.priority)?;
@@ -38,14 +37,13 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     // Resolved before the new task exists, so that a prefix cannot match it.
     let blockers: Vec<i64> = task.after.iter().map(|id| queries::find(graph, id)).collect::<Fallible<_>>()?;
     let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
-    let (id, now) = (new_id(graph)?, now());
+    let (id, now) = (new_id(graph)?, graph.now()?);
     let insert =
         "INSERT INTO tasks (id, parent, feature, title, priority, max_retries, retries_given, created_at, updated_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)";
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) RETURNING seq";
     let given = task.max_retries.is_some();
-    let values = params![id, parent, feature, task.title, task.priority, max_retries, given, now];
-    graph.prepare_cached(insert)?.execute(values)?;
-    let seq = graph.last_insert_rowid();
+    let values = values![id, parent, feature, task.title, task.priority, max_retries, given, now];
+    let seq = graph.one(insert, values, first)?;
     describe(graph, seq, &task.description)?;
     if let Some(parent) = parent {
         count_child(graph, parent, 1, 0, 0)?;
@@ -65,10 +63,9 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
 }
 
 /// An id that no task has; it gets more digits as short ids run out.
-pub(super) fn new_id(graph: &Connection) -> Fallible<String> {
+pub(in crate::graph) fn new_id(graph: &dyn Sql) -> Fallible<String> {
     for digits in DIGITS {
-        let random = "SELECT 't-' || substr(lower(hex(randomblob(8))), 1, ?1)";
-        let id: String = graph.prepare_cached(random)?.query_row([digits], |row| row.get(0))?;
+        let id = format!("t-{}", random(digits)?);
         if queries::exact(graph, &id)?.is_none() {
             return Ok(id);
         }
@@ -76,17 +73,17 @@ pub(super) fn new_id(graph: &Connection) -> Fallible<String> {
     Err(GraphError::BadValue("no id is free: delete tasks that are not needed any more".into()).into())
 }
 
-pub(super) fn describe(graph: &Connection, seq: i64, text: &str) -> Fallible<()> {
+pub(in crate::graph) fn describe(graph: &dyn Sql, seq: i64, text: &str) -> Fallible<()> {
     if text.is_empty() {
-        graph.prepare_cached("DELETE FROM descriptions WHERE task = ?1")?.execute([seq])?;
+        graph.execute("DELETE FROM descriptions WHERE task = ?1", values![seq])?;
     } else {
-        let replace = "INSERT OR REPLACE INTO descriptions (task, text) VALUES (?1, ?2)";
-        graph.prepare_cached(replace)?.execute(params![seq, text])?;
+        let replace = "INSERT INTO descriptions (task, text) VALUES (?1, ?2) ON CONFLICT (task) DO UPDATE SET text = ?2";
+        graph.execute(replace, values![seq, text])?;
     }
     Ok(())
 }
 
-pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallible<()> {
+pub(in crate::graph) fn update(graph: &dyn Sql, id: &str, changes: &Changes) -> Fallible<()> {
     changes.title.as_deref().map_or(Ok(()), limits::title)?;
     changes.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
     changes.priority.map_or(Ok(()), limits::priority)?;
@@ -101,27 +98,27 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
     if old.ready {
         list_as_ready(graph, seq, &old, false)?;
     }
-    let set = |column: &str, value: &dyn ToSql| {
+    let set = |column: &str, value: Value<'_>| {
         let update = format!("UPDATE tasks SET {column} = ?2, updated_at = ?3 WHERE seq = ?1");
-        graph.execute(&update, params![seq, value, now()]).map(drop)
+        graph.execute(&update, &[Value::from(&seq), value, Value::from(&graph.now()?)]).map(drop)
     };
     if let Some(title) = &changes.title {
-        set("title", title)?;
+        set("title", Value::from(title))?;
     }
     if let Some(feature) = &feature {
-        set("feature", feature)?;
+        set("feature", Value::from(feature))?;
     }
     if let Some(priority) = &changes.priority {
-        set("priority", priority)?;
+        set("priority", Value::from(priority))?;
     }
     if let Some(max_retries) = &changes.max_retries {
-        set("max_retries", max_retries)?;
-        set("retries_given", &true)?;
-        set("retry_count", &queries::task(graph, seq)?.retry_count.min(*max_retries))?;
+        set("max_retries", Value::from(max_retries))?;
+        set("retries_given", Value::from(&true))?;
+        set("retry_count", Value::from(&queries::task(graph, seq)?.retry_count.min(*max_retries)))?;
     }
     if let Some(text) = &changes.description {
         describe(graph, seq, text)?;
-        graph.execute("UPDATE tasks SET updated_at = ?2 WHERE seq = ?1", params![seq, now()])?;
+        graph.execute("UPDATE tasks SET updated_at = ?2 WHERE seq = ?1", values![seq, graph.now()?])?;
     }
     if old.ready {
         list_as_ready(graph, seq, &Node::read(graph, seq)?, true)?;
@@ -129,7 +126,7 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
     Ok(())
 }
 
-pub(super) fn force_done(graph: &Connection, id: &str, force: bool) -> Fallible<String> {
+pub(in crate::graph) fn force_done(graph: &dyn Sql, id: &str, force: bool) -> Fallible<String> {
     let seq = queries::find(graph, id)?;
     let advice = "'ralph cancel' ends the run, --force takes the task away from it";
     require_free(graph, seq, force, advice)?;
@@ -139,7 +136,7 @@ pub(super) fn force_done(graph: &Connection, id: &str, force: bool) -> Fallible<
     by_hand(graph, seq, Status::Done, Own::Done, "done, by hand")
 }
 
-pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible<String> {
+pub(in crate::graph) fn force_fail(graph: &dyn Sql, id: &str, reason: &str) -> Fallible<String> {
     limits::text("the reason", reason)?;
     let seq = queries::find(graph, id)?;
     let reason = if reason.is_empty() { "failed, by hand".to_owned() } else { format!("failed: {reason}") };
@@ -147,7 +144,7 @@ pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible
 }
 
 /// Ends a task by legal steps, without an agent.
-fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fallible<String> {
+fn by_hand(graph: &dyn Sql, seq: i64, to: Status, own: Own, log: &str) -> Fallible<String> {
     let (node, id) = (Node::read(graph, seq)?, queries::id(graph, seq)?);
     if node.open_parts() > 0 || node.work.0.is_none() {
         return Err(GraphError::HasParts { id, from: node.status, to }.into());
@@ -156,17 +153,17 @@ fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fal
         let advice = if node.status == to { "there is nothing to do" } else { "'ralph task reset' it first" };
         return Err(GraphError::Illegal { id, from: node.status, to, advice }.into());
     }
-    graph.prepare_cached("UPDATE tasks SET done_by = '' WHERE seq = ?1")?.execute([seq])?;
+    graph.execute("UPDATE tasks SET done_by = '' WHERE seq = ?1", values![seq])?;
     landings::withdraw(graph, seq)?;
     leave(graph, seq, own, log)?;
     Ok(id)
 }
 
-pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
+pub(in crate::graph) fn reset(graph: &dyn Sql, id: &str) -> Fallible<String> {
     let seq = queries::find(graph, id)?;
     for seq in subtree(graph, seq)? {
         let update = "UPDATE tasks SET retry_count = 0, verification = 0, unverified = 0 WHERE seq = ?1";
-        graph.prepare_cached(update)?.execute([seq])?;
+        graph.execute(update, values![seq])?;
         landings::withdraw(graph, seq)?;
         let node = Node::read(graph, seq)?;
         if node.claimed || node.work.own() != Own::Open {
@@ -176,7 +173,7 @@ pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
     queries::id(graph, seq)
 }
 
-pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<usize> {
+pub(in crate::graph) fn delete(graph: &dyn Sql, id: &str, recursive: bool) -> Fallible<usize> {
     let seq = queries::find(graph, id)?;
     let ids = |seqs: &[i64]| -> Fallible<String> {
         let shown: Fallible<Vec<String>> =
@@ -203,7 +200,7 @@ pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<
         if node.ready {
             list_as_ready(graph, seq, &node, false)?;
         }
-        graph.prepare_cached("DELETE FROM tasks WHERE seq = ?1")?.execute([seq])?;
+        graph.execute("DELETE FROM tasks WHERE seq = ?1", values![seq])?;
     }
     if let Some(Parent { seq: parent, .. }) = top.parent {
         let was = |what: Status| -i64::from(top.status == what);
@@ -215,28 +212,28 @@ pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<
 }
 
 /// Turns a group that lost its last part into a task of its own; it is done if its parts were.
-fn ungroup(graph: &Connection, seq: i64) -> Fallible<()> {
+fn ungroup(graph: &dyn Sql, seq: i64) -> Fallible<()> {
     let node = Node::read(graph, seq)?;
     if node.children > 0 || node.work.0.is_some() {
         return Ok(());
     }
     let is_done = node.status == Status::Done;
     let own = if is_done { Own::Done } else { Own::Open };
-    let update = "UPDATE tasks SET work = ?2, done_by = iif(?3, '', NULL) WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute(params![seq, Work(Some(own)).number(), is_done])?;
+    let update = "UPDATE tasks SET work = ?2, done_by = CASE WHEN ?3 = 1 THEN '' END WHERE seq = ?1";
+    graph.execute(update, values![seq, Work(Some(own)).number(), is_done])?;
     if is_done { write_log(graph, seq, "done, with its parts") } else { Ok(()) }
 }
 
 /// Makes every task that has parts and only a title a group.
-pub(super) fn group_by_titles(graph: &Connection) -> Fallible<()> {
+pub(in crate::graph) fn group_by_titles(graph: &dyn Sql) -> Fallible<()> {
     let update = "UPDATE tasks SET work = 0, done_by = NULL
         WHERE children > 0 AND NOT EXISTS (SELECT 1 FROM descriptions WHERE task = seq)";
-    graph.execute(update, [])?;
+    graph.execute(update, values![])?;
     Ok(())
 }
 
 /// A task and all tasks below it, parents first.
-fn subtree(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
+fn subtree(graph: &dyn Sql, seq: i64) -> Fallible<Vec<i64>> {
     let mut tasks = vec![seq];
     let (mut level, mut levels) = (vec![seq], 0);
     while !level.is_empty() {
@@ -252,16 +249,16 @@ fn subtree(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
     Ok(tasks)
 }
 
-fn require_free(graph: &Connection, seq: i64, force: bool, advice: &'static str) -> Fallible<()> {
+fn require_free(graph: &dyn Sql, seq: i64, force: bool, advice: &'static str) -> Fallible<()> {
     let query = "SELECT id, run FROM tasks WHERE seq = ?1 AND status = 1";
-    let claimed = graph.prepare_cached(query)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)));
-    match claimed.optional()? {
+    let claimed = graph.maybe(query, values![seq], |row| Ok((row.get(0)?, row.get(1)?)));
+    match claimed? {
         Some((id, by)) if !force => Err(GraphError::Claimed { id, by, advice }.into()),
         _ => Ok(()),
     }
 }
 
-pub(super) fn add_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<()> {
+pub(in crate::graph) fn add_dependency(graph: &dyn Sql, blocker: i64, blocked: i64) -> Fallible<()> {
     let (blocker_id, blocked_id) = (queries::id(graph, blocker)?, queries::id(graph, blocked)?);
     if blocker == blocked {
         return Err(GraphError::SelfDependency { id: blocked_id }.into());
@@ -281,52 +278,52 @@ pub(super) fn add_dependency(graph: &Connection, blocker: i64, blocked: i64) -> 
         return Err(GraphError::Cycle { blocked: blocked_id, blocker: blocker_id, path }.into());
     }
     let insert = "INSERT INTO dependencies (blocker, blocked) VALUES (?1, ?2)";
-    graph.prepare_cached(insert)?.execute([blocker, blocked])?;
+    graph.execute(insert, values![blocker, blocked])?;
     wait_for(graph, blocker, blocked, 1)
 }
 
-pub(super) fn remove_dependency(graph: &Connection, blocker: &str, blocked: &str) -> Fallible<()> {
+pub(in crate::graph) fn remove_dependency(graph: &dyn Sql, blocker: &str, blocked: &str) -> Fallible<()> {
     let (blocker, blocked) = (queries::find(graph, blocker)?, queries::find(graph, blocked)?);
     if !has_dependency(graph, blocker, blocked)? {
         let (blocker, blocked) = (queries::id(graph, blocker)?, queries::id(graph, blocked)?);
         return Err(GraphError::NoDependency { blocked, blocker }.into());
     }
     let delete = "DELETE FROM dependencies WHERE blocker = ?1 AND blocked = ?2";
-    graph.prepare_cached(delete)?.execute([blocker, blocked])?;
+    graph.execute(delete, values![blocker, blocked])?;
     wait_for(graph, blocker, blocked, -1)
 }
 
 /// Updates the number of open blockers after a dependency was added or removed.
-fn wait_for(graph: &Connection, blocker: i64, blocked: i64, count: i64) -> Fallible<()> {
+fn wait_for(graph: &dyn Sql, blocker: i64, blocked: i64, count: i64) -> Fallible<()> {
     if Node::read(graph, blocker)?.status == Status::Done {
         return Ok(());
     }
     let update = "UPDATE tasks SET open_blockers = open_blockers + ?2 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute([blocked, count])?;
+    graph.execute(update, values![blocked, count])?;
     settle(graph, blocked, None)
 }
 
-fn has_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<bool> {
+fn has_dependency(graph: &dyn Sql, blocker: i64, blocked: i64) -> Fallible<bool> {
     let query = "SELECT 1 FROM dependencies WHERE blocker = ?1 AND blocked = ?2";
-    Ok(graph.prepare_cached(query)?.exists([blocker, blocked])?)
+    graph.exists(query, values![blocker, blocked])
 }
 
 /// Whether the first task is above the second.
-fn is_above(graph: &Connection, first: i64, below: i64) -> Fallible<bool> {
+fn is_above(graph: &dyn Sql, first: i64, below: i64) -> Fallible<bool> {
     Ok(above(graph, below)?.contains(&first))
 }
 
 /// The level of a task: the number of tasks above it, itself included.
-fn level(graph: &Connection, seq: i64) -> Fallible<usize> {
+fn level(graph: &dyn Sql, seq: i64) -> Fallible<usize> {
     Ok(1 + above(graph, seq)?.len())
 }
 
-pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {
+pub(in crate::graph) fn log(graph: &dyn Sql, id: &str, message: &str) -> Fallible<()> {
     limits::text("the message", message)?;
     if message.trim().is_empty() {
         return Err(GraphError::BadValue("the message is empty: say what happened".into()).into());
     }
     let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, 1)";
-    graph.prepare_cached(insert)?.execute(params![queries::find(graph, id)?, message, now()])?;
+    graph.execute(insert, values![queries::find(graph, id)?, message, graph.now()?])?;
     Ok(())
 }

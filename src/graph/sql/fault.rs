@@ -10,11 +10,15 @@ use crate::graph::error::GraphError;
 
 /// An error inside an operation.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(in crate::graph) enum Fault {
     /// The operation is refused.
     Graph(GraphError),
     /// The database fails.
-    Sql(rusqlite::Error),
+    Sqlite(rusqlite::Error),
+    /// The database is torn.
+    Torn(String),
+    /// It has what no ralph writes.
+    Strange(String),
     /// A file beside the database.
     File(io::Error),
 }
@@ -29,7 +33,7 @@ fn is_full(path: &Path) -> bool {
     path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
 
-pub(super) type Fallible<T> = Result<T, Fault>;
+pub(in crate::graph) type Fallible<T> = Result<T, Fault>;
 
 impl From<GraphError> for Fault {
     fn from(error: GraphError) -> Self {
@@ -39,7 +43,7 @@ impl From<GraphError> for Fault {
 
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
+        Self::Sqlite(error)
     }
 }
 
@@ -51,7 +55,7 @@ impl From<io::Error> for Fault {
 
 impl Fault {
     /// The user's error, with the path of the database.
-    pub(super) fn at(self, path: &Path) -> GraphError {
+    pub(in crate::graph) fn at(self, path: &Path) -> GraphError {
         let error = match self {
             Self::Graph(error) => return error,
             Self::File(error) => {
@@ -65,7 +69,9 @@ impl Fault {
                 };
                 return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
             }
-            Self::Sql(error) => error,
+            Self::Torn(reason) => return torn(path, &reason),
+            Self::Strange(reason) => return strange(path, &reason),
+            Self::Sqlite(error) => error,
         };
         let (path, reason, code) = match error {
             // Otherwise the message would have the statement and no code.
@@ -89,9 +95,7 @@ impl Fault {
                 return GraphError::Foreign { path, what, advice };
             }
             Some(ErrorCode::DatabaseCorrupt) => {
-                let advice =
-                    "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
-                return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
+                return torn(&path, &reason);
             }
             // Our own statements are right, so the tables are not ours.
             Some(ErrorCode::Unknown) => {
@@ -100,8 +104,7 @@ impl Fault {
             }
             // These are right for everything that ralph writes, so a row was changed or removed.
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) | None => {
-                let what = format!("another program has written what no ralph writes ({reason})");
-                return GraphError::damaged(&path, &what);
+                return strange(&path, &reason);
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 "fix the permissions of the file and its folder"
@@ -110,4 +113,13 @@ impl Fault {
         };
         GraphError::Storage { path, reason, advice }
     }
+}
+
+fn torn(path: &Path, reason: &str) -> GraphError {
+    let advice = "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
+    GraphError::Foreign { path: path.to_owned(), what: format!("is torn ({reason})"), advice }
+}
+
+fn strange(path: &Path, reason: &str) -> GraphError {
+    GraphError::damaged(path, &format!("another program has written what no ralph writes ({reason})"))
 }

@@ -3,10 +3,9 @@
 //! A task begins after its parent has begun and its blockers have ended; it ends after its parts have ended. A cycle
 //! is a beginning that waits for itself.
 
-use rusqlite::Connection;
-
 use super::settle::numbers;
 use super::{Fallible, queries};
+use super::{Fault, Sql};
 
 /// The begin or end of a task: twice its number, plus one for the end. 32 bits, because a search may visit millions
 /// of them.
@@ -16,9 +15,9 @@ type Point = u32;
 const SHOWN: usize = 12;
 
 /// The way from the beginning of `blocked` to the end of `blocker` and back, in ids; `None` if there is no cycle.
-pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Option<String>> {
+pub(in crate::graph) fn way(graph: &dyn Sql, blocked: i64, blocker: i64) -> Fallible<Option<String>> {
     let (start, goal) = (begin(blocked)?, begin(blocker)? + 1);
-    let last: i64 = graph.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| row.get(0))?;
+    let last: i64 = graph.one("SELECT coalesce(max(seq), 0) FROM tasks", &[], |row| row.get(0))?;
     // Zeroed pages take memory only once they are written. No point is 0.
     let mut came_from: Vec<Point> = vec![0; begin(last)? as usize + 2];
     let mut open = vec![start];
@@ -39,10 +38,10 @@ pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Op
 
 fn begin(seq: i64) -> Fallible<Point> {
     let point = u32::try_from(seq).ok().and_then(|seq| seq.checked_mul(2));
-    Ok(point.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    point.ok_or_else(|| Fault::Strange(format!("task number {seq}")))
 }
 
-fn following(graph: &Connection, point: Point) -> Fallible<Vec<Point>> {
+fn following(graph: &dyn Sql, point: Point) -> Fallible<Vec<Point>> {
     let seq = i64::from(point / 2);
     let begins = |query: &str| -> Fallible<Vec<Point>> {
         numbers(graph, query, seq)?.into_iter().map(begin).collect()
@@ -58,7 +57,7 @@ fn following(graph: &Connection, point: Point) -> Fallible<Vec<Point>> {
     Ok(points)
 }
 
-fn names(graph: &Connection, came_from: &[Point], start: Point, goal: Point) -> Fallible<String> {
+fn names(graph: &dyn Sql, came_from: &[Point], start: Point, goal: Point) -> Fallible<String> {
     let mut tasks = vec![start / 2];
     let mut point = goal;
     while point != start {
@@ -72,7 +71,7 @@ fn names(graph: &Connection, came_from: &[Point], start: Point, goal: Point) -> 
 }
 
 /// A cycle on one line; a long one is cut in the middle.
-pub(super) fn shown(tasks: &[u32], name: impl Fn(u32) -> Fallible<String>) -> Fallible<String> {
+pub(in crate::graph) fn shown(tasks: &[u32], name: impl Fn(u32) -> Fallible<String>) -> Fallible<String> {
     let left_out = tasks.len().saturating_sub(SHOWN);
     let head = if left_out == 0 { tasks.len() } else { SHOWN / 2 };
     let (head, tail) = tasks.split_at(head);

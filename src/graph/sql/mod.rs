@@ -1,0 +1,179 @@
+//! The operations of a store in SQL, for every database that holds a graph.
+//!
+//! [`settle`] updates derived states after every change; `claims`, `edits`, `lander` and `queries` implement the operations of a
+//! store. Each runs within one transaction of a [`Sql`], in statements that mean the same in `SQLite` and in `PostgreSQL`; where the
+//! two differ, [`Sql::dialect`] says how.
+
+#![expect(
+    clippy::similar_names,
+    reason = "blocker and blocked are the words of everybody who knows such graphs"
+)]
+
+pub(super) mod claims;
+mod cycle;
+pub(super) mod edits;
+pub(super) mod fault;
+pub(super) mod features;
+pub(super) mod import;
+pub(super) mod journal;
+pub(super) mod lander;
+pub(super) mod landings;
+pub(super) mod queries;
+pub(super) mod rebuild;
+pub(super) mod settle;
+mod spool;
+pub(super) mod store;
+pub(super) mod task_log;
+pub(super) mod values;
+
+use chrono::{DateTime, Utc};
+
+use super::holder::Holder;
+use super::store::{Ended, HowDone};
+use super::task::Status;
+use crate::text::digest;
+pub(super) use fault::{Fallible, Fault};
+use values::{Column, Row, Value};
+
+/// How many ids or names are searched for the one that the user meant.
+const CANDIDATES: i64 = 10_000;
+
+/// A database within one transaction.
+pub(super) trait Sql {
+    /// Runs a statement with the values for `?1`, `?2` …; returns how many rows it has changed.
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize>;
+    /// Runs a query and shows its rows to `each`, until that returns `false`.
+    fn each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
+    ) -> Fallible<()>;
+    /// The time that leases are measured by, in milliseconds since 1970.
+    fn now(&self) -> Fallible<i64>;
+    /// How its SQL differs from that of others.
+    fn dialect(&self) -> &'static Dialect;
+}
+
+/// Where the SQL of two databases differs.
+#[derive(Debug)]
+pub(super) struct Dialect {
+    /// Joins the list of ready tasks with the tasks, in the order of the list.
+    pub(super) in_order: &'static str,
+    /// What comes after a query of the next task, so that two who claim at once get different ones.
+    pub(super) for_claim: &'static str,
+    /// Whether a process that lives holds what it has claimed here, whatever its lease says.
+    pub(super) counts_processes: bool,
+    /// Whether the words of the journal are in a table of their own.
+    pub(super) has_word_table: bool,
+    /// Compares texts without regard to case.
+    pub(super) like: &'static str,
+}
+
+impl dyn Sql + '_ {
+    /// The first row of a query; `None` if it has none.
+    pub(super) fn maybe<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Row) -> Fallible<T>,
+    ) -> Fallible<Option<T>> {
+        let mut found = None;
+        // To its end, so that a statement that also changes something has ended.
+        self.each(sql, values, &mut |row| {
+            if found.is_none() {
+                found = Some(read(row)?);
+            }
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
+    /// The first row of a query that has one.
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Row) -> Fallible<T>,
+    ) -> Fallible<T> {
+        self.maybe(sql, values, read)?.ok_or_else(|| Fault::Strange("a row is missing".to_owned()))
+    }
+
+    /// All rows of a query.
+    pub(super) fn all<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Row) -> Fallible<T>,
+    ) -> Fallible<C> {
+        let mut found = Vec::new();
+        self.each(sql, values, &mut |row| {
+            found.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Whether a query finds anything.
+    pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Fallible<bool> {
+        let mut is_there = false;
+        self.each(sql, values, &mut |_| {
+            is_there = true;
+            Ok(false)
+        })?;
+        Ok(is_there)
+    }
+}
+
+/// Adds the attempt of a task that `is_done` to the journal.
+pub(super) fn noted(graph: &dyn Sql, is_done: bool, done: HowDone<'_>) -> Fallible<()> {
+    done.attempt.filter(|_| is_done).map_or(Ok(()), |attempt| journal::note(graph, attempt))
+}
+
+pub(super) fn complete(graph: &dyn Sql, claim: &super::Claim, done: HowDone<'_>) -> Fallible<Ended> {
+    let ended = claims::complete(graph, claim, done)?;
+    noted(graph, ended == Ended::Done, done)?;
+    Ok(ended)
+}
+
+pub(super) fn queue(
+    graph: &dyn Sql,
+    claim: &super::Claim,
+    made: &super::Made,
+    done: HowDone<'_>,
+) -> Fallible<Ended> {
+    let ended = lander::queue(graph, claim, made, done.is_verified)?;
+    noted(graph, ended == Ended::Queued, done)?;
+    Ok(ended)
+}
+
+/// Whether a claim or a lead still holds.
+fn holds(graph: &dyn Sql, holder: &Holder, lease: i64) -> Fallible<bool> {
+    let (lease, now) = (moment(lease), moment(graph.now()?));
+    Ok(if graph.dialect().counts_processes { holder.holds(lease, now) } else { now < lease })
+}
+
+/// So many random hexadecimal digits, at most 16.
+fn random(digits: usize) -> Fallible<String> {
+    let mut text = digest::hex(&digest::random::<8>()?);
+    text.truncate(digits);
+    Ok(text)
+}
+
+pub(super) fn moment(milliseconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+}
+
+pub(super) fn number(status: Status) -> i64 {
+    // The number of states always fits.
+    Status::ALL.iter().position(|&known| known == status).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
+}
+
+pub(super) fn status(number: i64) -> Status {
+    usize::try_from(number).ok().and_then(|at| Status::ALL.get(at).copied()).unwrap_or(Status::Pending)
+}
+
+/// The first column of a row.
+pub(super) fn first<T: Column>(row: &dyn Row) -> Fallible<T> {
+    row.get(0)
+}
