@@ -91,7 +91,7 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
     oracle(&store.connection);
     // A task that was done here stays done, and one that the file no longer has stays.
     assert_eq!(take(&mut store, &good).unwrap().updated, 1);
-    assert_eq!(take(&mut store, &prd(&[story("B", "")])).unwrap().unchanged, 1);
+    assert_eq!(take(&mut store, &prd(&[told("B", "")])).unwrap().unchanged, 1);
     assert_eq!(derived(&store.connection).len(), 2);
     oracle(&store.connection);
 }
