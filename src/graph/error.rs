@@ -180,6 +180,24 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
+    /// The server of the store fails, or cannot be reached.
+    #[error("{server}: {reason}: {advice}")]
+    Server {
+        /// Its address.
+        server: String,
+        /// What it says.
+        reason: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The server of the store cannot be used.
+    #[error("{server}: {reason}")]
+    Refused {
+        /// Its address.
+        server: String,
+        /// Why, and what to do.
+        reason: String,
+    },
 }
 
 impl GraphError {

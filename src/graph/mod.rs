@@ -1,7 +1,7 @@
 //! The graph of tasks: the tasks, their dependencies and their claims.
 //!
 //! [`transitions`] decides which states a task can have, without I/O; a [`Store`] keeps tasks and makes every
-//! operation one transaction; [`sqlite`] is the store of one machine.
+//! operation one transaction; [`sqlite`] is the store of one machine, [`postgres`] that of many.
 
 mod error;
 mod feature;
@@ -9,6 +9,7 @@ mod holder;
 pub mod import;
 pub mod landing;
 mod limits;
+pub mod postgres;
 mod seal;
 pub mod sound;
 mod sql;

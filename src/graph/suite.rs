@@ -200,7 +200,7 @@ fn one_process_lands_on_a_trunk_at_a_time(store: &mut dyn Store) {
     store.give_up_lead(&first).unwrap();
     // One that is gone, on this machine.
     other.process.start_ticks += 1;
-    let second = store.lead("main", &other, LEASE).unwrap().unwrap();
+    let second = store.lead("main", &other, Duration::ZERO).unwrap().unwrap();
     let third = lead(store);
     assert!(first.fence < second.fence && second.fence < third.fence);
     for stale in [first, second] {
@@ -489,7 +489,7 @@ fn claims_of_the_dead_come_back(store: &mut dyn Store) {
     let task = add(store, "task");
     let mut dead = us("run-dead");
     dead.process.start_ticks += 1;
-    let lost = store.claim(&Scope::All, &dead, LEASE).unwrap().unwrap();
+    let lost = store.claim(&Scope::All, &dead, Duration::ZERO).unwrap().unwrap();
     let held = claim(store).unwrap();
     assert_eq!((&held.task, held.fence), (&task, lost.fence + 1));
     assert_eq!(store.logs(&task).unwrap()[0].message, "released: run-dead, which had claimed it, is gone");
@@ -609,7 +609,7 @@ fn an_unverified_task_stays_so_until_it_is_verified(store: &mut dyn Store) {
     // The claim of a dead process.
     let mut dead = us("run-dead");
     dead.process.start_ticks += 1;
-    let theirs = store.claim(&Scope::All, &dead, LEASE).unwrap().unwrap();
+    let theirs = store.claim(&Scope::All, &dead, Duration::ZERO).unwrap().unwrap();
     store.mark_unverified(&theirs, None).unwrap();
     assert_eq!(store.recover().unwrap(), 1);
     assert!(store.is_unverified(&id).unwrap(), "the next run verifies first");

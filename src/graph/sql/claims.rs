@@ -10,6 +10,7 @@ use super::task_log::write_log;
 use super::{Fallible, landings, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
+use crate::graph::limits::LEVELS;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
 
@@ -79,10 +80,25 @@ pub(in crate::graph) fn until(now: i64, lease: Duration) -> i64 {
     now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Locks the tasks above a task, from the top, so that two bookings do not wait for each other.
+fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
+    let above = format!(
+        "WITH RECURSIVE up (seq, level) AS (SELECT parent, 1 FROM tasks WHERE id = ?1
+        UNION ALL SELECT tasks.parent, level + 1 FROM tasks JOIN up ON tasks.seq = up.seq WHERE level < {LEVELS})
+        SELECT t.seq FROM tasks t JOIN up ON up.seq = t.seq ORDER BY level DESC {}",
+        graph.dialect().for_booking
+    );
+    graph.each(&above, values![id], &mut |_| Ok(true))
+}
+
 /// The claimed task, if the claim still holds.
 pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
-    let query = "SELECT seq FROM tasks WHERE id = ?1 AND fence = ?2 AND status = 1";
-    let seq = graph.maybe(query, values![claim.task, claim.fence], |row| row.get(0));
+    let for_booking = graph.dialect().for_booking;
+    if !for_booking.is_empty() {
+        lock_above(graph, &claim.task)?;
+    }
+    let query = format!("SELECT seq FROM tasks t WHERE id = ?1 AND fence = ?2 AND status = 1 {for_booking}");
+    let seq = graph.maybe(&query, values![claim.task, claim.fence], |row| row.get(0));
     Ok(seq?.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
 
@@ -156,6 +172,12 @@ pub(in crate::graph) fn mark_unverified(
     let update = "UPDATE tasks SET unverified = 1, done_at_commit = ?2 WHERE seq = ?1";
     graph.execute(update, values![seq, commit])?;
     Ok(())
+}
+
+/// The commit at which a task was verified that is not booked yet.
+pub(in crate::graph) fn verified_at(graph: &dyn Sql, seq: i64) -> Fallible<Option<String>> {
+    let query = "SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2";
+    Ok(graph.maybe(query, values![seq, VERIFIED], |row| row.get(0))?.flatten())
 }
 
 /// The value of `unverified` of a task whose result was verified and not booked.

@@ -15,6 +15,12 @@ pub(in crate::graph) enum Fault {
     Graph(GraphError),
     /// The database fails.
     Sqlite(rusqlite::Error),
+    /// The server fails, or the connection to it.
+    Server(tokio_postgres::Error),
+    /// The server does not answer.
+    Silent,
+    /// The server cannot be used, for this reason.
+    Refused(String),
     /// The database is torn.
     Torn(String),
     /// It has what no ralph writes.
@@ -47,6 +53,12 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         Self::File(error)
@@ -70,7 +82,9 @@ impl Fault {
                 return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
             }
             Self::Torn(reason) => return torn(path, &reason),
-            Self::Strange(reason) => return strange(path, &reason),
+            Self::Strange(reason) | Self::Refused(reason) => return strange(path, &reason),
+            Self::Server(error) => return strange(path, &error.to_string()),
+            Self::Silent => return strange(path, "no answer"),
             Self::Sqlite(error) => error,
         };
         let (path, reason, code) = match error {

@@ -164,34 +164,30 @@ pub(in crate::graph) fn lead(
     holder: &Holder,
     lease: Duration,
 ) -> Fallible<Option<Lead>> {
-    let query = "SELECT fence, holder, lease_until FROM landers WHERE trunk = ?1";
-    let row = graph.maybe(query, values![trunk], |row| {
-        Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<i64>(2)?))
-    });
-    let fence = match row? {
-        None => 1,
-        Some((fence, theirs, lease)) => {
-            // An unreadable holder counts as gone.
-            let theirs: Option<Holder> = serde_json::from_str(&theirs).ok();
-            match theirs {
-                Some(theirs) if theirs == *holder => fence,
-                Some(theirs) if holds(graph, &theirs, lease)? => return Ok(None),
-                _ => fence + 1,
-            }
-        }
+    let new = "INSERT INTO landers (trunk, fence, holder, lease_until) VALUES (?1, 0, '', 0) ON CONFLICT DO NOTHING";
+    graph.execute(new, values![trunk])?;
+    let for_booking = graph.dialect().for_booking;
+    let query = format!("SELECT fence, holder, lease_until FROM landers t WHERE trunk = ?1 {for_booking}");
+    let (fence, theirs, theirs_until): (i64, String, i64) =
+        graph.one(&query, values![trunk], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    // An unreadable holder counts as gone.
+    let fence = match serde_json::from_str::<Holder>(&theirs) {
+        Ok(theirs) if theirs == *holder => fence,
+        Ok(theirs) if holds(graph, &theirs, theirs_until)? => return Ok(None),
+        _ => fence + 1,
     };
     let text = serde_json::to_string(holder)
         .map_err(|error| GraphError::BadValue(format!("the holder of a lead: {error}")))?;
-    let put = "INSERT INTO landers (trunk, fence, holder, lease_until) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (trunk) DO UPDATE SET fence = ?2, holder = ?3, lease_until = ?4";
+    let put = "UPDATE landers SET fence = ?2, holder = ?3, lease_until = ?4 WHERE trunk = ?1";
     graph.execute(put, values![trunk, fence, text, until(graph.now()?, lease)])?;
     Ok(Some(Lead { trunk: trunk.to_owned(), fence }))
 }
 
 /// Refuses a booking by a process that has lost the lead.
 fn require_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
-    let query = "SELECT 1 FROM landers WHERE trunk = ?1 AND fence = ?2";
-    if graph.exists(query, values![lead.trunk, lead.fence])? {
+    let for_booking = graph.dialect().for_booking;
+    let query = format!("SELECT 1 FROM landers t WHERE trunk = ?1 AND fence = ?2 {for_booking}");
+    if graph.exists(&query, values![lead.trunk, lead.fence])? {
         return Ok(());
     }
     Err(GraphError::LeadLost { trunk: lead.trunk.clone() }.into())

@@ -62,6 +62,8 @@ pub(super) struct Dialect {
     pub(super) in_order: &'static str,
     /// What comes after a query of the next task, so that two who claim at once get different ones.
     pub(super) for_claim: &'static str,
+    /// What comes after a query of rows `t` that are to be booked, so that nothing else changes them until then.
+    pub(super) for_booking: &'static str,
     /// Whether a process that lives holds what it has claimed here, whatever its lease says.
     pub(super) counts_processes: bool,
     /// Whether the words of the journal are in a table of their own.

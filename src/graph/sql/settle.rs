@@ -81,7 +81,7 @@ const NODE: &str =
 
 impl Node {
     pub(in crate::graph) fn read(graph: &dyn Sql, seq: i64) -> Fallible<Self> {
-        graph.one(NODE, values![seq], |row| {
+        graph.one(&format!("{NODE} {}", graph.dialect().for_booking), values![seq], |row| {
             let parent = match row.get(0)? {
                 Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
                 None => None,

@@ -19,12 +19,28 @@ use crate::graph::store::{
 use crate::graph::task::{Details, LogLine, Task};
 use crate::memory::journal::JournalEntry;
 
+/// How a change is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::graph) struct Write {
+    /// It may change which tasks there are and what waits for what, so that nothing else is written meanwhile.
+    pub(in crate::graph) is_shape: bool,
+    /// A power cut must not undo it.
+    pub(in crate::graph) lasts: bool,
+}
+
+/// What is written about one task by whoever works on it.
+const BOOKING: Write = Write { is_shape: false, lasts: false };
+/// The result of work.
+const RESULT: Write = Write { is_shape: false, lasts: true };
+/// The graph itself.
+const SHAPE: Write = Write { is_shape: true, lasts: false };
+/// A result that a person says, or many tasks at once.
+const WHOLE: Write = Write { is_shape: true, lasts: true };
+
 /// What a store needs of its database.
 pub(in crate::graph) trait Database {
     /// Runs `change` in one transaction, which other processes see as a whole. It may run again, if the database asks for that.
-    fn write<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
-    /// [`Database::write`], so that a power cut does not undo it.
-    fn write_through<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs one statement, which is a transaction of its own.
     fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `change`, and takes it back.
@@ -64,11 +80,11 @@ impl<D: Database> Store for D {
     }
 
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
-        self.write(|graph| claims::renew(graph, claim, lease))
+        self.write(BOOKING, |graph| claims::renew(graph, claim, lease))
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| complete(graph, claim, done))?;
+        let ended = self.write(RESULT, |graph| complete(graph, claim, done))?;
         if ended == Ended::Done {
             self.has_booked(&claim.task, true);
         }
@@ -86,11 +102,11 @@ impl<D: Database> Store for D {
     }
 
     fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {
-        self.write(|graph| lander::keep(graph, claim, made))
+        self.write(BOOKING, |graph| lander::keep(graph, claim, made))
     }
 
     fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| queue(graph, claim, made, done))?;
+        let ended = self.write(RESULT, |graph| queue(graph, claim, made, done))?;
         if ended == Ended::Queued {
             self.has_booked(&claim.task, true);
         }
@@ -106,7 +122,7 @@ impl<D: Database> Store for D {
     }
 
     fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError> {
-        self.write(|graph| lander::lead(graph, trunk, holder, lease))
+        self.write(BOOKING, |graph| lander::lead(graph, trunk, holder, lease))
     }
 
     fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError> {
@@ -114,11 +130,11 @@ impl<D: Database> Store for D {
     }
 
     fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| lander::give_up_lead(graph, lead))
+        self.write(BOOKING, |graph| lander::give_up_lead(graph, lead))
     }
 
     fn land(&mut self, lead: &Lead, landing: &Landing, tip: &str, commit: &str) -> Result<bool, GraphError> {
-        self.write_through(|graph| lander::land(graph, lead, landing, (tip, commit)))
+        self.write(RESULT, |graph| lander::land(graph, lead, landing, (tip, commit)))
     }
 
     fn give_back(
@@ -128,21 +144,21 @@ impl<D: Database> Store for D {
         reason: &str,
         most: u32,
     ) -> Result<Option<Ended>, GraphError> {
-        let ended = self.write(|graph| lander::give_back(graph, lead, landing, reason, most))?;
+        let ended = self.write(BOOKING, |graph| lander::give_back(graph, lead, landing, reason, most))?;
         self.has_booked(&landing.task, false);
         Ok(ended)
     }
 
     fn adopt(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
-        self.write(|graph| lander::adopt(graph, from, to))
+        self.write(SHAPE, |graph| lander::adopt(graph, from, to))
     }
 
     fn gate_begins(&mut self, lead: &Lead, landings: &[&Landing]) -> Result<(), GraphError> {
-        self.write(|graph| lander::gate_begins(graph, lead, landings))
+        self.write(BOOKING, |graph| lander::gate_begins(graph, lead, landings))
     }
 
     fn gate_ends(&mut self, lead: &Lead) -> Result<(), GraphError> {
-        self.write(|graph| lander::gate_ends(graph, lead))
+        self.write(BOOKING, |graph| lander::gate_ends(graph, lead))
     }
 
     fn gates(&self) -> Result<Vec<AtGate>, GraphError> {
@@ -150,33 +166,34 @@ impl<D: Database> Store for D {
     }
 
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
-        self.write(|graph| claims::fail(graph, claim, reason))
+        self.write(BOOKING, |graph| claims::fail(graph, claim, reason))
     }
 
     fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError> {
-        self.write(|graph| claims::release(graph, claim, why))
+        self.write(BOOKING, |graph| claims::release(graph, claim, why))
     }
 
     fn reopen(&mut self, id: &str, why: &str) -> Result<bool, GraphError> {
-        let is_open_again = self.write(|graph| claims::reopen(graph, queries::find(graph, id)?, why))?;
+        let is_open_again =
+            self.write(SHAPE, |graph| claims::reopen(graph, queries::find(graph, id)?, why))?;
         self.has_booked(id, false);
         Ok(is_open_again)
     }
 
     fn release_changed(&mut self, id: &str, run: &str) -> Result<bool, GraphError> {
-        self.write(|graph| claims::release_changed(graph, id, run))
+        self.write(BOOKING, |graph| claims::release_changed(graph, id, run))
     }
 
     fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError> {
-        self.write(|graph| claims::mark_unverified(graph, claim, commit))
+        self.write(BOOKING, |graph| claims::mark_unverified(graph, claim, commit))
     }
 
     fn mark_verified(&mut self, claim: &Claim, commit: &str) -> Result<(), GraphError> {
-        self.write(|graph| claims::mark_verified(graph, claim, commit))
+        self.write(BOOKING, |graph| claims::mark_verified(graph, claim, commit))
     }
 
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError> {
-        self.write(|graph| claims::retry(graph, claim, reason, retries))
+        self.write(BOOKING, |graph| claims::retry(graph, claim, reason, retries))
     }
 
     fn is_unverified(&self, id: &str) -> Result<bool, GraphError> {
@@ -208,7 +225,7 @@ impl<D: Database> Store for D {
     }
 
     fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError> {
-        self.write(|graph| journal::note(graph, entry))
+        self.write(BOOKING, |graph| journal::note(graph, entry))
     }
 
     fn journal(
@@ -236,46 +253,46 @@ impl<D: Database> Store for D {
         if self.read(|graph| claims::dead(graph))?.is_empty() {
             return Ok(0);
         }
-        self.write(|graph| claims::recover(graph))
+        self.write(SHAPE, |graph| claims::recover(graph))
     }
 
     fn add(&mut self, task: &NewTask) -> Result<String, GraphError> {
-        self.write(|graph| edits::add(graph, task))
+        self.write(SHAPE, |graph| edits::add(graph, task))
     }
 
     fn update(&mut self, id: &str, changes: &Changes) -> Result<(), GraphError> {
-        self.write(|graph| edits::update(graph, id, changes))
+        self.write(SHAPE, |graph| edits::update(graph, id, changes))
     }
 
     fn force_done(&mut self, id: &str, force: bool) -> Result<String, GraphError> {
-        self.write_through(|graph| edits::force_done(graph, id, force))
+        self.write(WHOLE, |graph| edits::force_done(graph, id, force))
     }
 
     fn force_fail(&mut self, id: &str, reason: &str) -> Result<String, GraphError> {
-        self.write(|graph| edits::force_fail(graph, id, reason))
+        self.write(SHAPE, |graph| edits::force_fail(graph, id, reason))
     }
 
     fn reset(&mut self, id: &str) -> Result<String, GraphError> {
-        self.write(|graph| edits::reset(graph, id))
+        self.write(SHAPE, |graph| edits::reset(graph, id))
     }
 
     fn delete(&mut self, id: &str, recursive: bool) -> Result<usize, GraphError> {
-        self.write(|graph| edits::delete(graph, id, recursive))
+        self.write(SHAPE, |graph| edits::delete(graph, id, recursive))
     }
 
     fn log(&mut self, id: &str, message: &str) -> Result<(), GraphError> {
-        self.write(|graph| edits::log(graph, id, message))
+        self.write(BOOKING, |graph| edits::log(graph, id, message))
     }
 
     fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
-        self.write(|graph| {
+        self.write(SHAPE, |graph| {
             let (blocker, blocked) = (queries::find(graph, blocker)?, queries::find(graph, blocked)?);
             edits::add_dependency(graph, blocker, blocked)
         })
     }
 
     fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
-        self.write(|graph| edits::remove_dependency(graph, blocker, blocked))
+        self.write(SHAPE, |graph| edits::remove_dependency(graph, blocker, blocked))
     }
 
     fn import(
@@ -287,15 +304,15 @@ impl<D: Database> Store for D {
         // Reading may wait for a pipe; no transaction is open meanwhile.
         let read = Spool::fill(&folder, entries)?;
         let import = |graph: &dyn Sql| import::import(graph, &mut read.entries(&folder));
-        if dry_run { self.try_out(&import) } else { self.write_through(import) }
+        if dry_run { self.try_out(&import) } else { self.write(WHOLE, import) }
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
-        self.write(|graph| features::put(graph, name, spec, plan))
+        self.write(SHAPE, |graph| features::put(graph, name, spec, plan))
     }
 
     fn delete_feature(&mut self, name: &str) -> Result<(), GraphError> {
-        self.write(|graph| features::delete(graph, name))
+        self.write(SHAPE, |graph| features::delete(graph, name))
     }
 
     fn feature(&self, name: &str) -> Result<Feature, GraphError> {

@@ -25,7 +25,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, params_from_iter};
 
 use super::error::GraphError;
-use super::sql::store::Database;
+use super::sql::store::{Database, Write};
 use super::sql::values::{Row, Value};
 use super::sql::{Dialect, Fallible, Fault, Sql, edits, features, queries};
 use super::store::{Store as _, Unbooked};
@@ -36,6 +36,7 @@ use files::Files;
 use seals::Seals;
 
 pub use open::BUSY_TIMEOUT;
+pub(super) use schema::TABLES;
 
 /// A graph of tasks in an `SQLite` database.
 #[derive(Debug)]
@@ -132,7 +133,7 @@ impl SqliteStore {
 
     /// Makes every task that has parts and only a title a group.
     pub fn group_by_titles(&mut self) -> Result<(), GraphError> {
-        self.write(|graph| edits::group_by_titles(graph))
+        self.change(|graph| edits::group_by_titles(graph))
     }
 
     /// Returns the claims of dead holders if that needs no waiting, and says how many there were. For commands that
@@ -160,15 +161,14 @@ impl Drop for SqliteStore {
 }
 
 impl Database for SqliteStore {
-    fn write<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.change(|transaction| change(transaction))
-    }
-
-    fn write_through<T>(&mut self, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+    fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        if !how.lasts {
+            return self.change(|transaction| change(transaction));
+        }
         let synchronous =
             |store: &Self, how| store.connection.pragma_update(None, "synchronous", how).map_err(Fault::from);
         synchronous(self, "FULL").map_err(|fault| fault.at(&self.path))?;
-        let written = self.write(change);
+        let written = self.change(|transaction| change(transaction));
         synchronous(self, "NORMAL").map_err(|fault| fault.at(&self.path))?;
         written
     }
@@ -320,6 +320,7 @@ static DIALECT: Dialect = Dialect {
     in_order: "CROSS JOIN",
     // One writes at a time.
     for_claim: "",
+    for_booking: "",
     counts_processes: true,
     has_word_table: true,
     like: "LIKE",

@@ -11,7 +11,7 @@ use super::Fallible;
 use crate::graph::error::GraphError;
 
 /// Creates the tables.
-pub(super) const TABLES: &str = include_str!("schema/tables.sql");
+pub(in crate::graph) const TABLES: &str = include_str!("schema/tables.sql");
 
 /// Refuses a database in which a table, a view or an index is not defined as ours, or in which our tables have more
 /// indexes. Other objects belong to other programs and are ignored.

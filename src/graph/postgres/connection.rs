@@ -1,0 +1,229 @@
+//! One connection to a server, and the statements of one transaction on it.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use futures_util::TryStreamExt as _;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+use super::address::Address;
+use super::{password, secure};
+use crate::graph::sql::values::{Row, Value};
+use crate::graph::sql::{Dialect, Fallible, Fault, Sql};
+
+/// How long an operation may take altogether: a server or a pooler that is frozen acknowledges what is sent and never answers.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How often a connection that is quiet is tried.
+const KEPT_ALIVE: Duration = Duration::from_secs(10);
+
+/// How `PostgreSQL` differs from other databases.
+static DIALECT: Dialect = Dialect {
+    in_order: "JOIN",
+    for_claim: "FOR UPDATE OF listed SKIP LOCKED",
+    for_booking: "FOR UPDATE OF t",
+    counts_processes: false,
+    has_word_table: false,
+    like: "ILIKE",
+};
+
+/// A connection. It is driven only while an operation waits for it.
+pub(super) struct Connection {
+    client: Client,
+    /// Declared last: what it drives is dropped before it.
+    runtime: Runtime,
+    /// When the current operation has to be over.
+    deadline: Cell<Instant>,
+    /// The server's time when the current transaction began, in milliseconds since 1970.
+    now: Cell<i64>,
+}
+
+impl Connection {
+    /// Connects to the first host of the address that takes it, and can be written to.
+    ///
+    /// # Errors
+    /// What the last one has said.
+    pub(super) fn open(address: &Address) -> Fallible<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut last = Fault::Silent;
+        for (host, port) in &address.hosts {
+            let password = password::find(address, host, *port).map_err(Fault::Refused)?;
+            let config = config(address, (host, *port), password.as_deref());
+            match runtime.block_on(connect(&config, address)) {
+                Ok(client) => {
+                    let deadline = Cell::new(Instant::now() + LIMIT);
+                    return Ok(Self { client, runtime, deadline, now: Cell::new(0) });
+                }
+                Err(fault) => last = fault,
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether nothing can be asked through it any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Begins an operation, which has its own time.
+    pub(super) fn start(&self) {
+        self.deadline.set(Instant::now() + LIMIT);
+    }
+
+    /// Runs statements that take no values; returns the first column of the last row.
+    pub(super) fn batch(&self, sql: &str) -> Fallible<Option<String>> {
+        let said = self.wait(self.client.simple_query(sql))?;
+        Ok(said.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        }))
+    }
+
+    /// Begins a transaction; the last statement has to answer with the server's time.
+    pub(super) fn begin(&self, sql: &str) -> Fallible<()> {
+        let now = self.batch(sql)?.and_then(|text| text.parse().ok());
+        self.now.set(now.ok_or_else(|| Fault::Strange("the server tells no time".to_owned()))?);
+        Ok(())
+    }
+
+    fn wait<T>(&self, asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Fallible<T> {
+        let left = self.deadline.get().saturating_duration_since(Instant::now());
+        match self.runtime.block_on(async { timeout(left, asked).await }) {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Fault::Silent),
+        }
+    }
+
+    /// The rows of a statement, and how many it has changed.
+    fn ask(&self, sql: &str, values: &[Value<'_>]) -> Fallible<(Vec<tokio_postgres::Row>, u64)> {
+        let sql = sql.replace('?', "$");
+        // Without a name, so that a pooler may give every transaction another connection.
+        let typed = values.iter().map(|value| (value, kind(*value)));
+        self.wait(async {
+            let stream = self.client.query_typed_raw(&sql, typed).await?;
+            let mut stream = std::pin::pin!(stream);
+            let mut rows = Vec::new();
+            while let Some(row) = stream.try_next().await? {
+                rows.push(row);
+            }
+            Ok((rows, stream.rows_affected().unwrap_or_default()))
+        })
+    }
+}
+
+async fn connect(config: &Config, address: &Address) -> Fallible<Client> {
+    let limit = address.connect_timeout;
+    let client = async {
+        if address.is_secure {
+            let secure = secure::connector(address.authorities.as_deref()).map_err(Fault::Refused)?;
+            let (client, connection) = config.connect(secure).await?;
+            tokio::spawn(connection);
+            Ok(client)
+        } else {
+            let (client, connection) = config.connect(NoTls).await?;
+            tokio::spawn(connection);
+            Ok(client)
+        }
+    };
+    timeout(limit, client).await.unwrap_or(Err(Fault::Silent))
+}
+
+fn config(address: &Address, (host, port): (&str, u16), password: Option<&str>) -> Config {
+    let mut config = Config::new();
+    config.user(&address.user).dbname(&address.database).host(host).port(port);
+    config.application_name("ralph").connect_timeout(address.connect_timeout);
+    config.keepalives_idle(KEPT_ALIVE).tcp_user_timeout(LIMIT);
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    let mode = if address.is_secure {
+        tokio_postgres::config::SslMode::Require
+    } else {
+        tokio_postgres::config::SslMode::Disable
+    };
+    config.ssl_mode(mode);
+    if let Some(password) = password {
+        config.password(password);
+    }
+    config
+}
+
+fn kind(value: Value<'_>) -> Type {
+    match value {
+        // What it is compared with, or becomes, says what it is.
+        Value::Null => Type::UNKNOWN,
+        Value::Int(_) => Type::INT8,
+        Value::Real(_) => Type::FLOAT8,
+        Value::Text(_) => Type::TEXT,
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(number) => number.to_sql(kind, out),
+            Self::Real(number) => number.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+impl Sql for Connection {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
+        let (_, changed) = self.ask(sql, values)?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
+    ) -> Fallible<()> {
+        // All at once: `each` may ask for more.
+        for row in self.ask(sql, values)?.0 {
+            if !each(&row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Fallible<i64> {
+        Ok(self.now.get())
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+}
+
+impl Row for tokio_postgres::Row {
+    fn int(&self, at: usize) -> Fallible<Option<i64>> {
+        let kind = self.columns().get(at).map(tokio_postgres::Column::type_);
+        Ok(match kind {
+            Some(&Type::BOOL) => self.try_get::<_, Option<bool>>(at)?.map(i64::from),
+            Some(&Type::INT4) => self.try_get::<_, Option<i32>>(at)?.map(i64::from),
+            _ => self.try_get(at)?,
+        })
+    }
+
+    fn real(&self, at: usize) -> Fallible<Option<f64>> {
+        Ok(self.try_get(at)?)
+    }
+
+    fn text(&self, at: usize) -> Fallible<Option<String>> {
+        Ok(self.try_get(at)?)
+    }
+}

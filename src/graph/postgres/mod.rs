@@ -1,0 +1,280 @@
+//! The task store of many machines: a `PostgreSQL` database.
+//!
+//! The server's clock alone says whether a claim or a lead still holds. A booking locks the rows that it reads, the tasks above its
+//! own from the top; what changes the shape of the graph goes alone.
+
+mod address;
+mod connection;
+mod password;
+mod schema;
+mod secure;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+pub use address::Address;
+use connection::Connection;
+
+use super::error::GraphError;
+use super::sql::store::{Database, Write};
+use super::sql::{Fallible, Fault, Sql};
+use super::store::Unbooked;
+use crate::text::jitter;
+
+/// How often an operation is tried again that another one was in the way of, and the first pause before that.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(20);
+/// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
+const SETTINGS: &str =
+    "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
+    SET LOCAL search_path TO ";
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// A graph of tasks in a `PostgreSQL` database.
+pub struct PostgresStore {
+    address: Address,
+    /// `None`: it has to be made anew.
+    connection: RefCell<Option<Connection>>,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// Reading one state.
+    Look,
+    /// Changing tasks that exist.
+    Booking,
+    /// Changing which tasks there are, and what waits for what.
+    Shape,
+    /// Making the tables.
+    Tables,
+}
+
+impl PostgresStore {
+    /// Connects to a server, and makes the tables of the graph if there are none.
+    ///
+    /// # Errors
+    /// If the server does not answer, refuses, or has a graph of a newer ralph there.
+    pub fn open(address: Address) -> Result<Self, GraphError> {
+        let store = Self { address, connection: RefCell::default() };
+        store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
+        Ok(store)
+    }
+
+    fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
+        let schema = &self.address.schema;
+        let is_there =
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = ?1 AND table_name = 'meta'";
+        if !graph.exists(is_there, super::sql::values::values![schema])? {
+            let connection = self.connection.borrow();
+            let connection = connection.as_ref().ok_or(Fault::Silent)?;
+            connection.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n{}", schema::tables()))?;
+            return Ok(());
+        }
+        let version: i64 = graph.one("SELECT version FROM meta", &[], super::sql::first)?;
+        if version > schema::VERSION {
+            return Err(Fault::Refused(format!(
+                "schema {schema} is of a newer ralph (version {version}, this one knows {}): update ralph",
+                schema::VERSION
+            )));
+        }
+        Ok(())
+    }
+
+    /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began.
+    fn transact<T>(
+        &self,
+        what: For,
+        commits: bool,
+        change: &dyn Fn(&dyn Sql) -> Fallible<T>,
+    ) -> Result<T, GraphError> {
+        let mut tries = 0;
+        loop {
+            match self.once(what, commits, change) {
+                Err(fault) if is_passing(&fault) && tries < TRIES => {
+                    tries += 1;
+                    thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
+                }
+                done => return done.map_err(|fault| self.error(fault)),
+            }
+        }
+    }
+
+    /// Runs `change` in one transaction.
+    fn once<T>(&self, what: For, commits: bool, change: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Fallible<T> {
+        self.begin(what)?;
+        let done = {
+            let connection = self.connection.borrow();
+            let connection = connection.as_ref().ok_or(Fault::Silent)?;
+            change(connection).and_then(|value| {
+                connection.batch(if commits { "COMMIT" } else { "ROLLBACK" })?;
+                Ok(value)
+            })
+        };
+        if done.is_err() {
+            self.take_back();
+        }
+        done
+    }
+
+    /// Begins a transaction, on a new connection where the last one was lost.
+    fn begin(&self, what: For) -> Fallible<()> {
+        let schema = &self.address.schema;
+        let (mode, lock) = match what {
+            For::Look => ("ISOLATION LEVEL REPEATABLE READ READ ONLY", ""),
+            For::Booking => ("READ WRITE", "_shared"),
+            For::Shape | For::Tables => ("READ WRITE", ""),
+        };
+        let lock = if what == For::Look {
+            String::new()
+        } else {
+            format!("SELECT pg_advisory_xact_lock{lock}(hashtext('ralph {schema}'));")
+        };
+        let begin = format!("BEGIN {mode}; {SETTINGS} \"{schema}\"; {lock} {CLOCK}");
+        let mut connection = self.connection.borrow_mut();
+        if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
+            known.start();
+            match known.begin(&begin) {
+                // It was quiet for long, and is gone: nothing has begun.
+                Err(Fault::Server(error)) if error.is_closed() => {}
+                begun => return begun,
+            }
+        }
+        *connection = None;
+        let new = Connection::open(&self.address)?;
+        new.start();
+        new.begin(&begin)?;
+        *connection = Some(new);
+        Ok(())
+    }
+
+    /// Takes a transaction back. If that cannot be said, the connection is given up, which does it, too.
+    fn take_back(&self) {
+        let mut connection = self.connection.borrow_mut();
+        let is_over =
+            connection.as_ref().is_some_and(|known| !known.is_closed() && known.batch("ROLLBACK").is_ok());
+        if !is_over {
+            *connection = None;
+        }
+    }
+
+    /// The user's error.
+    fn error(&self, fault: Fault) -> GraphError {
+        let server = self.address.to_string();
+        let (reason, advice) = match fault {
+            Fault::Graph(error) => return error,
+            Fault::Refused(reason) => return GraphError::Refused { server, reason },
+            Fault::Silent => ("it does not answer".to_owned(), "check that it runs and can be reached"),
+            Fault::File(error) => (error.to_string(), "try again"),
+            Fault::Torn(what) | Fault::Strange(what) => (
+                format!("somebody has written what no ralph writes ({what})"),
+                "restore a backup of that schema, or use another one",
+            ),
+            Fault::Sqlite(error) => (error.to_string(), "try again"),
+            Fault::Server(error) => (said(&error), advice(&error)),
+        };
+        GraphError::Server { server, reason, advice }
+    }
+}
+
+/// Whether a fault passes by itself: other transactions were in the way.
+fn is_passing(fault: &Fault) -> bool {
+    let Fault::Server(error) = fault else { return false };
+    let passing =
+        [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE];
+    error.code().is_some_and(|code| passing.contains(code))
+}
+
+/// What the server, or the connection to it, says.
+fn said(error: &tokio_postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return error.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
+fn advice(error: &tokio_postgres::Error) -> &'static str {
+    match error.code() {
+        Some(code)
+            if *code == SqlState::INVALID_PASSWORD
+                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
+        {
+            "give the right user, and the password with PGPASSWORD or in ~/.pgpass"
+        }
+        Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make that database, with 'createdb'",
+        Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "let this user use and create that schema",
+        Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
+            "name the server that can be written to"
+        }
+        Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS => {
+            "try again, or let the server have more of them"
+        }
+        Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
+        Some(_) => "see the server's log",
+        None => "check that it runs and can be reached",
+    }
+}
+
+impl Database for PostgresStore {
+    fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.transact(if how.is_shape { For::Shape } else { For::Booking }, true, &change)
+    }
+
+    fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.transact(For::Booking, true, change)
+    }
+
+    fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.transact(For::Shape, false, change)
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.once(For::Look, false, look).map_err(|fault| self.error(fault))
+    }
+
+    fn scratch(&self) -> PathBuf {
+        env::temp_dir()
+    }
+
+    fn has_booked(&mut self, _: &str, _: bool) {}
+
+    fn is_in_place(&self) -> Result<(), GraphError> {
+        Ok(())
+    }
+
+    fn verified_commit(&self, id: &str) -> Result<Option<String>, GraphError> {
+        self.read(|graph| super::sql::claims::verified_at(graph, super::sql::queries::find(graph, id)?))
+    }
+
+    fn check(&mut self, _: &str) -> Result<Unbooked, GraphError> {
+        Ok(Unbooked::default())
+    }
+
+    fn settle_checked(&mut self) -> Result<(), GraphError> {
+        Ok(())
+    }
+
+    fn is_as_checked(&self) -> Result<bool, GraphError> {
+        Ok(true)
+    }
+}
