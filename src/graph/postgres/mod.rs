@@ -121,8 +121,11 @@ impl PostgresStore {
             let connection = self.connection.borrow();
             let connection = connection.as_ref().ok_or(Fault::Silent)?;
             change(connection).and_then(|value| {
-                connection.batch(if commits { "COMMIT" } else { "ROLLBACK" })?;
-                Ok(value)
+                match connection.batch(if commits { "COMMIT" } else { "ROLLBACK" }) {
+                    Err(Fault::Server(error)) if commits && has_left(&error) => Err(Fault::Unsure),
+                    Err(Fault::Silent) if commits => Err(Fault::Unsure),
+                    said => said.map(|_| value),
+                }
             })
         };
         if done.is_err() {
@@ -150,8 +153,8 @@ impl PostgresStore {
             known.start();
             match known.begin(&begin) {
                 // It was quiet for long, and is gone: nothing has begun.
-                Err(Fault::Server(error)) if error.is_closed() => {}
-                begun => return begun,
+                Err(Fault::Server(error)) if has_left(&error) => {}
+                answer => return answer,
             }
         }
         *connection = None;
@@ -179,6 +182,10 @@ impl PostgresStore {
             Fault::Graph(error) => return error,
             Fault::Refused(reason) => return GraphError::Refused { server, reason },
             Fault::Silent => ("it does not answer".to_owned(), "check that it runs and can be reached"),
+            Fault::Unsure => (
+                "the connection was lost while it was being written".to_owned(),
+                "look whether it is there before you do it again",
+            ),
             Fault::File(error) => (error.to_string(), "try again"),
             Fault::Torn(what) | Fault::Strange(what) => (
                 format!("somebody has written what no ralph writes ({what})"),
@@ -191,9 +198,18 @@ impl PostgresStore {
     }
 }
 
-/// Whether a fault passes by itself: other transactions were in the way.
+/// Whether the server has ended the connection, so that nothing of the transaction is there.
+fn has_left(error: &tokio_postgres::Error) -> bool {
+    let leaving = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+    error.is_closed() || error.code().is_some_and(|code| leaving.contains(code))
+}
+
+/// Whether a fault passes by itself: other transactions were in the way, or the server has begun anew.
 fn is_passing(fault: &Fault) -> bool {
     let Fault::Server(error) = fault else { return false };
+    if has_left(error) {
+        return true;
+    }
     let passing =
         [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE];
     error.code().is_some_and(|code| passing.contains(code))

@@ -1,4 +1,4 @@
-//! The password for a server: from the environment, or from the file that PostgreSQL's own programs read.
+//! The password for a server: from the environment, or from the file that `PostgreSQL`'s own programs read.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;

@@ -4,7 +4,9 @@ mod postgres_server;
 use postgres_server::PostgresServer;
 
 use super::*;
-use crate::graph::suite::TESTS;
+use crate::graph::sql::rebuild;
+use crate::graph::suite::{LEASE, RETRIES, TESTS, us};
+use crate::graph::{Claim, Ended, HowDone, NewTask, Scope, Selection, Store as _, Task};
 
 fn open(server: &PostgresServer, schema: &str) -> PostgresStore {
     PostgresStore::open(Address::read(&server.address(schema)).unwrap()).unwrap()
@@ -16,4 +18,120 @@ fn the_store_does_what_every_store_has_to() {
     for (number, test) in TESTS.iter().enumerate() {
         test(&mut open(&server, &format!("test_{number}")));
     }
+}
+
+/// A number below `most`, after the state of a generator.
+fn chance(state: &mut u64, most: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*state >> 33).unwrap() % most
+}
+
+/// One step of a worker, or of a person beside it. Refusals are part of the game, failures of the server are not.
+fn step(store: &mut PostgresStore, state: &mut u64, held: &mut Vec<Claim>) {
+    let mut ids = Vec::new();
+    let mut each = |task: Task| {
+        ids.push(task.id);
+        true
+    };
+    store.list(&Selection::default(), &mut each).unwrap();
+    let one = |state: &mut u64| ids[chance(state, ids.len())].clone();
+    let done = match chance(state, 10) {
+        0 => {
+            let parent = (chance(state, 3) == 0).then(|| one(state));
+            store.add(&NewTask { title: "task".into(), parent, ..NewTask::default() }).map(drop)
+        }
+        1 => store.add_dependency(&one(state), &one(state)),
+        2 => store.reset(&one(state)).map(drop),
+        3 => store.delete(&one(state), false).map(drop),
+        4..=6 => {
+            let holder = us("worker");
+            store.claim(&Scope::All, &holder, LEASE).map(|claim| held.extend(claim))
+        }
+        _ if held.is_empty() => Ok(()),
+        _ => {
+            let claim = held.swap_remove(chance(state, held.len()));
+            match chance(state, 5) {
+                0 => store.fail(&claim, "no").map(drop),
+                1 => store.retry(&claim, "again", RETRIES).map(drop),
+                2 => store.release(&claim, ""),
+                _ => store.complete(&claim, HowDone::default()).map(drop),
+            }
+        }
+    };
+    if let Err(error) = done {
+        assert!(!matches!(error, GraphError::Server { .. } | GraphError::Refused { .. }), "{error}");
+    }
+}
+
+#[test]
+fn whoever_writes_at_once_leaves_a_sound_graph() {
+    let server = PostgresServer::start(&[]);
+    let mut first = open(&server, "many");
+    for number in 0..20 {
+        first.add(&NewTask { title: format!("task {number}"), ..NewTask::default() }).unwrap();
+    }
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                let (mut store, mut state, mut held) = (open(server, "many"), worker, Vec::new());
+                for _ in 0..60 {
+                    step(&mut store, &mut state, &mut held);
+                }
+            });
+        }
+    });
+    let name = |seq: i64| Ok(seq.to_string());
+    let is_sound = first.read(|graph| rebuild::is_up_to_date(graph, &name));
+    assert!(is_sound.unwrap(), "states, counts and lists follow from the tasks");
+}
+
+#[test]
+fn each_task_is_claimed_once() {
+    let server = PostgresServer::start(&[]);
+    let mut first = open(&server, "once");
+    for number in 0..100 {
+        first.add(&NewTask { title: format!("task {number}"), ..NewTask::default() }).unwrap();
+    }
+    let claimed: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut store = open(&server, "once");
+                    let mut claimed = Vec::new();
+                    while let Some(claim) = store.claim(&Scope::All, &us("worker"), LEASE).unwrap() {
+                        assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+                        claimed.push(claim.task);
+                    }
+                    claimed
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let different: std::collections::HashSet<&String> = claimed.iter().collect();
+    assert_eq!((claimed.len(), different.len()), (100, 100));
+    assert_eq!(first.counts(&Scope::All).unwrap().done, 100);
+}
+
+#[test]
+fn a_server_that_is_away_is_an_error_and_comes_back() {
+    let server = PostgresServer::start(&[]);
+    let mut store = open(&server, "away");
+    let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
+    // It has ended all its connections, as when it starts anew.
+    let other = open(&server, "away");
+    other
+        .read(|graph| {
+            graph.each(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'ralph'",
+                &[],
+                &mut |_| Ok(true),
+            )
+        })
+        .unwrap();
+    assert_eq!(store.task(&id).unwrap().title, "task", "it connects again");
+    drop(server);
+    let error = store.task(&id).unwrap_err().to_string();
+    assert!(error.contains("check that it runs and can be reached"), "{error}");
 }

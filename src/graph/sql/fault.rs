@@ -19,6 +19,8 @@ pub(in crate::graph) enum Fault {
     Server(tokio_postgres::Error),
     /// The server does not answer.
     Silent,
+    /// The connection was lost while a transaction was being committed: it is there as a whole, or not at all.
+    Unsure,
     /// The server cannot be used, for this reason.
     Refused(String),
     /// The database is torn.
@@ -84,7 +86,7 @@ impl Fault {
             Self::Torn(reason) => return torn(path, &reason),
             Self::Strange(reason) | Self::Refused(reason) => return strange(path, &reason),
             Self::Server(error) => return strange(path, &error.to_string()),
-            Self::Silent => return strange(path, "no answer"),
+            Self::Silent | Self::Unsure => return strange(path, "no answer"),
             Self::Sqlite(error) => error,
         };
         let (path, reason, code) = match error {
