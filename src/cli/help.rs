@@ -11,6 +11,9 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Set up", &["init", "config", "doctor", "demo", "notify", "trust", "completions", "help", "man"]),
 ];
 
+/// `--store`.
+pub(super) const STORE: &str = "Graph on a PostgreSQL server, postgres://USER@HOST/DATABASE, instead of the project's file [env: RALPH_STORE]";
+
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
   ralph config                             Every setting, its value and where it comes from

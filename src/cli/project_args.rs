@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::help;
 use super::setting_flags::{EVERYWHERE, SettingFlags};
 
 /// Where things are, for every verb that looks at a project.
@@ -67,6 +68,9 @@ pub struct DoctorArgs {
     /// Run the validation command, and say how long it takes
     #[arg(long)]
     pub validate: bool,
+    /// Address of a graph on a server, which is looked at, too.
+    #[arg(long, value_name = "URL", help = help::STORE)]
+    pub store: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

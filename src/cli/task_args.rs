@@ -12,6 +12,9 @@ pub struct GraphArgs {
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,
+    /// Address of a graph on a server, instead of the project's file.
+    #[arg(long, value_name = "URL", help = help::STORE)]
+    pub store: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

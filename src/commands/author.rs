@@ -76,6 +76,7 @@ impl Progress {
 pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u8> {
     let (name, word) = (args.name.as_str(), order.word());
     check_feature_name(name)?;
+    graph_file::require_file("agents write tasks into")?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
     let project = &workspace.project;
     let known = known(project, name)?;
@@ -101,6 +102,7 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
 
 /// `ralph task create`.
 pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
+    graph_file::require_file("agents write tasks into")?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
     let project = &workspace.project;
     let feature = args.feature.as_deref();
@@ -244,7 +246,7 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let mut store = graph_file::create(project).map_err(graph_file::refuses_run)?;
+        let mut store = graph_file::create_file(project).map_err(graph_file::refuses_run)?;
         if let Some(name) = self.feature {
             let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
             let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));

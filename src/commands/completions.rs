@@ -13,7 +13,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 use super::output::print;
 use super::{guide, task};
 use crate::cli::{Cli, GraphArgs};
-use crate::graph::{Selection, Store};
+use crate::graph::Selection;
 use crate::job::workspace::locate;
 use crate::presets;
 use crate::process::programs::find_program;

@@ -5,6 +5,7 @@ mod commits;
 mod place;
 mod probe;
 mod session;
+mod store;
 mod validation;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::graph_file;
 use crate::cli::DoctorArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open, search_path};
@@ -189,6 +191,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     extra.push(validation::check(&project, &settings, options.env.clone(), args.validate));
     if !settings.warnings.is_empty() {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));
+    }
+    if let Some(address) = graph_file::address(args.store.as_deref())? {
+        extra.extend(store::check(address));
     }
     if settings.notify.has(Target::Desktop) {
         extra.push(desktop());

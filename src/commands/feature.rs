@@ -13,7 +13,7 @@ use super::graph_file::{create, open, place};
 use super::output::print_for_people;
 use super::task::{answer, look};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
-use crate::graph::{Feature, GraphError, Store as _};
+use crate::graph::{Feature, GraphError};
 
 use files::FeatureFile;
 
@@ -47,7 +47,7 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let (spec, plan) = (choose("spec", &args.spec)?, choose("plan", &args.plan)?);
     let named = |file: &Option<FeatureFile>| file.as_ref().map(|file| file.name.clone());
     let (spec_path, plan_path) = (named(&spec), named(&plan));
-    let known = if project.graph().exists() { look(graph)?.feature(name).ok() } else { None };
+    let known = look(graph)?.feature(name).ok();
     if let Some(old) = known {
         let is_known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
         let is_same = is_known(&spec_path, &old.spec_path) && is_known(&plan_path, &old.plan_path);
@@ -57,12 +57,13 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
             );
         }
     }
-    let mut store = create(&project)?;
+    let mut store = create(graph)?;
     let files: Vec<&FeatureFile> = spec.iter().chain(&plan).collect();
     let mut written = Vec::new();
-    let write =
-        || files::write(&files, &mut written).map_err(|error| GraphError::BadValue(error.to_string()));
-    if let Err(error) = store.put_feature_with(name, spec_path.as_deref(), plan_path.as_deref(), write) {
+    let put = files::write(&files, &mut written)
+        .map_err(|error| GraphError::BadValue(error.to_string()))
+        .and_then(|()| store.put_feature(name, spec_path.as_deref(), plan_path.as_deref()));
+    if let Err(error) = put {
         files::take_back(&written);
         return Err(error.into());
     }

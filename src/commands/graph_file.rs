@@ -1,14 +1,18 @@
-//! Finds and opens the graph of a project for verbs.
+//! Finds and opens the graph for verbs: the file of a project, or one on a server.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
+
+use anyhow::{anyhow, bail};
 
 use super::output::remark;
 use crate::cli::GraphArgs;
 use crate::engine::outcome::End;
 use crate::git;
+use crate::graph::postgres::{Address, PostgresStore};
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use crate::graph::{GraphError, Key, Store as _};
+use crate::graph::{GraphError, Key, Store};
 use crate::job::Refused;
 use crate::job::workspace::locate;
 use crate::project::{Project, ProjectError};
@@ -19,19 +23,90 @@ pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
 /// The folder below the run dir where agents make tasks. A folder of this name is ours alone, with the graph right in it.
 pub(super) const DRAFT: &str = "task-draft/.ralph";
 
-/// Opens the graph to change it. If there is none it is empty, and none is made.
-pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let project = place(args)?;
-    let Some(mut store) = existing(&project)? else {
-        return Ok(SqliteStore::nowhere_sealed(key(&project).ok())?);
+/// The environment variable with the address of a graph on a server.
+const STORE_VARIABLE: &str = "RALPH_STORE";
+
+/// A graph.
+pub(super) enum Opened {
+    /// The file of a project, or one that is kept nowhere yet.
+    File(SqliteStore),
+    /// On a server.
+    Server(PostgresStore),
+}
+
+impl Deref for Opened {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::File(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+}
+
+impl DerefMut for Opened {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::File(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+}
+
+/// The graph on a server that is meant; `None`: the file of the project.
+pub(super) fn on_server(args: &GraphArgs) -> anyhow::Result<Option<PostgresStore>> {
+    Ok(address(args.store.as_deref())?.map(PostgresStore::open).transpose()?)
+}
+
+/// The address that was given, or that the environment has. A wrong one is not repeated: it may have a password.
+pub(super) fn address(given: Option<&str>) -> anyhow::Result<Option<Address>> {
+    let of_environment = || std::env::var(STORE_VARIABLE).ok();
+    let (place, text) = match given {
+        Some(text) => ("--store", Some(text.to_owned())),
+        None => (STORE_VARIABLE, of_environment()),
     };
-    hide(&project)?;
+    let text = text.filter(|text| given.is_some() || !text.is_empty());
+    text.map(|text| Address::read(&text).map_err(|why| anyhow!("{place}: {why}"))).transpose()
+}
+
+/// Refuses a graph on a server, for verbs that work on the file of the project.
+pub(super) fn require_file(what: &str) -> anyhow::Result<()> {
+    if address(None)?.is_some() {
+        bail!(
+            "{STORE_VARIABLE} names a graph on a server, and {what} the file of this project only: unset it, or bring the tasks \
+             here with 'ralph task export', and without it 'ralph task import'"
+        );
+    }
+    Ok(())
+}
+
+/// Opens the graph to change it. If there is none it is empty, and none is made.
+pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
+    let mut store = if let Some(store) = on_server(args)? {
+        Opened::Server(store)
+    } else {
+        let project = place(args)?;
+        let Some(store) = existing(&project)? else {
+            return Ok(Opened::File(SqliteStore::nowhere_sealed(key(&project).ok())?));
+        };
+        hide(&project)?;
+        Opened::File(store)
+    };
     tell_recovered(store.recover()?);
     Ok(store)
 }
 
-/// Opens the graph, and makes it if there is none.
-pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
+/// Opens the graph that is meant, and makes it if there is none.
+pub(super) fn create(args: &GraphArgs) -> anyhow::Result<Opened> {
+    match on_server(args)? {
+        Some(_) => open(args),
+        None => create_file(&place(args)?).map(Opened::File),
+    }
+}
+
+/// Opens the graph of a project, and makes it if there is none.
+pub(super) fn create_file(project: &Project) -> anyhow::Result<SqliteStore> {
     if project.graph().symlink_metadata().is_err() {
         make_room(project)?;
     } else {

@@ -9,7 +9,7 @@ use super::output::{Array, Stream, print_for_people, remark};
 use super::target::count;
 use super::task::{answer, look, secrets};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
-use crate::graph::{JournalQuery, Store as _, Words};
+use crate::graph::{JournalQuery, Words};
 use crate::job::workspace::locate_records;
 use crate::memory::journal::JournalEntry;
 use crate::memory::knowledge::{self, Knowledge};
@@ -91,6 +91,9 @@ pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
 }
 
 fn read(args: &GraphArgs) -> anyhow::Result<(Vec<Knowledge>, Redactor)> {
+    if args.store.is_some() {
+        bail!("--store: what is known is kept in files of the project: leave it out");
+    }
     let folder = locate_records(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
     let secrets = secrets(args)?;
     let (all, notices) = knowledge::read(&folder);

@@ -40,6 +40,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         Some(limit) => count_or_none(limit)?,
         None => args.tasks.once.then_some(1),
     };
+    graph_file::require_file("'ralph run' works on")?;
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let call = workspace.called(Verb::Tasks, &args.flags);
     let Workspace { project, settings } = &workspace;

@@ -357,6 +357,8 @@ pub trait Store {
 
     /// A task by its id or a unique prefix.
     fn task(&self, id: &str) -> Result<Task, GraphError>;
+    /// A task and the tasks above it, the nearest first.
+    fn with_above(&self, id: &str) -> Result<Vec<Task>, GraphError>;
     /// A task with its dependencies, parts and log.
     fn details(&self, id: &str) -> Result<Details, GraphError>;
     /// A task's log, the oldest line first.

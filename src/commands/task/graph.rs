@@ -5,14 +5,13 @@ use serde_json::json;
 use super::look;
 use crate::cli::{GraphFormat, TaskGraphArgs};
 use crate::commands::output::{Array, Stream};
-use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Part, Store as _, Task};
+use crate::graph::{Part, Store, Task};
 
 pub(super) fn graph(args: &TaskGraphArgs) -> anyhow::Result<u8> {
     let store = look(&args.graph)?;
     let mut stream = Stream::new();
     if args.graph.json {
-        json(&store, &mut stream)?;
+        json(&*store, &mut stream)?;
         return stream.end();
     }
     let (head, foot) = match args.format {
@@ -65,7 +64,7 @@ fn word(id: &str) -> String {
     id.replace('-', "_")
 }
 
-fn json(store: &SqliteStore, stream: &mut Stream) -> anyhow::Result<()> {
+fn json(store: &dyn Store, stream: &mut Stream) -> anyhow::Result<()> {
     let mut array = Some(Array::behind("{\"tasks\":\n", stream));
     let mut is_at_tasks = true;
     store.graph(&mut |part| {

@@ -8,17 +8,19 @@ use serde_json::json;
 
 use super::{answer, look};
 use crate::cli::{GraphArgs, TaskImportArgs};
-use crate::commands::graph_file::{make_room, open, place};
+use crate::commands::graph_file::{Opened, make_room, open, place};
 use crate::commands::output::Stream;
 use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
-use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Imported, Store, import};
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     let mut store = open(&args.graph)?;
-    let mut imported = take(&mut store, &args.file, args.dry_run)?;
-    if !store.has_place() && !args.dry_run {
+    let mut imported = take(&mut *store, &args.file, args.dry_run)?;
+    if let Opened::File(store) = &store
+        && !store.has_place()
+        && !args.dry_run
+    {
         // Only now: a refused file makes no graph.
         let project = place(&args.graph)?;
         make_room(&project)?;
@@ -26,7 +28,7 @@ pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
         match store.save(&project.graph()) {
             // Another process has made a graph meanwhile. A file can be read again.
             Err(_) if project.graph().exists() && !is_stdin => {
-                imported = take(&mut open(&args.graph)?, &args.file, false)?;
+                imported = take(&mut *open(&args.graph)?, &args.file, false)?;
             }
             saved => saved?,
         }
@@ -37,7 +39,7 @@ pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     answer(&args.graph, &json!(imported), &format!("{would}{text}"))
 }
 
-fn take(store: &mut SqliteStore, path: &Path, dry_run: bool) -> anyhow::Result<Imported> {
+fn take(store: &mut dyn Store, path: &Path, dry_run: bool) -> anyhow::Result<Imported> {
     let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
     let mut all = || {
         let file: Box<dyn Read> = if path == Path::new("-") {

@@ -11,10 +11,10 @@ use anyhow::{Context as _, anyhow};
 use tempfile::TempDir;
 
 use crate::cli::GraphArgs;
-use crate::commands::graph_file::{opened, place, tell_recovered};
+use crate::commands::graph_file::{Opened, on_server, opened, place, tell_recovered};
 use crate::files::{FileId, own, way_to_read};
-use crate::graph::Key;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
+use crate::graph::{Key, Store};
 use crate::job::workspace::locate_records;
 use crate::project::{GRAPH, Project};
 
@@ -23,32 +23,35 @@ const TRIES: u32 = 20;
 
 /// A graph to read from.
 pub(in crate::commands) struct Look {
-    store: SqliteStore,
+    store: Opened,
     /// Removed once the store is closed.
     _copy: Option<TempDir>,
 }
 
 impl Deref for Look {
-    type Target = SqliteStore;
+    type Target = dyn Store;
 
-    fn deref(&self) -> &SqliteStore {
-        &self.store
+    fn deref(&self) -> &Self::Target {
+        &*self.store
     }
 }
 
 /// Opens the graph to read from it, without waiting for another process. If there is none it is empty, and none is made.
 pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
+    if let Some(store) = on_server(args)? {
+        return Ok(Look { store: Opened::Server(store), _copy: None });
+    }
     let project = place(args)?;
     locate_records(args.ralph_dir.as_ref())?;
     let path = project.graph();
     let Ok(found) = path.symlink_metadata() else {
-        return Ok(Look { store: SqliteStore::nowhere()?, _copy: None });
+        return Ok(Look { store: Opened::File(SqliteStore::nowhere()?), _copy: None });
     };
     // Opening refuses what is no file.
     if !found.is_file() || is_ours(&project, &path) {
         let mut store = opened(&project)?;
         tell_recovered(store.recover_at_once());
-        return Ok(Look { store, _copy: None });
+        return Ok(Look { store: Opened::File(store), _copy: None });
     }
     let copy = tempfile::tempdir().context("cannot make a temporary folder")?;
     copied(&path, copy.path())
@@ -58,7 +61,7 @@ pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
         // The advice is about the graph itself.
         anyhow!(error.to_string().replace(&*place.to_string_lossy(), &path.to_string_lossy()))
     })?;
-    Ok(Look { store, _copy: Some(copy) })
+    Ok(Look { store: Opened::File(store), _copy: Some(copy) })
 }
 
 /// The graph of a project, for displays that read it again and again: only one that this user's ralph has written.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::author;
-use super::graph_file::{FEATURE_VARIABLE, create, is_draft, open, place};
+use super::graph_file::{FEATURE_VARIABLE, Opened, address, create, is_draft, open, place};
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git::landing::{Trunk, landed_as};
@@ -49,10 +49,10 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         TaskVerb::Reset(args) => withdraw(&args.graph, &args.id, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
             let mut store = open(&args.task.graph)?;
-            refuse_landed(&args.task.graph, &store, &args.task.id)?;
+            refuse_landed(&args.task.graph, &*store, &args.task.id)?;
             let before = store.landings()?;
             let count = store.delete(&args.task.id, args.recursive)?;
-            tell_withdrawn(&store, &before)?;
+            tell_withdrawn(&*store, &before)?;
             answer(
                 &args.task.graph,
                 &json!({ "deleted": count }),
@@ -64,7 +64,7 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
                 let message = secrets(&args.task.graph)?.word(message);
                 let mut store = open(&args.task.graph)?;
                 store.log(&args.task.id, &message)?;
-                if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
+                if args.task.graph.json { show::log(&*store, &args.task) } else { Ok(0) }
             }
             None => show::log(&*look(&args.task.graph)?, &args.task),
         },
@@ -94,21 +94,20 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         priority: args.priority,
         max_retries: args.max_retries,
     };
-    let project = place(&args.graph)?;
-    if !project.graph().exists() {
+    if address(args.graph.store.as_deref())?.is_none() && !place(&args.graph)?.graph().exists() {
         // A refused call makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
     }
-    let mut store = create(&project)?;
+    let mut store = create(&args.graph)?;
     if let Some(parent) = &task.parent {
-        require_own(&args.graph, &store, parent)?;
+        require_own(&args.graph, &*store, parent)?;
     }
     let id = store.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
 }
 
 /// Refuses parts of other tasks: inside an attempt parts are only added below the current task. A draft belongs to the agents.
-fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
+fn require_own(args: &GraphArgs, store: &dyn Store, parent: &str) -> anyhow::Result<()> {
     if is_draft(&place(args)?) || !attempt::is_inside(args.ralph_dir.as_ref()) {
         return Ok(());
     }
@@ -156,19 +155,19 @@ fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
 /// Changes a task, and shows its new state.
 fn change(
     args: &GraphArgs,
-    change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+    change: impl FnOnce(&mut dyn Store) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
     change_in(args, open(args)?, change)
 }
 
 fn change_in(
     args: &GraphArgs,
-    mut store: SqliteStore,
-    change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+    mut store: Opened,
+    change: impl FnOnce(&mut dyn Store) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
     let before = store.landings()?;
-    let id = change(&mut store)?;
-    tell_withdrawn(&store, &before)?;
+    let id = change(&mut *store)?;
+    tell_withdrawn(&*store, &before)?;
     let task = store.task(&id)?;
     answer(args, &json!(task), &line(&task))
 }
@@ -177,15 +176,15 @@ fn change_in(
 fn withdraw(
     args: &GraphArgs,
     id: &str,
-    withdraw: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+    withdraw: impl FnOnce(&mut dyn Store) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
     let store = open(args)?;
-    refuse_landed(args, &store, id)?;
+    refuse_landed(args, &*store, id)?;
     change_in(args, store, withdraw)
 }
 
 /// Refuses to take the landing of a task or one of its parts back that is on its trunk already, and is only not booked yet.
-fn refuse_landed(args: &GraphArgs, store: &SqliteStore, id: &str) -> anyhow::Result<()> {
+fn refuse_landed(args: &GraphArgs, store: &dyn Store, id: &str) -> anyhow::Result<()> {
     let (waiting, project) = (store.landings()?, place(args)?);
     // An unknown one is refused by what follows.
     let Ok(id) = store.task(id).map(|task| task.id) else { return Ok(()) };
@@ -212,7 +211,7 @@ fn refuse_landed(args: &GraphArgs, store: &SqliteStore, id: &str) -> anyhow::Res
 }
 
 /// Says of which landings nothing lands any more, and where their commits are.
-fn tell_withdrawn(store: &SqliteStore, before: &[Landing]) -> anyhow::Result<()> {
+fn tell_withdrawn(store: &dyn Store, before: &[Landing]) -> anyhow::Result<()> {
     if before.is_empty() {
         return Ok(());
     }
@@ -230,10 +229,10 @@ fn tell_withdrawn(store: &SqliteStore, before: &[Landing]) -> anyhow::Result<()>
 
 fn depend(
     args: &DependencyArgs,
-    change: impl FnOnce(&mut SqliteStore) -> Result<(), crate::graph::GraphError>,
+    change: impl FnOnce(&mut dyn Store) -> Result<(), crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
     let mut store = open(&args.graph)?;
-    change(&mut store)?;
+    change(&mut *store)?;
     let task = store.task(&args.blocked)?;
     answer(&args.graph, &json!(task), &line(&task))
 }

@@ -11,8 +11,7 @@ use super::{answer, line, look};
 use crate::cli::{TaskIdArgs, TaskListArgs};
 use crate::commands::output::{Array, Stream, print_for_people};
 use crate::git::refs::ahead;
-use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Details, Landing, Made, Selection, Status, Store as _};
+use crate::graph::{Details, Landing, Made, Selection, Status, Store};
 use crate::job::workspace::locate;
 use crate::text::count;
 use crate::text::nearest::nearest;
@@ -145,7 +144,7 @@ fn status(word: &str) -> anyhow::Result<Status> {
     bail!("--status {word}: no such state{meant}: give one of {}", words.join(", "))
 }
 
-pub(super) fn log(store: &SqliteStore, args: &TaskIdArgs) -> anyhow::Result<u8> {
+pub(super) fn log(store: &dyn Store, args: &TaskIdArgs) -> anyhow::Result<u8> {
     let logs = store.logs(&args.id)?;
     if args.graph.json {
         return answer(&args.graph, &json!(logs), "");

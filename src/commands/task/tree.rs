@@ -6,7 +6,7 @@ use serde_json::json;
 use super::look;
 use crate::cli::TaskTreeArgs;
 use crate::commands::output::{Array, Stream, warn};
-use crate::graph::{Status, Store as _, Task, TreePosition};
+use crate::graph::{Status, Task, TreePosition};
 use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
 
 pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {

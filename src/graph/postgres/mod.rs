@@ -5,6 +5,7 @@
 
 mod address;
 mod connection;
+mod health;
 mod password;
 mod schema;
 mod secure;
@@ -22,6 +23,7 @@ use tokio_postgres::error::SqlState;
 
 pub use address::Address;
 use connection::Connection;
+pub use health::Health;
 
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
@@ -247,6 +249,9 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
         }
         Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
         Some(_) => "see the server's log",
+        None if error.to_string().contains("does not allow writes") => {
+            "name the server that can be written to"
+        }
         None => "check that it runs and can be reached",
     }
 }

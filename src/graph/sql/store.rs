@@ -28,7 +28,7 @@ pub(in crate::graph) struct Write {
     pub(in crate::graph) lasts: bool,
 }
 
-/// What is written about one task by whoever works on it.
+/// What is written about one task by the run that works on it.
 const BOOKING: Write = Write { is_shape: false, lasts: false };
 /// The result of work.
 const RESULT: Write = Write { is_shape: false, lasts: true };
@@ -329,6 +329,10 @@ impl<D: Database> Store for D {
 
     fn task(&self, id: &str) -> Result<Task, GraphError> {
         self.read(|graph| queries::task(graph, queries::find(graph, id)?))
+    }
+
+    fn with_above(&self, id: &str) -> Result<Vec<Task>, GraphError> {
+        self.read(|graph| queries::with_above(graph, queries::find(graph, id)?))
     }
 
     fn details(&self, id: &str) -> Result<Details, GraphError> {

@@ -27,9 +27,8 @@ use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, params_from_
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
 use super::sql::values::{Row, Value};
-use super::sql::{Dialect, Fallible, Fault, Sql, edits, features, queries};
+use super::sql::{Dialect, Fallible, Fault, Sql, edits, queries};
 use super::store::{Store as _, Unbooked};
-use super::task::Task;
 use crate::files::own;
 
 use files::Files;
@@ -110,25 +109,6 @@ impl SqliteStore {
             ),
             Err(fault) => format!("it cannot be kept either, {}", fault.at(&self.path)),
         }
-    }
-
-    /// [`Store::put_feature`](super::Store::put_feature) with a step outside the store: `also` runs when only the commit can still fail.
-    pub fn put_feature_with(
-        &mut self,
-        name: &str,
-        spec: Option<&str>,
-        plan: Option<&str>,
-        also: impl FnOnce() -> Result<(), GraphError>,
-    ) -> Result<(), GraphError> {
-        self.change(|graph| {
-            features::put(graph, name, spec, plan)?;
-            Ok(also()?)
-        })
-    }
-
-    /// A task and the tasks above it, the nearest first.
-    pub fn with_above(&self, id: &str) -> Result<Vec<Task>, GraphError> {
-        self.read(|graph| queries::with_above(graph, queries::find(graph, id)?))
     }
 
     /// Makes every task that has parts and only a title a group.

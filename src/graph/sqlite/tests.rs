@@ -13,7 +13,7 @@ use crate::graph::sql::settle::Work;
 use crate::graph::suite::{LEASE, TESTS, us};
 use crate::graph::transitions::{self, Facts};
 use crate::graph::{
-    Changes, Claim, Ended, HowDone, Imported, NewTask, Part, Scope, Selection, Status, TreePosition,
+    Changes, Claim, Ended, HowDone, Imported, NewTask, Part, Scope, Selection, Status, Task, TreePosition,
     Verification, import,
 };
 

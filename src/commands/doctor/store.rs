@@ -1,0 +1,98 @@
+//! The server of a graph.
+
+use super::Finding;
+use crate::graph::postgres::{Address, Health, PostgresStore};
+
+/// Older servers are not tried.
+const OLDEST: i64 = 130_000;
+/// A larger difference of clocks is worth a word: it makes times in lists wrong, and nothing else.
+const CLOCKS: i64 = 5_000;
+
+/// Looks at a server without making anything there.
+pub(super) fn check(address: Address) -> Vec<Finding> {
+    let shown = address.to_string();
+    match PostgresStore::examine(address) {
+        Ok(health) => findings(&shown, &health),
+        Err(error) => vec![Finding::fail("store", error.to_string(), "then 'ralph doctor --store' again")],
+    }
+}
+
+fn findings(shown: &str, health: &Health) -> Vec<Finding> {
+    let version = format!("{}.{}", health.version / 10_000, health.version % 10_000);
+    let trip = health.round_trip.as_secs_f64() * 1000.0;
+    let about = format!("PostgreSQL {version}, {trip:.1} ms away, at {shown}");
+    let server = if health.version < OLDEST {
+        Finding::fail("store", about, "update the server: version 13 is the oldest that is tried")
+    } else {
+        Finding::ok("store", about)
+    };
+    let rights = match (health.has_graph, health.may_write) {
+        (true, true) => Finding::ok("store graph", "there is one, which this user can write"),
+        (false, true) => Finding::ok("store graph", "there is none yet: the first verb makes its tables"),
+        (_, false) => Finding::fail(
+            "store graph",
+            "this user may not make or write the tables of that schema",
+            "grant it to use and create the schema, and to write its tables",
+        ),
+    };
+    let disk = if health.syncs {
+        Finding::ok("store disk", "what is acknowledged is on disk")
+    } else {
+        Finding::warn(
+            "store disk",
+            "fsync is off: a power cut can lose the graph",
+            "set fsync = on in postgresql.conf",
+        )
+    };
+    let standbys = (health.late_standbys > 0).then(|| {
+        let what =
+            "there are asynchronous standbys: a failover may take back the last seconds; nothing lands twice";
+        Finding::warn("store copies", what, "name one of them in synchronous_standby_names")
+    });
+    let clock = (health.clock_ms.abs() > CLOCKS).then(|| {
+        let seconds = health.clock_ms / 1000;
+        let what =
+            format!("the server's clock and this one differ by {seconds} s; only the server's decides");
+        Finding::warn("store clock", what, "let both follow a time server")
+    });
+    [Some(server), Some(rights), Some(disk), standbys, clock].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::commands::doctor::Health as Found;
+
+    #[test]
+    fn what_is_wrong_with_a_server_is_said() {
+        let good = Health {
+            version: 150_006,
+            syncs: true,
+            late_standbys: 0,
+            has_graph: true,
+            may_write: true,
+            clock_ms: 3,
+            round_trip: Duration::from_micros(1500),
+        };
+        let all = findings("postgres://a@h/d", &good);
+        assert!(all.iter().all(|finding| finding.status == Found::Ok), "{all:?}");
+        assert_eq!(all[0].detail, "PostgreSQL 15.6, 1.5 ms away, at postgres://a@h/d");
+        for (bad, status, said) in [
+            (Health { version: 120_001, ..good.clone() }, Found::Fail, "PostgreSQL 12.1"),
+            (Health { syncs: false, ..good.clone() }, Found::Warn, "fsync is off"),
+            (Health { late_standbys: 1, ..good.clone() }, Found::Warn, "take back the last seconds"),
+            (Health { may_write: false, ..good.clone() }, Found::Fail, "may not make or write"),
+            (
+                Health { may_write: false, has_graph: false, ..good.clone() },
+                Found::Fail,
+                "may not make or write",
+            ),
+            (Health { clock_ms: -61_000, ..good.clone() }, Found::Warn, "differ by -61 s"),
+        ] {
+            let all = findings("x", &bad);
+            assert!(all.iter().any(|one| one.status == status && one.detail.contains(said)), "{all:?}");
+        }
+    }
+}

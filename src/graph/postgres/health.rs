@@ -1,0 +1,76 @@
+//! What a server is like, for who wants to keep a graph there.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+
+use super::{For, PostgresStore};
+use crate::graph::error::GraphError;
+use crate::graph::postgres::Address;
+use crate::graph::sql::values::values;
+use crate::graph::sql::{Fallible, Sql, first};
+
+/// What a server is like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Its version, such as 150006.
+    pub version: i64,
+    /// It writes what it acknowledges to disk first.
+    pub syncs: bool,
+    /// How many standbys get what is written only afterwards.
+    pub late_standbys: i64,
+    /// Whether there is a graph in the schema.
+    pub has_graph: bool,
+    /// Whether this user may make the schema and tables in it, and read and write those that there are.
+    pub may_write: bool,
+    /// How far its clock is ahead of this machine's, in milliseconds.
+    pub clock_ms: i64,
+    /// How long a question takes.
+    pub round_trip: Duration,
+}
+
+impl PostgresStore {
+    /// Looks at a server, and makes nothing there.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or not be written to.
+    pub fn examine(address: Address) -> Result<Health, GraphError> {
+        let store = Self { address, connection: std::cell::RefCell::default() };
+        let schema = store.address.schema.clone();
+        store.once(For::Look, false, |graph| health(graph, &schema)).map_err(|fault| store.error(fault))
+    }
+}
+
+fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
+    let began = Instant::now();
+    let clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+    let theirs: i64 = graph.one(clock, &[], first)?;
+    let round_trip = began.elapsed();
+    // It was read in the middle of that.
+    let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or_default();
+    let clock_ms = theirs - (Utc::now().timestamp_millis() - half);
+    let server =
+        "SELECT CAST(current_setting('server_version_num') AS BIGINT), current_setting('fsync') = 'on'";
+    let (version, syncs) = graph.one(server, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let late = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
+    let in_schema = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ?1),
+        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?1 AND relname = 'meta')";
+    let (has_schema, has_graph): (bool, bool) =
+        graph.one(in_schema, values![schema], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let may_make: bool = if has_schema {
+        graph.one("SELECT has_schema_privilege(?1, 'USAGE, CREATE')", values![schema], first)?
+    } else {
+        graph.one("SELECT has_database_privilege(current_database(), 'CREATE')", &[], first)?
+    };
+    let may_write = "SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')), true)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?1 AND c.relkind = 'r'";
+    Ok(Health {
+        version,
+        syncs,
+        late_standbys: graph.one(late, &[], first)?,
+        has_graph,
+        may_write: may_make && graph.one(may_write, values![schema], first)?,
+        clock_ms,
+        round_trip,
+    })
+}
