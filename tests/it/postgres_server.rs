@@ -98,6 +98,12 @@ impl PostgresServer {
         assert!(psql.status().unwrap().success());
     }
 
+    /// Its socket.
+    #[allow(dead_code, reason = "only the tests of modules need it")]
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join(".s.PGSQL.5432")
+    }
+
     /// The address of a graph in this schema.
     pub(crate) fn address(&self, schema: &str) -> String {
         let host = self.folder.path().to_str().unwrap().replace('/', "%2F");

@@ -19,7 +19,7 @@ use crate::graph::sql::values::{Row, Value};
 use crate::graph::sql::{Dialect, Fallible, Fault, Sql};
 
 /// How long an operation may take altogether: a server or a pooler that is frozen acknowledges what is sent and never answers.
-const LIMIT: Duration = Duration::from_secs(15);
+pub(super) const LIMIT: Duration = Duration::from_secs(15);
 /// How often a connection that is quiet is tried.
 const KEPT_ALIVE: Duration = Duration::from_secs(10);
 

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 
-use super::{For, PostgresStore};
+use super::PostgresStore;
 use crate::graph::error::GraphError;
 use crate::graph::postgres::Address;
+use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
 use crate::graph::sql::{Fallible, Sql, first};
 
@@ -37,7 +38,7 @@ impl PostgresStore {
     pub fn examine(address: Address) -> Result<Health, GraphError> {
         let store = Self { address, connection: std::cell::RefCell::default() };
         let schema = store.address.schema.clone();
-        store.once(For::Look, false, |graph| health(graph, &schema)).map_err(|fault| store.error(fault))
+        store.read(|graph| health(graph, &schema))
     }
 }
 

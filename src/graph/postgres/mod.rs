@@ -17,17 +17,18 @@ use std::env;
 use std::fmt;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
 pub use address::Address;
-use connection::Connection;
+use connection::{Connection, LIMIT};
 pub use health::Health;
 
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
-use super::sql::{Fallible, Fault, Sql};
+use super::sql::values::values;
+use super::sql::{Fallible, Fault, Sql, first, random};
 use super::store::Unbooked;
 use crate::text::jitter;
 
@@ -38,7 +39,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SETTINGS: &str =
     "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
     SET LOCAL search_path TO ";
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// How many digits the nonce of an operation has, and how long it is kept, in milliseconds.
+const NONCE: usize = 16;
+const KEPT: i64 = 24 * 60 * 60 * 1000;
 
 /// A graph of tasks in a `PostgreSQL` database.
 pub struct PostgresStore {
@@ -73,83 +77,126 @@ impl PostgresStore {
     /// If the server does not answer, refuses, or has a graph of a newer ralph there.
     pub fn open(address: Address) -> Result<Self, GraphError> {
         let store = Self { address, connection: RefCell::default() };
-        store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
+        let schema = &store.address.schema;
+        let version = store.read(|graph| version(graph, schema))?;
+        if version.is_none() {
+            store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
+        }
+        if version.is_some_and(|version| version > schema::VERSION) {
+            let reason = format!("schema {schema} is of a newer ralph: update this one");
+            return Err(store.error(Fault::Refused(reason)));
+        }
+        store.forget_answers()?;
         Ok(store)
     }
 
     fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
         let schema = &self.address.schema;
-        let is_there =
-            "SELECT 1 FROM information_schema.tables WHERE table_schema = ?1 AND table_name = 'meta'";
-        if !graph.exists(is_there, super::sql::values::values![schema])? {
-            let connection = self.connection.borrow();
-            let connection = connection.as_ref().ok_or(Fault::Silent)?;
-            connection.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n{}", schema::tables()))?;
+        // Another process may have made them meanwhile.
+        if version(graph, schema)?.is_some() {
             return Ok(());
         }
-        let version: i64 = graph.one("SELECT version FROM meta", &[], super::sql::first)?;
-        if version > schema::VERSION {
-            return Err(Fault::Refused(format!(
-                "schema {schema} is of a newer ralph (version {version}, this one knows {}): update ralph",
-                schema::VERSION
-            )));
+        let connection = self.connection.borrow();
+        let connection = connection.as_ref().ok_or(Fault::Silent)?;
+        connection
+            .batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n{}", schema::tables()))
+            .map(drop)
+    }
+
+    /// Removes notes of what was written that nobody asks for any more.
+    fn forget_answers(&self) -> Result<(), GraphError> {
+        let are_old = "SELECT 1 FROM answers WHERE at < ?1 LIMIT 1";
+        if self.read(|graph| graph.exists(are_old, values![graph.now()? - KEPT]))? {
+            self.transact(For::Booking, true, &|graph| {
+                graph.execute("DELETE FROM answers WHERE at < ?1", values![graph.now()? - KEPT])
+            })?;
         }
         Ok(())
     }
 
-    /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began.
+    /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began. An answer
+    /// that was lost is asked for: what was written leaves its nonce in the same transaction.
     fn transact<T>(
         &self,
         what: For,
         commits: bool,
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
-        let mut tries = 0;
+        let nonce = random(NONCE).map_err(|fault| self.error(fault))?;
+        let (mut tries, began, mut unsure) = (0, Instant::now(), None);
         loop {
-            match self.once(what, commits, change) {
-                Err(fault) if is_passing(&fault) && tries < TRIES => {
-                    tries += 1;
-                    thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
+            let fault = match self.once(what, commits, Some(&nonce), change) {
+                Attempt::Done(value) => return Ok(value),
+                Attempt::Failed(Fault::Server(error))
+                    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) =>
+                {
+                    match unsure.take() {
+                        Some(value) => return Ok(value),
+                        None => return Err(self.error(Fault::Server(error))),
+                    }
                 }
-                done => return done.map_err(|fault| self.error(fault)),
+                Attempt::Unsure(value) => {
+                    unsure = Some(value);
+                    Fault::Unsure
+                }
+                Attempt::Failed(fault) => fault,
+            };
+            let goes_on =
+                if unsure.is_some() { began.elapsed() < LIMIT } else { is_passing(&fault) && tries < TRIES };
+            if !goes_on {
+                return Err(self.error(if unsure.is_some() { Fault::Unsure } else { fault }));
             }
+            tries += 1;
+            thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
         }
     }
 
     /// Runs `change` in one transaction.
-    fn once<T>(&self, what: For, commits: bool, change: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Fallible<T> {
-        self.begin(what)?;
+    fn once<T>(
+        &self,
+        what: For,
+        commits: bool,
+        nonce: Option<&str>,
+        change: impl FnOnce(&dyn Sql) -> Fallible<T>,
+    ) -> Attempt<T> {
+        if let Err(fault) = self.begin(what, nonce) {
+            self.take_back();
+            return Attempt::Failed(fault);
+        }
         let done = {
             let connection = self.connection.borrow();
-            let connection = connection.as_ref().ok_or(Fault::Silent)?;
-            change(connection).and_then(|value| {
-                match connection.batch(if commits { "COMMIT" } else { "ROLLBACK" }) {
-                    Err(Fault::Server(error)) if commits && has_left(&error) => Err(Fault::Unsure),
-                    Err(Fault::Silent) if commits => Err(Fault::Unsure),
-                    said => said.map(|_| value),
-                }
-            })
+            let Some(connection) = connection.as_ref() else { return Attempt::Failed(Fault::Silent) };
+            match change(connection) {
+                Err(fault) => Attempt::Failed(fault),
+                Ok(value) => match connection.batch(if commits { "COMMIT" } else { "ROLLBACK" }) {
+                    Ok(_) => Attempt::Done(value),
+                    Err(Fault::Server(error)) if commits && has_left(&error) => Attempt::Unsure(value),
+                    Err(Fault::Silent) if commits => Attempt::Unsure(value),
+                    Err(fault) => Attempt::Failed(fault),
+                },
+            }
         };
-        if done.is_err() {
+        if !matches!(done, Attempt::Done(_)) {
             self.take_back();
         }
         done
     }
 
     /// Begins a transaction, on a new connection where the last one was lost.
-    fn begin(&self, what: For) -> Fallible<()> {
+    fn begin(&self, what: For, nonce: Option<&str>) -> Fallible<()> {
         let schema = &self.address.schema;
         let (mode, lock) = match what {
-            For::Look => ("ISOLATION LEVEL REPEATABLE READ READ ONLY", ""),
-            For::Booking => ("READ WRITE", "_shared"),
-            For::Shape | For::Tables => ("READ WRITE", ""),
+            For::Look => ("ISOLATION LEVEL REPEATABLE READ READ ONLY", None),
+            For::Booking => ("READ WRITE", Some("pg_advisory_xact_lock_shared")),
+            For::Shape | For::Tables => ("READ WRITE", Some("pg_advisory_xact_lock")),
         };
-        let lock = if what == For::Look {
-            String::new()
-        } else {
-            format!("SELECT pg_advisory_xact_lock{lock}(hashtext('ralph {schema}'));")
-        };
-        let begin = format!("BEGIN {mode}; {SETTINGS} \"{schema}\"; {lock} {CLOCK}");
+        let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
+        let noted = nonce.filter(|_| matches!(what, For::Booking | For::Shape));
+        // If the transaction of a lost answer is not over yet, this waits for it.
+        let noted =
+            noted.map(|nonce| format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"));
+        let noted = noted.unwrap_or_default();
+        let begin = format!("BEGIN {mode}; {SETTINGS} \"{schema}\"; {lock} {noted} SELECT {CLOCK}");
         let mut connection = self.connection.borrow_mut();
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
             known.start();
@@ -162,9 +209,9 @@ impl PostgresStore {
         *connection = None;
         let new = Connection::open(&self.address)?;
         new.start();
-        new.begin(&begin)?;
+        let begun = new.begin(&begin);
         *connection = Some(new);
-        Ok(())
+        begun
     }
 
     /// Takes a transaction back. If that cannot be said, the connection is given up, which does it, too.
@@ -198,6 +245,25 @@ impl PostgresStore {
         };
         GraphError::Server { server, reason, advice }
     }
+}
+
+/// What has come of an attempt to run an operation.
+enum Attempt<T> {
+    /// It is written, or was only looked at.
+    Done(T),
+    /// It is written with this answer, or not at all: nobody has said.
+    Unsure(T),
+    /// It is not written.
+    Failed(Fault),
+}
+
+/// The version of the tables in a schema; `None`: there are none.
+fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
+    let is_there = "SELECT 1 FROM information_schema.tables WHERE table_schema = ?1 AND table_name = 'meta'";
+    if graph.exists(is_there, values![schema])? {
+        return graph.maybe("SELECT version FROM meta", &[], first);
+    }
+    Ok(None)
 }
 
 /// Whether the server has ended the connection, so that nothing of the transaction is there.
@@ -270,7 +336,10 @@ impl Database for PostgresStore {
     }
 
     fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.once(For::Look, false, look).map_err(|fault| self.error(fault))
+        match self.once(For::Look, false, None, look) {
+            Attempt::Done(value) | Attempt::Unsure(value) => Ok(value),
+            Attempt::Failed(fault) => Err(self.error(fault)),
+        }
     }
 
     fn scratch(&self) -> PathBuf {

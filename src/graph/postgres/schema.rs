@@ -32,6 +32,8 @@ pub(super) fn tables() -> String {
         ours.filter(|text| !text.is_empty() && !ONLY_IN_FILES.iter().any(|only| text.starts_with(only)));
     let mut all: Vec<String> = ours.map(translated).collect();
     all.push("CREATE TABLE meta (version BIGINT NOT NULL, repository TEXT)".to_owned());
+    // What was written, for those who have lost the answer.
+    all.push("CREATE TABLE answers (nonce TEXT PRIMARY KEY, at BIGINT NOT NULL)".to_owned());
     all.push(format!("INSERT INTO meta (version) VALUES ({VERSION})"));
     all.push(TRIGRAMS.to_owned());
     all.join(";\n")

@@ -156,7 +156,7 @@ fn holds(graph: &dyn Sql, holder: &Holder, lease: i64) -> Fallible<bool> {
 }
 
 /// So many random hexadecimal digits, at most 16.
-fn random(digits: usize) -> Fallible<String> {
+pub(super) fn random(digits: usize) -> Fallible<String> {
     let mut text = digest::hex(&digest::random::<8>()?);
     text.truncate(digits);
     Ok(text)
