@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A server, which ends with this.
 pub(crate) struct PostgresServer {
     folder: tempfile::TempDir,
+    port: u16,
+    settings: Vec<String>,
     server: Child,
 }
 
@@ -28,27 +30,29 @@ impl PostgresServer {
         initdb.args(["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username=ralph", "-D"]);
         let made = initdb.arg(&data).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let mut server = program("postgres");
-        server.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        for setting in ["listen_addresses=", "fsync=off", "deadlock_timeout=50ms"].iter().chain(settings) {
-            server.args(["-c", setting]);
-        }
-        let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let started = Instant::now();
-        let is_ready = || {
-            let mut look = program("pg_isready");
-            look.arg("-q")
-                .args(["-p", &port.to_string(), "-h"])
-                .arg(folder.path())
-                .status()
-                .unwrap()
-                .success()
-        };
-        while !is_ready() {
-            assert!(started.elapsed() < PATIENCE, "the server does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { folder, server }
+        let settings = ["listen_addresses=", "fsync=off", "deadlock_timeout=50ms"].iter().chain(settings);
+        let settings: Vec<String> = settings.map(|setting| (*setting).to_owned()).collect();
+        let server = serve(folder.path(), port, &settings);
+        Self { folder, port, settings, server }
+    }
+
+    /// Kills all processes of the server with -9, and starts it again on what it has left.
+    #[allow(dead_code, reason = "only the tests of modules need it")]
+    pub(crate) fn crash(&mut self) {
+        self.signal("-KILL");
+        self.server.wait().unwrap();
+        self.server = serve(self.folder.path(), self.port, &self.settings);
+    }
+
+    /// Sends a signal to all processes of the server.
+    fn signal(&self, signal: &str) {
+        let server = self.server.id();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let is_ours = |pid: &u32| *pid == server || parent(*pid) == Some(server);
+        let pids: Vec<String> = pids.filter(is_ours).map(|pid| pid.to_string()).collect();
+        // One of them may have ended meanwhile.
+        let _ = Command::new("kill").arg(signal).args(pids).stderr(Stdio::null()).status();
     }
 
     /// Starts one that is reached by TCP, with this certificate and key; answers its port, too.
@@ -80,9 +84,7 @@ impl PostgresServer {
     /// Stops all processes of the server, which takes connections and answers nothing then; or lets them go on.
     #[allow(dead_code, reason = "the tests of modules need none")]
     pub(crate) fn freeze(&self, is_frozen: bool) {
-        let signal = if is_frozen { "-STOP" } else { "-CONT" };
-        let all = format!("kill {signal} {pid} $(pgrep -P {pid})", pid = self.server.id());
-        assert!(Command::new("bash").args(["-c", &all]).status().unwrap().success());
+        self.signal(if is_frozen { "-STOP" } else { "-CONT" });
     }
 
     /// From now on the user has this password, and has to give it.
@@ -120,6 +122,39 @@ impl Drop for PostgresServer {
         let _ = Command::new("kill").args(["-INT", &pid]).status();
         let _ = self.server.wait();
     }
+}
+
+/// Starts the server, and waits until it can be used.
+fn serve(folder: &Path, port: u16, settings: &[String]) -> Child {
+    let started = Instant::now();
+    loop {
+        let mut server = program("postgres");
+        server.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+        for setting in settings {
+            server.args(["-c", setting]);
+        }
+        let mut server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let is_ready = || {
+            let mut look = program("pg_isready");
+            look.arg("-q").args(["-p", &port.to_string(), "-h"]).arg(folder).status().unwrap().success()
+        };
+        // It refuses to start as long as a process of the last one lives.
+        while server.try_wait().unwrap().is_none() {
+            if is_ready() {
+                return server;
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(started.elapsed() < PATIENCE, "the server does not start");
+    }
+}
+
+/// The process that has started this one.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program may have blanks.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// A folder of the server's own.

@@ -36,7 +36,7 @@ impl PostgresStore {
     /// # Errors
     /// If it cannot be reached, or not be written to.
     pub fn examine(address: Address) -> Result<Health, GraphError> {
-        let store = Self { address, connection: std::cell::RefCell::default() };
+        let store = Self::at(address);
         let schema = store.address.schema.clone();
         store.read(|graph| health(graph, &schema))
     }

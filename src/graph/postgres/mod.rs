@@ -12,7 +12,7 @@ mod secure;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::path::PathBuf;
@@ -35,6 +35,8 @@ use crate::text::jitter;
 /// How often an operation is tried again that another one was in the way of, and the first pause before that.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(20);
+/// How often a server that is away is tried.
+const AWAY: Duration = Duration::from_millis(200);
 /// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
 const SETTINGS: &str =
     "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
@@ -49,6 +51,8 @@ pub struct PostgresStore {
     address: Address,
     /// `None`: it has to be made anew.
     connection: RefCell<Option<Connection>>,
+    /// It was connected once.
+    was_there: Cell<bool>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -76,7 +80,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server does not answer, refuses, or has a graph of a newer ralph there.
     pub fn open(address: Address) -> Result<Self, GraphError> {
-        let store = Self { address, connection: RefCell::default() };
+        let store = Self::at(address);
         let schema = &store.address.schema;
         let version = store.read(|graph| version(graph, schema))?;
         if version.is_none() {
@@ -88,6 +92,10 @@ impl PostgresStore {
         }
         store.forget_answers()?;
         Ok(store)
+    }
+
+    fn at(address: Address) -> Self {
+        Self { address, connection: RefCell::default(), was_there: Cell::default() }
     }
 
     fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
@@ -127,13 +135,8 @@ impl PostgresStore {
         loop {
             let fault = match self.once(what, commits, Some(&nonce), change) {
                 Attempt::Done(value) => return Ok(value),
-                Attempt::Failed(Fault::Server(error))
-                    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) =>
-                {
-                    match unsure.take() {
-                        Some(value) => return Ok(value),
-                        None => return Err(self.error(Fault::Server(error))),
-                    }
+                Attempt::Failed(Fault::Server(error)) if unsure.is_some() && is_noted(&error) => {
+                    return unsure.ok_or_else(|| self.error(Fault::Unsure));
                 }
                 Attempt::Unsure(value) => {
                     unsure = Some(value);
@@ -207,11 +210,27 @@ impl PostgresStore {
             }
         }
         *connection = None;
-        let new = Connection::open(&self.address)?;
+        let new = self.connect()?;
         new.start();
         let begun = new.begin(&begin);
         *connection = Some(new);
         begun
+    }
+
+    /// Connects; a server that was there before may begin anew, and is waited for.
+    fn connect(&self) -> Fallible<Connection> {
+        let began = Instant::now();
+        loop {
+            match Connection::open(&self.address) {
+                Err(fault) if self.was_there.get() && is_away(&fault) && began.elapsed() < LIMIT => {
+                    thread::sleep(jitter::around(AWAY));
+                }
+                opened => {
+                    self.was_there.set(self.was_there.get() || opened.is_ok());
+                    return opened;
+                }
+            }
+        }
     }
 
     /// Takes a transaction back. If that cannot be said, the connection is given up, which does it, too.
@@ -270,6 +289,20 @@ fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
 fn has_left(error: &tokio_postgres::Error) -> bool {
     let leaving = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     error.is_closed() || error.code().is_some_and(|code| leaving.contains(code))
+}
+
+/// Whether the server cannot be reached now.
+fn is_away(fault: &Fault) -> bool {
+    match fault {
+        Fault::Silent => true,
+        Fault::Server(error) => has_left(error) || error.code().is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the nonce of an operation is there: it was written before.
+fn is_noted(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|error| error.constraint() == Some("answers_pkey"))
 }
 
 /// Whether a fault passes by itself: other transactions were in the way, or the server has begun anew.

@@ -1,11 +1,12 @@
 #[path = "../../../tests/it/postgres_server.rs"]
 mod postgres_server;
 
+use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use postgres_server::PostgresServer;
 
@@ -115,7 +116,7 @@ fn each_task_is_claimed_once() {
             .collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
-    let different: std::collections::HashSet<&String> = claimed.iter().collect();
+    let different: HashSet<&String> = claimed.iter().collect();
     assert_eq!((claimed.len(), different.len()), (100, 100));
     assert_eq!(first.counts(&Scope::All).unwrap().done, 100);
 }
@@ -151,16 +152,17 @@ enum Cut {
     Answer,
 }
 
-/// A proxy to the server that cuts the first connection of which it has seen that, and no other one; answers its port.
-fn proxy(server: &PostgresServer, cut: Cut) -> u16 {
+/// A proxy to the server that cuts the first connection of which it has seen that, and no other one; answers its port, and whether it has.
+fn proxy(server: &PostgresServer, cut: Cut) -> (u16, Arc<AtomicBool>) {
+    let has_cut = Arc::new(AtomicBool::new(false));
+    let cuts = Arc::clone(&has_cut);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (port, socket) = (listener.local_addr().unwrap().port(), server.socket());
     thread::spawn(move || {
-        let has_cut = Arc::new(AtomicBool::new(false));
         for client in listener.incoming().flatten() {
             let Ok(server) = UnixStream::connect(&socket) else { break };
             let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-            let (has_cut, is_mute) = (Arc::clone(&has_cut), Arc::new(AtomicBool::new(false)));
+            let (has_cut, is_mute) = (Arc::clone(&cuts), Arc::new(AtomicBool::new(false)));
             let muted = Arc::clone(&is_mute);
             thread::spawn(move || {
                 let mut bytes = [0; 4096];
@@ -190,7 +192,7 @@ fn proxy(server: &PostgresServer, cut: Cut) -> u16 {
             });
         }
     });
-    port
+    (port, has_cut)
 }
 
 #[test]
@@ -198,14 +200,66 @@ fn an_answer_that_is_lost_is_asked_for_and_nothing_is_written_twice() {
     let server = PostgresServer::start(&[]);
     for (cut, schema) in [(Cut::Request, "request"), (Cut::Answer, "answer")] {
         let mut beside = open(&server, schema);
-        let port = proxy(&server, cut);
+        let (port, has_cut) = proxy(&server, cut);
         let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
         let mut store = PostgresStore::open(Address::read(&address).unwrap()).unwrap();
         let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
+        assert!(has_cut.load(Ordering::SeqCst));
         assert_eq!(beside.task(&id).unwrap().title, "task");
         assert_eq!(beside.counts(&Scope::All).unwrap().total, 1, "{schema}");
         let claim = store.claim(&Scope::All, &us("worker"), LEASE).unwrap().unwrap();
         assert_eq!((claim.task, claim.fence), (id, 1));
         assert_eq!(beside.claim(&Scope::All, &us("other"), LEASE).unwrap(), None);
     }
+}
+
+/// Says that a worker has ended, also by a panic.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_again_and_again_loses_no_booking_and_makes_none_twice() {
+    const TASKS: usize = 400;
+    let mut server = PostgresServer::start(&["fsync=on"]);
+    let mut first = open(&server, "killed");
+    for number in 0..TASKS {
+        first.add(&NewTask { title: format!("task {number}"), ..NewTask::default() }).unwrap();
+    }
+    let address = server.address("killed");
+    let (booked, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    let work = || {
+        let _over = Over(&is_over);
+        let mut store = PostgresStore::open(Address::read(&address).unwrap()).unwrap();
+        while let Some(claim) = store.claim(&Scope::All, &us("worker"), LEASE).unwrap() {
+            assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+            booked.lock().unwrap().push(claim);
+        }
+    };
+    let mut crashes = 0;
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(work);
+        }
+        // Each time when some more are booked.
+        while crashes < 8 && !is_over.load(Ordering::SeqCst) {
+            let next = (crashes + 1) * TASKS / 10;
+            while booked.lock().unwrap().len() < next && !is_over.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(2));
+            }
+            server.crash();
+            crashes += 1;
+        }
+    });
+    assert_eq!(crashes, 8);
+    let booked = booked.into_inner().unwrap();
+    let tasks: HashSet<&String> = booked.iter().map(|claim| &claim.task).collect();
+    assert_eq!((booked.len(), tasks.len()), (TASKS, TASKS), "each is booked once");
+    assert!(booked.iter().all(|claim| claim.fence == 1), "each was claimed once");
+    assert_eq!(first.counts(&Scope::All).unwrap().done, u64::try_from(TASKS).unwrap());
+    assert!(booked.iter().all(|claim| first.logs(&claim.task).unwrap().len() == 1));
 }
