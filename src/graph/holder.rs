@@ -17,12 +17,20 @@ pub struct Holder {
     pub process: ProcessIdentity,
     /// The machine that the process is on: `/etc/machine-id`, else the host's name.
     pub machine: String,
+    /// Made anew for each claim; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
 }
 
 impl Holder {
     /// The calling process as the holder of claims.
     pub fn of_self(run: &str) -> io::Result<Self> {
-        Ok(Self { run: run.to_owned(), process: ProcessIdentity::of_self()?, machine: machine() })
+        Ok(Self {
+            run: run.to_owned(),
+            process: ProcessIdentity::of_self()?,
+            machine: machine(),
+            nonce: String::new(),
+        })
     }
 
     /// Whether the claim still holds. A claim of this machine and pid namespace holds as long as its process lives,

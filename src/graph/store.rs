@@ -100,6 +100,8 @@ pub struct Claim {
     pub task: String,
     /// Grows with each claim of the task; an older number has lost the claim.
     pub fence: i64,
+    /// Random: a server that has lost its last seconds hands numbers out again.
+    pub nonce: String,
 }
 
 /// How a task was done.

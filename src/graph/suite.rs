@@ -14,7 +14,8 @@ type Test = fn(&mut dyn Store);
 
 pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
 
-pub(super) const TESTS: [Test; 24] = [
+pub(super) const TESTS: [Test; 25] = [
+    who_has_another_nonce_books_nothing,
     a_task_that_only_groups_parts_is_what_they_make_it,
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
@@ -208,6 +209,15 @@ fn one_process_lands_on_a_trunk_at_a_time(store: &mut dyn Store) {
         assert!(refused(store.give_back(&stale, &landing, "x", 3)).contains("nothing is booked"));
     }
     assert!(store.land(&third, &landing, "tip", "x").unwrap());
+}
+
+fn who_has_another_nonce_books_nothing(store: &mut dyn Store) {
+    add(store, "a");
+    let ours = claim(store).unwrap();
+    let theirs = Claim { nonce: "0123456789abcdef".into(), ..ours.clone() };
+    assert!(refused(store.complete(&theirs, HowDone::default())).contains("is lost"));
+    assert!(refused(store.renew(&theirs, LEASE)).contains("is lost"));
+    assert_eq!(store.complete(&ours, HowDone::default()).unwrap(), Ended::Done);
 }
 
 fn next_is_the_lowest_priority_then_the_oldest(store: &mut dyn Store) {

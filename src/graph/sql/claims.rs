@@ -1,7 +1,7 @@
 //! Takes, renews, books and returns claims.
 
 use super::values::{Value, values};
-use super::{Dialect, Sql, holds};
+use super::{Dialect, Sql, holds, random};
 use std::time::Duration;
 
 use super::features;
@@ -13,6 +13,9 @@ use crate::graph::holder::Holder;
 use crate::graph::limits::LEVELS;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
+
+/// How many digits the nonce of a claim has.
+const NONCE: usize = 16;
 
 /// Claims the next ready task, in one statement, which is a transaction of its own.
 pub(in crate::graph) fn claim(
@@ -58,13 +61,16 @@ fn claim_of(
         WHERE seq = ({next} {for_claim}) RETURNING id, fence",
         next = next.replace("{scope}", scope).replace("{in_order}", in_order)
     );
-    let holder_text = serde_json::to_string(holder)
+    let nonce = random(NONCE)?;
+    let holder_text = serde_json::to_string(&Holder { nonce: nonce.clone(), ..holder.clone() })
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
     let now = graph.now()?;
     let until = until(now, lease);
     let mut values = values![holder.run, holder_text, until, now].to_vec();
     values.extend(name.map(Value::from));
-    graph.maybe(&update, &values, |row| Ok(Claim { task: row.get(0)?, fence: row.get(1)? }))
+    graph.maybe(&update, &values, |row| {
+        Ok(Claim { task: row.get(0)?, fence: row.get(1)?, nonce: nonce.clone() })
+    })
 }
 
 /// The scope with the full id of its task. An error if there is no such feature or task.
@@ -97,8 +103,11 @@ pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
     if !for_booking.is_empty() {
         lock_above(graph, &claim.task)?;
     }
-    let query = format!("SELECT seq FROM tasks t WHERE id = ?1 AND fence = ?2 AND status = 1 {for_booking}");
-    let seq = graph.maybe(&query, values![claim.task, claim.fence], |row| row.get(0));
+    let query = format!(
+        "SELECT seq FROM tasks t WHERE id = ?1 AND fence = ?2 AND status = 1
+        AND holder LIKE '%' || ?3 || '%' {for_booking}"
+    );
+    let seq = graph.maybe(&query, values![claim.task, claim.fence, claim.nonce], |row| row.get(0));
     Ok(seq?.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
 
