@@ -111,7 +111,7 @@ impl PostgresStore {
             .map(drop)
     }
 
-    /// Removes notes of what was written that nobody asks for any more.
+    /// Removes notes of what was written so long ago that no process asks for it.
     fn forget_answers(&self) -> Result<(), GraphError> {
         let are_old = "SELECT 1 FROM answers WHERE at < ?1 LIMIT 1";
         if self.read(|graph| graph.exists(are_old, values![graph.now()? - KEPT]))? {
@@ -212,9 +212,9 @@ impl PostgresStore {
         *connection = None;
         let new = self.connect()?;
         new.start();
-        let begun = new.begin(&begin);
+        let answer = new.begin(&begin);
         *connection = Some(new);
-        begun
+        answer
     }
 
     /// Connects; a server that was there before may begin anew, and is waited for.
@@ -270,7 +270,7 @@ impl PostgresStore {
 enum Attempt<T> {
     /// It is written, or was only looked at.
     Done(T),
-    /// It is written with this answer, or not at all: nobody has said.
+    /// It is written with this answer, or not at all: the answer is lost.
     Unsure(T),
     /// It is not written.
     Failed(Fault),
