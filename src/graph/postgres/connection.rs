@@ -18,7 +18,7 @@ use super::{password, secure};
 use crate::graph::sql::values::{Row, Value};
 use crate::graph::sql::{Dialect, Fallible, Fault, Sql};
 
-/// How long an operation may take altogether: a server or a pooler that is frozen acknowledges what is sent and never answers.
+/// How long a statement may take: a server or a pooler that is frozen acknowledges what is sent and never answers.
 pub(super) const LIMIT: Duration = Duration::from_secs(15);
 /// How often a connection that is quiet is tried.
 const KEPT_ALIVE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub(super) struct Connection {
     client: Client,
     /// Declared last: what it drives is dropped before it.
     runtime: Runtime,
-    /// When the current operation has to be over.
+    /// When the current statement has to be over.
     deadline: Cell<Instant>,
     /// The server's time when the current transaction began, in milliseconds since 1970.
     now: Cell<i64>,
@@ -71,7 +71,7 @@ impl Connection {
         self.client.is_closed()
     }
 
-    /// Begins an operation, which has its own time.
+    /// The next statement has all the time that one may take.
     pub(super) fn start(&self) {
         self.deadline.set(Instant::now() + LIMIT);
     }
@@ -95,7 +95,11 @@ impl Connection {
     fn wait<T>(&self, asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Fallible<T> {
         let left = self.deadline.get().saturating_duration_since(Instant::now());
         match self.runtime.block_on(async { timeout(left, asked).await }) {
-            Ok(answer) => Ok(answer?),
+            Ok(answer) => {
+                // What answers is not away, however much there is to ask.
+                self.start();
+                Ok(answer?)
+            }
             Err(_) => Err(Fault::Silent),
         }
     }

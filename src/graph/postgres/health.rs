@@ -59,11 +59,16 @@ fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
     let (has_schema, has_graph): (bool, bool) =
         graph.one(in_schema, values![schema], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let may_make: bool = if has_schema {
-        graph.one("SELECT has_schema_privilege(?1, 'USAGE, CREATE')", values![schema], first)?
+        graph.one(
+            "SELECT has_schema_privilege(?1, 'USAGE') AND has_schema_privilege(?1, 'CREATE')",
+            values![schema],
+            first,
+        )?
     } else {
         graph.one("SELECT has_database_privilege(current_database(), 'CREATE')", &[], first)?
     };
-    let may_write = "SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')), true)
+    let may_write = "SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+            AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')), true)
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?1 AND c.relkind = 'r'";
     Ok(Health {
         version,

@@ -90,7 +90,8 @@ impl PostgresStore {
             let reason = format!("schema {schema} is of a newer ralph: update this one");
             return Err(store.error(Fault::Refused(reason)));
         }
-        store.forget_answers()?;
+        // Who may only read cannot do that.
+        let _ = store.forget_answers();
         Ok(store)
     }
 
@@ -106,9 +107,11 @@ impl PostgresStore {
         }
         let connection = self.connection.borrow();
         let connection = connection.as_ref().ok_or(Fault::Silent)?;
-        connection
-            .batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n{}", schema::tables()))
-            .map(drop)
+        // One that is there may be of a user who may make no schema.
+        if !graph.exists("SELECT 1 FROM pg_namespace WHERE nspname = ?1", values![schema])? {
+            connection.batch(&format!("CREATE SCHEMA \"{schema}\""))?;
+        }
+        connection.batch(&schema::tables()).map(drop)
     }
 
     /// Removes notes of what was written so long ago that no process asks for it.
@@ -138,6 +141,8 @@ impl PostgresStore {
                 Attempt::Failed(Fault::Server(error)) if unsure.is_some() && is_noted(&error) => {
                     return unsure.ok_or_else(|| self.error(Fault::Unsure));
                 }
+                // What was lost before was not written: the nonce was free.
+                Attempt::Failed(Fault::Graph(error)) => return Err(error),
                 Attempt::Unsure(value) => {
                     unsure = Some(value);
                     Fault::Unsure
@@ -190,8 +195,12 @@ impl PostgresStore {
         let schema = &self.address.schema;
         let (mode, lock) = match what {
             For::Look => ("ISOLATION LEVEL REPEATABLE READ READ ONLY", None),
-            For::Booking => ("READ WRITE", Some("pg_advisory_xact_lock_shared")),
-            For::Shape | For::Tables => ("READ WRITE", Some("pg_advisory_xact_lock")),
+            For::Booking => {
+                ("ISOLATION LEVEL READ COMMITTED READ WRITE", Some("pg_advisory_xact_lock_shared"))
+            }
+            For::Shape | For::Tables => {
+                ("ISOLATION LEVEL READ COMMITTED READ WRITE", Some("pg_advisory_xact_lock"))
+            }
         };
         let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
         let noted = nonce.filter(|_| matches!(what, For::Booking | For::Shape));
@@ -348,9 +357,8 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
         }
         Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
         Some(_) => "see the server's log",
-        None if error.to_string().contains("does not allow writes") => {
-            "name the server that can be written to"
-        }
+        None if said(error).contains("does not allow writes") => "name the server that can be written to",
+        None if said(error).contains("password missing") => "give it with PGPASSWORD or in ~/.pgpass",
         None => "check that it runs and can be reached",
     }
 }

@@ -33,9 +33,14 @@ impl Spool {
         &self,
         folder: &Path,
     ) -> impl Iterator<Item = Result<ImportEntry, GraphError>> {
+        // A transaction may run again.
+        let mut start = (&self.0).rewind().err();
         let mut file = BufReader::new(&self.0);
         let mut line = String::new();
         std::iter::from_fn(move || {
+            if let Some(error) = start.take() {
+                return Some(Err(broken(folder, &error)));
+            }
             line.clear();
             match file.read_line(&mut line) {
                 Ok(0) => None,
