@@ -9,11 +9,11 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::author::{self, Order};
-use super::graph_file::{address, create, open, place};
+use super::graph_file::{Opened, address, create, open, place};
 use super::output::print_for_people;
 use super::task::{answer, look};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
-use crate::graph::{Feature, GraphError};
+use crate::graph::{Feature, GraphError, Store as _};
 
 use files::FeatureFile;
 
@@ -61,9 +61,13 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let mut store = create(graph)?;
     let files: Vec<&FeatureFile> = spec.iter().chain(&plan).collect();
     let mut written = Vec::new();
-    let put = files::write(&files, &mut written)
-        .map_err(|error| GraphError::BadValue(error.to_string()))
-        .and_then(|()| store.put_feature(name, spec_path.as_deref(), plan_path.as_deref()));
+    let mut write =
+        || files::write(&files, &mut written).map_err(|error| GraphError::BadValue(error.to_string()));
+    let (spec_path, plan_path) = (spec_path.as_deref(), plan_path.as_deref());
+    let put = match &mut store {
+        Opened::File(store) => store.put_feature_with(name, spec_path, plan_path, write),
+        Opened::Server(store) => write().and_then(|()| store.put_feature(name, spec_path, plan_path)),
+    };
     if let Err(error) = put {
         files::take_back(&written);
         return Err(error.into());

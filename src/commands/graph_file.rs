@@ -99,10 +99,10 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
 
 /// Opens the graph that is meant, and makes it if there is none.
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<Opened> {
-    match on_server(args)? {
-        Some(_) => open(args),
-        None => create_file(&place(args)?).map(Opened::File),
+    if address(args.store.as_deref())?.is_some() {
+        return open(args);
     }
+    create_file(&place(args)?).map(Opened::File)
 }
 
 /// Opens the graph of a project, and makes it if there is none.

@@ -1,5 +1,7 @@
 //! A `PostgreSQL` server of the tests' own, with its own data, socket and port. Also for the tests of modules.
 
+#![allow(dead_code, reason = "neither kind of tests needs all of it")]
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
@@ -37,7 +39,6 @@ impl PostgresServer {
     }
 
     /// Kills all processes of the server with -9, and starts it again on what it has left.
-    #[allow(dead_code, reason = "only the tests of modules need it")]
     pub(crate) fn crash(&mut self) {
         self.signal("-KILL");
         self.server.wait().unwrap();
@@ -56,7 +57,6 @@ impl PostgresServer {
     }
 
     /// Starts one that is reached by TCP, with this certificate and key; answers its port, too.
-    #[allow(dead_code, reason = "the tests of modules need none")]
     pub(crate) fn start_secure(certificate: &str, key: &str) -> (Self, u16) {
         let folder = folder();
         let files = [("server.crt", certificate), ("server.key", key)].map(|(name, text)| {
@@ -82,13 +82,11 @@ impl PostgresServer {
     }
 
     /// Stops all processes of the server, which takes connections and answers nothing then; or lets them go on.
-    #[allow(dead_code, reason = "the tests of modules need none")]
     pub(crate) fn freeze(&self, is_frozen: bool) {
         self.signal(if is_frozen { "-STOP" } else { "-CONT" });
     }
 
     /// From now on the user has this password, and has to give it.
-    #[allow(dead_code, reason = "the tests of modules need none")]
     pub(crate) fn require_password(&self, password: &str) {
         let say = format!("ALTER USER ralph PASSWORD '{password}'");
         let mut psql = program("psql");
@@ -101,7 +99,6 @@ impl PostgresServer {
     }
 
     /// Its socket.
-    #[allow(dead_code, reason = "only the tests of modules need it")]
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join(".s.PGSQL.5432")
     }

@@ -28,7 +28,7 @@ pub use health::Health;
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
 use super::sql::values::values;
-use super::sql::{Fallible, Fault, Sql, first, random};
+use super::sql::{Fallible, Fault, Sql, first, nonce};
 use super::store::Unbooked;
 use crate::text::jitter;
 
@@ -42,8 +42,7 @@ const SETTINGS: &str =
     "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
     SET LOCAL search_path TO ";
 const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// How many digits the nonce of an operation has, and how long it is kept, in milliseconds.
-const NONCE: usize = 16;
+/// How long the nonce of an operation is kept, in milliseconds.
 const KEPT: i64 = 24 * 60 * 60 * 1000;
 
 /// A graph of tasks in a `PostgreSQL` database.
@@ -82,7 +81,12 @@ impl PostgresStore {
     pub fn open(address: Address) -> Result<Self, GraphError> {
         let store = Self::at(address);
         let schema = &store.address.schema;
-        let version = store.read(|graph| version(graph, schema))?;
+        let (version, forgets) = store.read(|graph| {
+            let version = version(graph, schema)?;
+            let are_old = "SELECT 1 FROM answers WHERE at < ?1 LIMIT 1";
+            let forgets = version.is_some() && graph.exists(are_old, values![graph.now()? - KEPT])?;
+            Ok((version, forgets))
+        })?;
         if version.is_none() {
             store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
         }
@@ -90,8 +94,10 @@ impl PostgresStore {
             let reason = format!("schema {schema} is of a newer ralph: update this one");
             return Err(store.error(Fault::Refused(reason)));
         }
-        // Who may only read cannot do that.
-        let _ = store.forget_answers();
+        if forgets {
+            // Who may only read cannot do that.
+            let _ = store.forget_answers();
+        }
         Ok(store)
     }
 
@@ -116,13 +122,9 @@ impl PostgresStore {
 
     /// Removes notes of what was written so long ago that no process asks for it.
     fn forget_answers(&self) -> Result<(), GraphError> {
-        let are_old = "SELECT 1 FROM answers WHERE at < ?1 LIMIT 1";
-        if self.read(|graph| graph.exists(are_old, values![graph.now()? - KEPT]))? {
-            self.transact(For::Booking, true, &|graph| {
-                graph.execute("DELETE FROM answers WHERE at < ?1", values![graph.now()? - KEPT])
-            })?;
-        }
-        Ok(())
+        self.transact(For::Booking, true, &|graph| {
+            graph.execute("DELETE FROM answers WHERE at < ?1", values![graph.now()? - KEPT]).map(drop)
+        })
     }
 
     /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began. An answer
@@ -133,7 +135,7 @@ impl PostgresStore {
         commits: bool,
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
-        let nonce = random(NONCE).map_err(|fault| self.error(fault))?;
+        let nonce = nonce().map_err(|fault| self.error(fault))?;
         let (mut tries, began, mut unsure) = (0, Instant::now(), None);
         loop {
             let fault = match self.once(what, commits, Some(&nonce), change) {
@@ -265,7 +267,7 @@ impl PostgresStore {
             ),
             Fault::File(error) => (error.to_string(), "try again"),
             Fault::Torn(what) | Fault::Strange(what) => (
-                format!("somebody has written what no ralph writes ({what})"),
+                format!("another program has written what no ralph writes ({what})"),
                 "restore a backup of that schema, or use another one",
             ),
             Fault::Sqlite(error) => (error.to_string(), "try again"),

@@ -1,7 +1,7 @@
 //! Takes, renews, books and returns claims.
 
 use super::values::{Value, values};
-use super::{Dialect, Sql, holds, random};
+use super::{Dialect, Sql, holds, nonce, noted};
 use std::time::Duration;
 
 use super::features;
@@ -13,9 +13,6 @@ use crate::graph::holder::Holder;
 use crate::graph::limits::LEVELS;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
-
-/// How many digits the nonce of a claim has.
-const NONCE: usize = 16;
 
 /// Claims the next ready task, in one statement, which is a transaction of its own.
 pub(in crate::graph) fn claim(
@@ -61,7 +58,7 @@ fn claim_of(
         WHERE seq = ({next} {for_claim}) RETURNING id, fence",
         next = next.replace("{scope}", scope).replace("{in_order}", in_order)
     );
-    let nonce = random(NONCE)?;
+    let nonce = nonce()?;
     let holder_text = serde_json::to_string(&Holder { nonce: nonce.clone(), ..holder.clone() })
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
     let now = graph.now()?;
@@ -129,6 +126,7 @@ pub(in crate::graph) fn complete(graph: &dyn Sql, claim: &Claim, done: HowDone<'
     graph.execute(update, values![seq, commit, is_verified])?;
     landings::withdraw(graph, seq)?;
     leave(graph, seq, Own::Done, "done")?;
+    noted(graph, done)?;
     Ok(Ended::Done)
 }
 
@@ -190,7 +188,7 @@ pub(in crate::graph) fn verified_at(graph: &dyn Sql, seq: i64) -> Fallible<Optio
 }
 
 /// The value of `unverified` of a task whose result was verified and not booked.
-pub(in crate::graph) const VERIFIED: i64 = 2;
+const VERIFIED: i64 = 2;
 
 pub(in crate::graph) fn mark_verified(graph: &dyn Sql, claim: &Claim, commit: &str) -> Fallible<()> {
     let seq = held(graph, claim)?;

@@ -1,7 +1,7 @@
 //! Books landings: what is handed in, lands or is given back, and who has the lead.
 
 use super::values::values;
-use super::{Sql, first, holds};
+use super::{Sql, first, holds, noted};
 use std::time::Duration;
 
 use super::claims::{held, leave, until};
@@ -10,7 +10,7 @@ use super::{Fallible, moment};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
 use crate::graph::landing::{AtGate, Landing, Lead, Made, Standing};
-use crate::graph::store::{Claim, Ended};
+use crate::graph::store::{Claim, Ended, HowDone};
 use crate::graph::transitions::Own;
 use crate::text::count;
 
@@ -39,7 +39,7 @@ pub(in crate::graph) fn queue(
     graph: &dyn Sql,
     claim: &Claim,
     made: &Made,
-    is_verified: bool,
+    done: HowDone<'_>,
 ) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
     let is_open = Node::read(graph, seq)?.open_parts() > 0;
@@ -49,8 +49,9 @@ pub(in crate::graph) fn queue(
         return Ok(Ended::Released);
     }
     let update = "UPDATE tasks SET verification = ?2, done_by = run WHERE seq = ?1";
-    graph.execute(update, values![seq, is_verified])?;
+    graph.execute(update, values![seq, done.is_verified])?;
     leave(graph, seq, Own::Landing, &format!("done, and handed in to land on {}", made.trunk))?;
+    noted(graph, done)?;
     Ok(Ended::Queued)
 }
 

@@ -29,7 +29,7 @@ pub(super) mod values;
 use chrono::{DateTime, Utc};
 
 use super::holder::Holder;
-use super::store::{Ended, HowDone};
+use super::store::HowDone;
 use super::task::Status;
 use crate::text::digest;
 pub(super) use fault::{Fallible, Fault};
@@ -127,26 +127,9 @@ impl dyn Sql + '_ {
     }
 }
 
-/// Adds the attempt of a task that `is_done` to the journal.
-pub(super) fn noted(graph: &dyn Sql, is_done: bool, done: HowDone<'_>) -> Fallible<()> {
-    done.attempt.filter(|_| is_done).map_or(Ok(()), |attempt| journal::note(graph, attempt))
-}
-
-pub(super) fn complete(graph: &dyn Sql, claim: &super::Claim, done: HowDone<'_>) -> Fallible<Ended> {
-    let ended = claims::complete(graph, claim, done)?;
-    noted(graph, ended == Ended::Done, done)?;
-    Ok(ended)
-}
-
-pub(super) fn queue(
-    graph: &dyn Sql,
-    claim: &super::Claim,
-    made: &super::Made,
-    done: HowDone<'_>,
-) -> Fallible<Ended> {
-    let ended = lander::queue(graph, claim, made, done.is_verified)?;
-    noted(graph, ended == Ended::Queued, done)?;
-    Ok(ended)
+/// Adds the attempt that has done a task to the journal.
+fn noted(graph: &dyn Sql, done: HowDone<'_>) -> Fallible<()> {
+    done.attempt.map_or(Ok(()), |attempt| journal::note(graph, attempt))
 }
 
 /// Whether a claim or a lead still holds.
@@ -155,8 +138,13 @@ fn holds(graph: &dyn Sql, holder: &Holder, lease: i64) -> Fallible<bool> {
     Ok(if graph.dialect().counts_processes { holder.holds(lease, now) } else { now < lease })
 }
 
+/// What tells one claim, or one operation, from every other one.
+pub(super) fn nonce() -> Fallible<String> {
+    random(16)
+}
+
 /// So many random hexadecimal digits, at most 16.
-pub(super) fn random(digits: usize) -> Fallible<String> {
+fn random(digits: usize) -> Fallible<String> {
     let mut text = digest::hex(&digest::random::<8>()?);
     text.truncate(digits);
     Ok(text)

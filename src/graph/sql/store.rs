@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::spool::Spool;
-use super::{
-    Fallible, Sql, claims, complete, edits, features, import, journal, lander, landings, queries, queue,
-};
+use super::{Fallible, Sql, claims, edits, features, import, journal, lander, landings, queries};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::holder::Holder;
@@ -84,7 +82,7 @@ impl<D: Database> Store for D {
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write(RESULT, |graph| complete(graph, claim, done))?;
+        let ended = self.write(RESULT, |graph| claims::complete(graph, claim, done))?;
         if ended == Ended::Done {
             self.has_booked(&claim.task, true);
         }
@@ -106,7 +104,7 @@ impl<D: Database> Store for D {
     }
 
     fn queue(&mut self, claim: &Claim, made: &Made, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write(RESULT, |graph| queue(graph, claim, made, done))?;
+        let ended = self.write(RESULT, |graph| lander::queue(graph, claim, made, done))?;
         if ended == Ended::Queued {
             self.has_booked(&claim.task, true);
         }

@@ -22,12 +22,12 @@ use std::time::Duration;
 use chrono::Utc;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, params_from_iter};
+use rusqlite::{Connection, ToSql, TransactionBehavior, params_from_iter};
 
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
 use super::sql::values::{Row, Value};
-use super::sql::{Dialect, Fallible, Fault, Sql, edits, queries};
+use super::sql::{Dialect, Fallible, Fault, Sql, claims, edits, features, queries};
 use super::store::{Store as _, Unbooked};
 use crate::files::own;
 
@@ -59,7 +59,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Runs `change` in one transaction, whose result other processes can see.
-    fn change<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
+    fn change<T>(&mut self, change: impl FnOnce(&Connection) -> Fallible<T>) -> Result<T, GraphError> {
         self.is_in_place()?;
         let Self { connection, seals, .. } = self;
         let all = || {
@@ -111,6 +111,20 @@ impl SqliteStore {
         }
     }
 
+    /// [`Store::put_feature`](super::Store::put_feature) with a step outside the store: `also` runs when only the commit can still fail.
+    pub fn put_feature_with(
+        &mut self,
+        name: &str,
+        spec: Option<&str>,
+        plan: Option<&str>,
+        also: impl FnOnce() -> Result<(), GraphError>,
+    ) -> Result<(), GraphError> {
+        self.change(|graph| {
+            features::put(graph, name, spec, plan)?;
+            Ok(also()?)
+        })
+    }
+
     /// Makes every task that has parts and only a title a group.
     pub fn group_by_titles(&mut self) -> Result<(), GraphError> {
         self.change(|graph| edits::group_by_titles(graph))
@@ -143,12 +157,12 @@ impl Drop for SqliteStore {
 impl Database for SqliteStore {
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
         if !how.lasts {
-            return self.change(|transaction| change(transaction));
+            return self.change(|graph| change(graph));
         }
         let synchronous =
             |store: &Self, how| store.connection.pragma_update(None, "synchronous", how).map_err(Fault::from);
         synchronous(self, "FULL").map_err(|fault| fault.at(&self.path))?;
-        let written = self.change(|transaction| change(transaction));
+        let written = self.change(|graph| change(graph));
         synchronous(self, "NORMAL").map_err(|fault| fault.at(&self.path))?;
         written
     }
@@ -163,7 +177,7 @@ impl Database for SqliteStore {
         let mut all = || {
             // Waits for a writer before it begins.
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = change(&transaction)?;
+            let value = change(&*transaction)?;
             transaction.rollback()?;
             Ok(value)
         };
@@ -199,7 +213,11 @@ impl Database for SqliteStore {
         if self.seals.is_none() {
             return Ok(None);
         }
-        self.look(|graph| seals::verified_at(graph, queries::find(graph, id)?))
+        self.look(|graph| {
+            let seq = queries::find(graph, id)?;
+            // Only a seal shows that ralph wrote it.
+            if seals::is_sealed(graph, seq)? { claims::verified_at(graph, seq) } else { Ok(None) }
+        })
     }
 
     fn check(&mut self, run: &str) -> Result<Unbooked, GraphError> {
@@ -329,29 +347,6 @@ impl Sql for Connection {
 
     fn now(&self) -> Fallible<i64> {
         Ok(now())
-    }
-
-    fn dialect(&self) -> &'static Dialect {
-        &DIALECT
-    }
-}
-
-impl Sql for Transaction<'_> {
-    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
-        Sql::execute(&**self, sql, values)
-    }
-
-    fn each(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-        each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
-    ) -> Fallible<()> {
-        Sql::each(&**self, sql, values, each)
-    }
-
-    fn now(&self) -> Fallible<i64> {
-        Sql::now(&**self)
     }
 
     fn dialect(&self) -> &'static Dialect {

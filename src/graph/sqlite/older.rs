@@ -4,7 +4,7 @@ mod tidy;
 
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use super::schema::TABLES as OURS;
 use super::{Fallible, Fault, now};
@@ -33,7 +33,7 @@ pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<boo
 }
 
 /// Migrates it.
-pub(super) fn take_over(graph: &Transaction<'_>, path: &Path) -> Fallible<()> {
+pub(super) fn take_over(graph: &Connection, path: &Path) -> Fallible<()> {
     put_aside(graph)?;
     graph.execute_batch(OURS)?;
     let now = now().to_string();
@@ -58,7 +58,7 @@ pub(super) fn take_over(graph: &Transaction<'_>, path: &Path) -> Fallible<()> {
 }
 
 /// Removes everything of theirs but tables, and renames the tables.
-fn put_aside(graph: &Transaction<'_>) -> Fallible<()> {
+fn put_aside(graph: &Connection) -> Fallible<()> {
     let mut others = graph.prepare(
         "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type = 'index' AND sql IS NOT NULL)",
     )?;

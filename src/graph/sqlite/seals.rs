@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, Transaction};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 use crate::graph::sql::Fallible;
-use crate::graph::sql::claims::VERIFIED;
 use crate::graph::sql::settle::LANDING;
 
 /// The seal that a row of `tasks` should have. It covers the graph, the task's contents and schedule (its texts,
@@ -24,12 +23,10 @@ pub(super) const SEAL: &str =
     (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0, priority,
     (SELECT group_concat(blocker ORDER BY blocker) FROM dependencies WHERE blocked = tasks.seq), doubted,
     work, done_by, unverified, done_at_commit, (SELECT times FROM reopened WHERE task = tasks.seq))";
-/// The commit at which a task was verified that is not booked yet. Only a seal shows that ralph wrote it.
-pub(super) fn verified_at(graph: &Connection, seq: i64) -> Fallible<Option<String>> {
-    let query =
-        format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
-    let commit = graph.prepare_cached(&query)?.query_row([seq, VERIFIED], |row| row.get(0));
-    Ok(commit.optional()?.flatten())
+/// Whether a task has the seal that it should have.
+pub(super) fn is_sealed(graph: &Connection, seq: i64) -> Fallible<bool> {
+    let query = format!("SELECT 1 FROM tasks WHERE seq = ?1 AND seal IS {SEAL}");
+    Ok(graph.prepare_cached(&query)?.exists([seq])?)
 }
 
 /// The seal that the row of `sealed` should have.
@@ -174,7 +171,7 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
 }
 
 /// Seals the tasks that this transaction has touched and that matched their seals before.
-pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
+pub(super) fn seal_touched(graph: &Connection) -> Fallible<()> {
     let count = "SELECT count(*), coalesce(sum(change), 0), coalesce(sum(ids), 0) FROM touched";
     let (touched, tasks, ids): (i64, i64, i64) =
         graph.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -198,7 +195,7 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
 
 /// Counts for each done task how often it was opened again, which invalidates its older seals, so that no earlier row
 /// in which it was done can be restored. Returns the change of the sum of marks.
-fn count_reopened(graph: &Transaction<'_>) -> Fallible<i64> {
+fn count_reopened(graph: &Connection) -> Fallible<i64> {
     let count = format!(
         "INSERT INTO reopened (task, times) SELECT task, 1 FROM touched JOIN tasks ON seq = task
         WHERE was_done AND work NOT IN (2, {LANDING}) ON CONFLICT (task) DO UPDATE SET times = times + 1

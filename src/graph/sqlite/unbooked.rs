@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use super::seals::{self, Debt, SEAL, Seals, Tally};
 use crate::graph::error::GraphError;
@@ -307,7 +307,7 @@ fn is_booked(graph: &Connection, seq: i64, (run, own): (&str, &HashSet<String>))
 
 /// Opens unbooked tasks again so that they are verified, seals rows whose seals do not match, and recomputes derived
 /// values.
-pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool) -> Fallible<Unbooked> {
+pub(super) fn put_right(graph: &Connection, doubts: &Doubts, has_key: bool) -> Fallible<Unbooked> {
     for &seq in &doubts.unbooked {
         let update = "UPDATE tasks SET work = 1, unverified = 1, done_by = NULL, run = NULL, holder = NULL, lease_until = NULL
             WHERE seq = ?1";
