@@ -26,7 +26,7 @@ pub mod range;
 pub mod refs;
 pub mod remote;
 pub mod remove;
-mod repository;
+pub mod repository;
 pub mod revert;
 pub mod save;
 pub mod trees;

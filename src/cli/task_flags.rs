@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::MAX_ITERATIONS;
+use super::{MAX_ITERATIONS, help};
 
 /// What `run` knows of tasks and not of a RALPH.md, where these are arguments of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -25,6 +25,9 @@ pub struct TaskFlags {
     /// How many finished tasks are tried together before they land
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub batch: Option<String>,
+    /// Address of a graph on a server, instead of the project's file.
+    #[arg(long, value_name = "URL", help = help::STORE)]
+    pub store: Option<String>,
     /// How the model of each iteration is chosen: fixed, cost-optimized, escalate or plan-then-execute
     #[arg(long, value_name = "STRATEGY")]
     pub model_strategy: Option<String>,
@@ -38,6 +41,6 @@ pub struct TaskFlags {
 
 impl TaskFlags {
     /// Their long names.
-    pub const NAMES: [&str; 8] =
-        ["all", "once", "jobs", "onto", "batch", "model-strategy", "no-verify", "prompt"];
+    pub const NAMES: [&str; 9] =
+        ["all", "once", "jobs", "onto", "batch", "store", "model-strategy", "no-verify", "prompt"];
 }

@@ -76,8 +76,8 @@ impl Progress {
 pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u8> {
     let (name, word) = (args.name.as_str(), order.word());
     check_feature_name(name)?;
-    graph_file::require_file("agents write tasks into")?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
+    graph_file::require_file("agents write tasks into", &workspace.settings)?;
     let project = &workspace.project;
     let known = known(project, name)?;
     let goes_on = order == Order::Create;
@@ -102,8 +102,8 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
 
 /// `ralph task create`.
 pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
-    graph_file::require_file("agents write tasks into")?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
+    graph_file::require_file("agents write tasks into", &workspace.settings)?;
     let project = &workspace.project;
     let feature = args.feature.as_deref();
     if let Some(name) = feature

@@ -192,7 +192,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     if !settings.warnings.is_empty() {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));
     }
-    if let Some(address) = graph_file::address(args.store.as_deref())? {
+    if let Some(address) = graph_file::address(args.store.as_deref(), &settings)? {
         extra.extend(store::check(address));
     }
     if settings.notify.has(Target::Desktop) {

@@ -9,7 +9,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::author::{self, Order};
-use super::graph_file::{Opened, address, create, open, place};
+use super::graph_file::{Opened, create, is_on_server, open, place};
 use super::output::print_for_people;
 use super::task::{answer, look};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
@@ -47,7 +47,7 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let (spec, plan) = (choose("spec", &args.spec)?, choose("plan", &args.plan)?);
     let named = |file: &Option<FeatureFile>| file.as_ref().map(|file| file.name.clone());
     let (spec_path, plan_path) = (named(&spec), named(&plan));
-    let is_there = address(graph.store.as_deref())?.is_some() || project.graph().exists();
+    let is_there = is_on_server(graph)? || project.graph().exists();
     let known = if is_there { look(graph)?.feature(name).ok() } else { None };
     if let Some(old) = known {
         let is_known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;

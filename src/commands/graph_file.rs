@@ -7,24 +7,25 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 
 use super::output::remark;
-use crate::cli::GraphArgs;
+use crate::cli::{GraphArgs, PlaceArgs};
 use crate::engine::outcome::End;
 use crate::git;
 use crate::graph::postgres::{Address, PostgresStore};
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{GraphError, Key, Store};
 use crate::job::Refused;
-use crate::job::workspace::locate;
+use crate::job::ready::place_of;
+use crate::job::workspace::{self, locate};
 use crate::project::{Project, ProjectError};
+use crate::settings::Settings;
 use crate::text::count;
 
 /// The environment variable with the feature to which an agent adds tasks.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
+/// The setting with the address of a graph on a server.
+const STORE: &str = "execution.store";
 /// The folder below the run dir where agents make tasks. A folder of this name is ours alone, with the graph right in it.
 pub(super) const DRAFT: &str = "task-draft/.ralph";
-
-/// The environment variable with the address of a graph on a server.
-const STORE_VARIABLE: &str = "RALPH_STORE";
 
 /// A graph.
 pub(super) enum Opened {
@@ -56,26 +57,43 @@ impl DerefMut for Opened {
 
 /// The graph on a server that is meant; `None`: the file of the project.
 pub(super) fn on_server(args: &GraphArgs) -> anyhow::Result<Option<PostgresStore>> {
-    Ok(address(args.store.as_deref())?.map(PostgresStore::open).transpose()?)
+    Ok(meant(args)?.map(PostgresStore::open).transpose()?)
 }
 
-/// The address that was given, or that the environment has. A wrong one is not repeated: it may have a password.
-pub(super) fn address(given: Option<&str>) -> anyhow::Result<Option<Address>> {
-    let of_environment = || std::env::var(STORE_VARIABLE).ok();
-    let (place, text) = match given {
-        Some(text) => ("--store", Some(text.to_owned())),
-        None => (STORE_VARIABLE, of_environment()),
-    };
-    let text = text.filter(|text| given.is_some() || !text.is_empty());
-    text.map(|text| Address::read(&text).map_err(|why| anyhow!("{place}: {why}"))).transpose()
+/// Whether a graph on a server is meant.
+pub(super) fn is_on_server(args: &GraphArgs) -> anyhow::Result<bool> {
+    Ok(meant(args)?.is_some())
+}
+
+/// The address of the graph on a server that is meant.
+fn meant(args: &GraphArgs) -> anyhow::Result<Option<Address>> {
+    if let Some(text) = &args.store {
+        return read("--store", text).map(Some);
+    }
+    let place = PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() };
+    address(None, &workspace::open(&place)?.settings)
+}
+
+/// The address that was given, or that the settings have. A wrong one is not repeated: it may have a password.
+pub(super) fn address(given: Option<&str>, settings: &Settings) -> anyhow::Result<Option<Address>> {
+    match (given, &settings.store) {
+        (Some(text), _) => read("--store", text).map(Some),
+        (None, Some(text)) => read(&place_of(settings, STORE), text).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn read(place: &str, text: &str) -> anyhow::Result<Address> {
+    Address::read(text).map_err(|why| anyhow!("{place}: {why}"))
 }
 
 /// Refuses a graph on a server, for verbs that work on the file of the project.
-pub(super) fn require_file(what: &str) -> anyhow::Result<()> {
-    if address(None)?.is_some() {
+pub(super) fn require_file(what: &str, settings: &Settings) -> anyhow::Result<()> {
+    if address(None, settings)?.is_some() {
+        let place = place_of(settings, STORE);
         bail!(
-            "{STORE_VARIABLE} names a graph on a server, and {what} the file of this project only: unset it, or bring the tasks \
-             here with 'ralph task export', and without it 'ralph task import'"
+            "{place} names a graph on a server, and {what} the file of this project only: unset it, or bring the tasks here with \
+             'ralph task export', and without it 'ralph task import'"
         );
     }
     Ok(())
@@ -99,7 +117,7 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
 
 /// Opens the graph that is meant, and makes it if there is none.
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<Opened> {
-    if address(args.store.as_deref())?.is_some() {
+    if meant(args)?.is_some() {
         return open(args);
     }
     create_file(&place(args)?).map(Opened::File)

@@ -1,6 +1,8 @@
 //! `ralph run TASK`, `ralph run FEATURE`, `ralph run --all`: the loop over the graph of tasks.
 
 mod jobs;
+mod many;
+mod run_graph;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,21 +16,21 @@ use super::{report, run_ralph_md, starter};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
 use crate::files::theirs;
-use crate::graph::sqlite::SqliteStore;
-use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _};
+use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store};
 use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
-use crate::job::workspace::{Call, Workspace, locate, open_loop};
+use crate::job::workspace::{Call, Workspace, locate, open, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::settings::{Origin, Settings, Verb};
-use crate::source::tasks::{Graph, Models, Places, Target, Tasks, no_tasks};
+use crate::source::tasks::{Graph, Lease, Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
+use run_graph::RunGraph;
 
 /// The user's own instructions, at the project root.
 const PROMPT: &str = "PROMPT_task.md";
@@ -40,20 +42,22 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         Some(limit) => count_or_none(limit)?,
         None => args.tasks.once.then_some(1),
     };
-    graph_file::require_file("'ralph run' works on")?;
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let call = workspace.called(Verb::Tasks, &args.flags);
     let Workspace { project, settings } = &workspace;
-    let has_graph = project.graph().symlink_metadata().is_ok();
-    let store = if has_graph { graph_file::opened_for_run(project)? } else { SqliteStore::nowhere()? };
-    let scope = scope(args, &store)?;
+    let graph = RunGraph::find(args.tasks.store.as_deref(), settings, project)?;
+    let (store, has_graph) = match graph.open()? {
+        Some(store) => (store, true),
+        None => (RunGraph::none()?, false),
+    };
+    let scope = scope(args, &*store)?;
     if !has_graph {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
     // The task is retried by a fresh agent with a prompt of its own, not the attempt.
     let mut preflight = Preflight::of_settings(call, limit)?.without_retries();
     preflight.limits.failed_end = Outcome::StoppedOnError;
-    let plan = jobs::plan(args, settings, project)?;
+    let plan = jobs::plan(args, settings, project, graph.server().is_some())?;
     let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
     let places = places(args, project, asks && preflight.can_look_only())?;
@@ -68,7 +72,19 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         ));
     }
     let (first_model, retries) = (models.begins_with(), retries(settings));
-    let run = Run { args, call, workspace: &workspace, preflight, scope, models, retries, places, env, asks };
+    let run = Run {
+        args,
+        call,
+        workspace: &workspace,
+        graph,
+        preflight,
+        scope,
+        models,
+        retries,
+        places,
+        env,
+        asks,
+    };
     if args.dry_run {
         return run.preview(store);
     }
@@ -96,6 +112,8 @@ struct Run<'a> {
     args: &'a RunArgs,
     call: Call<'a>,
     workspace: &'a Workspace,
+    /// Where the graph is.
+    graph: RunGraph<'a>,
     preflight: Preflight<'a>,
     scope: Scope,
     models: Models,
@@ -109,7 +127,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The source of a run with one job in the user's checkout.
-    fn source(&self, store: SqliteStore, run: &str, is_verified: bool) -> anyhow::Result<Tasks> {
+    fn source(&self, store: Box<dyn Store + Send>, run: &str, is_verified: bool) -> anyhow::Result<Tasks> {
         let holder = Holder::of_self(run).context("cannot tell which process this is")?;
         let target = Target {
             scope: self.scope.clone(),
@@ -119,11 +137,11 @@ impl Run<'_> {
             places: self.places.clone(),
             trunk: None,
         };
-        Ok(Tasks::new(Graph::new(store)?, target, is_verified, None))
+        Ok(Tasks::new(Graph::new(store, Lease::default())?, target, is_verified, None))
     }
 
     /// Shows the prompt of the first iteration.
-    fn preview(&self, store: SqliteStore) -> anyhow::Result<u8> {
+    fn preview(&self, store: Box<dyn Store + Send>) -> anyhow::Result<u8> {
         let run = run_id();
         let ready = self.preflight.ready(&self.workspace.project, &run, self.env.clone());
         let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
@@ -135,7 +153,7 @@ impl Run<'_> {
     }
 
     /// One job in the user's checkout.
-    fn alone(self, store: SqliteStore) -> anyhow::Result<u8> {
+    fn alone(self, store: Box<dyn Store + Send>) -> anyhow::Result<u8> {
         let (run, args, project) = (run_id(), self.args, &self.workspace.project);
         let mut ready = self.preflight.ready(project, &run, self.env.clone());
         let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
@@ -155,15 +173,14 @@ impl Run<'_> {
 pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
     let project = locate(args.flags.place.ralph_dir.as_ref())?;
-    if project.graph().symlink_metadata().is_err() {
-        return Ok(false);
-    }
-    let store = graph_file::opened_for_run(&project)?;
+    let settings = open(&args.flags.place)?.settings;
+    let graph = RunGraph::find(args.tasks.store.as_deref(), &settings, &project)?;
+    let Some(store) = graph.open()? else { return Ok(false) };
     Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }
 
 /// The selected tasks.
-fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
+fn scope(args: &RunArgs, store: &dyn Store) -> anyhow::Result<Scope> {
     if args.tasks.all {
         return Ok(Scope::All);
     }

@@ -108,6 +108,8 @@ pub struct Context<'a> {
     beside: Beside<'a>,
     next_upkeep: Instant,
     renewal: Option<Renewal>,
+    /// Why the work at hand is this loop's no more.
+    forfeit: Option<String>,
     person: Option<Box<dyn Person>>,
     /// How long the person has taken to answer.
     thought: Duration,
@@ -116,7 +118,16 @@ pub struct Context<'a> {
 /// Something that must be renewed while the loop works.
 struct Renewal {
     next: Instant,
-    renew: Box<dyn FnMut() -> Result<Duration, End>>,
+    renew: Box<dyn FnMut() -> Result<Renewed, End>>,
+}
+
+/// What has come of an attempt to renew something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renewed {
+    /// It holds; this is when to look again.
+    After(Duration),
+    /// It is lost, for this reason: the attempt ends, and the loop goes on.
+    Lost(String),
 }
 
 impl<'a> Context<'a> {
@@ -135,6 +146,7 @@ impl<'a> Context<'a> {
             beside: Box::new(|| None),
             next_upkeep: Instant::now(),
             renewal: None,
+            forfeit: None,
             person: None,
             thought: Duration::ZERO,
         }
@@ -181,10 +193,21 @@ impl<'a> Context<'a> {
         &self.inbox
     }
 
-    /// How urgently the loop must stop.
+    /// How urgently the work at hand must stop.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
-        self.stop.urgency()
+        let stop = self.stop.urgency();
+        if self.forfeit.is_some() { stop.max(Urgency::Now) } else { stop }
+    }
+
+    /// Whether the work at hand is this loop's no more.
+    pub(super) fn is_forfeit(&self) -> bool {
+        self.forfeit.is_some()
+    }
+
+    /// Why the work at hand is this loop's no more, once.
+    pub fn take_forfeit(&mut self) -> Option<String> {
+        self.forfeit.take()
     }
 
     /// The outcome of a loop that ends by request; `None` without a request.
@@ -288,9 +311,10 @@ impl<'a> Context<'a> {
     }
 
     /// From here on calls `renew`, whatever the loop waits for: `after` this time, and each next time after the one that it
-    /// answers with, until [`Context::renew_no_more`], or until it fails, which ends the attempt and the loop. It must not wait.
-    /// There is one such call at a time; a new one replaces the last.
-    pub fn renew(&mut self, after: Duration, renew: impl FnMut() -> Result<Duration, End> + 'static) {
+    /// answers with, until [`Context::renew_no_more`], until what is renewed is lost, which ends the attempt, or until it fails,
+    /// which ends the loop as well. It must not wait. There is one such call at a time; a new one replaces the last.
+    pub fn renew(&mut self, after: Duration, renew: impl FnMut() -> Result<Renewed, End> + 'static) {
+        self.forfeit = None;
         self.renewal = Some(Renewal { next: Instant::now() + after, renew: Box::new(renew) });
     }
 
@@ -328,7 +352,13 @@ impl<'a> Context<'a> {
             return Ok(());
         }
         match (renewal.renew)() {
-            Ok(after) => renewal.next = Instant::now() + after,
+            Ok(Renewed::After(span)) => renewal.next = Instant::now() + span,
+            Ok(Renewed::Lost(why)) => {
+                self.renewal = None;
+                let notice = format!("the attempt ends: {why}");
+                self.forfeit = Some(why);
+                self.pass(Fact::notice(&notice), Unwritten::Nothing, false)?;
+            }
             Err(end) => {
                 self.renewal = None;
                 return Err(end);

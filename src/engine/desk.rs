@@ -2,19 +2,25 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use super::context::Context;
+use super::fact::Fact;
 use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::stop::Urgency;
+use super::uptime::Uptime;
 use crate::text::duration;
 use crate::threads;
 
 /// How long an order may take.
 const LONGEST: Duration = Duration::from_mins(3);
+/// How often a duty, and what is away, are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long an order that is under way has from the moment on when the loop has to stop.
 const GRACE: Duration = Duration::from_millis(800);
 /// How long an order has that comes after that moment: it books what the loop leaves behind.
@@ -22,23 +28,44 @@ const LAST: Duration = Duration::from_secs(3);
 
 type Order<S> = Box<dyn FnOnce(&mut S) + Send>;
 
+/// Until when what stands behind the desk is waited for that cannot be reached now; `None`: it is there.
+pub type Away = Box<dyn Fn() -> Option<DateTime<Utc>> + Send>;
+
+/// What a desk is sent.
+enum Sent<S> {
+    Order(Order<S>),
+    /// From now on its duty is this, or none.
+    Duty(Option<Duty<S>>),
+}
+
+/// What is done again and again between orders.
+struct Duty<S> {
+    every: Duration,
+    /// When it was begun last.
+    last: Uptime,
+    act: Box<dyn FnMut(&mut S) + Send>,
+}
+
+impl<S> Duty<S> {
+    /// How long until it is due.
+    fn left(&self) -> Duration {
+        self.every.saturating_sub(self.last.elapsed())
+    }
+}
+
 /// Takes orders, which are carried out one after the other with an `S`.
-#[derive(Debug)]
 pub struct Desk<S> {
     /// What messages call it.
     name: &'static str,
     /// `None`: it is being closed.
-    orders: Option<Sender<Order<S>>>,
+    orders: Option<Sender<Sent<S>>>,
     /// Closed when the thread has dropped its `S`.
     closed: Receiver<()>,
     /// Whether an order was given up. Others would have to wait behind it.
     is_stuck: Cell<bool>,
-}
-
-/// An order whose result is looked for later.
-#[derive(Debug)]
-pub struct Errand<T> {
-    answer: Receiver<thread::Result<T>>,
+    /// How long an order may take.
+    longest: Duration,
+    away: Away,
 }
 
 impl<S: Send + 'static> Desk<S> {
@@ -47,16 +74,37 @@ impl<S: Send + 'static> Desk<S> {
     /// # Errors
     /// If the system has no room for another thread.
     pub fn open(name: &'static str, served: S) -> std::io::Result<Self> {
-        let (orders, taken) = channel::<Order<S>>();
+        let (orders, taken) = channel::<Sent<S>>();
         let (is_open, closed) = channel::<()>();
         threads::start(move || {
             let _dropped_last = is_open;
-            let mut served = served;
-            for order in taken {
-                order(&mut served);
-            }
+            serve(served, &taken);
         })?;
-        Ok(Self { name, orders: Some(orders), closed, is_stuck: Cell::new(false) })
+        let (is_stuck, away): (_, Away) = (Cell::new(false), Box::new(|| None));
+        Ok(Self { name, orders: Some(orders), closed, is_stuck, longest: LONGEST, away })
+    }
+
+    /// The desk, where what is behind it waits itself, at most this long, while something cannot be reached.
+    #[must_use]
+    pub fn waiting(mut self, longest: Duration, away: Away) -> Self {
+        self.longest += longest;
+        self.away = away;
+        self
+    }
+
+    /// From here on does this each time after `every`, beside the orders. There is one such duty; a new one replaces the last.
+    pub fn begin_duty(&self, every: Duration, act: impl FnMut(&mut S) + Send + 'static) {
+        self.send(Sent::Duty(Some(Duty { every, last: Uptime::now(), act: Box::new(act) })));
+    }
+
+    /// Ends the duty.
+    pub fn end_duty(&self) {
+        self.send(Sent::Duty(None));
+    }
+
+    fn send(&self, sent: Sent<S>) {
+        // Its thread lives as long as there are orders.
+        let _ = self.orders.as_ref().map(|orders| orders.send(sent));
     }
 
     /// Gives an order and waits for its result. It is given up when it takes too long, and soon after the loop has to stop this
@@ -71,19 +119,30 @@ impl<S: Send + 'static> Desk<S> {
         order: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, End> {
         let (port, mailbox) = context.open();
-        let span = if context.urgency() < unless { LONGEST } else { LAST };
+        let span = if context.urgency() < unless { self.longest } else { LAST };
         let mut deadline = Instant::now() + self.unless_stuck(span);
+        let mut told = false;
         self.give(order, move |answer| {
             port.post(0, answer);
         });
         loop {
-            match context.listen(&mailbox, Some(deadline))? {
-                Wake::Message(answer) => return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic))),
+            if let Some(until) = (self.away)().filter(|_| !told) {
+                told = true;
+                context.tell(Fact::waiting_for_store(until))?;
+            }
+            match context.listen(&mailbox, Some(deadline.min(Instant::now() + LOOK)))? {
+                Wake::Message(answer) => {
+                    if told {
+                        context.tell(Fact::Resumed { blind_waits: None, waited_s: None })?;
+                    }
+                    return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)));
+                }
                 Wake::Asked(_) if context.urgency() >= unless => {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
                 Wake::Asked(_) | Wake::Poked => {}
                 Wake::Slept(gap) => deadline += gap,
+                Wake::Deadline if Instant::now() < deadline => {}
                 Wake::Deadline => return Err(self.given_up(context.stopped_by())),
             }
         }
@@ -97,24 +156,26 @@ impl<S: Send + 'static> Desk<S> {
         &self,
         order: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, End> {
-        let answer = self.begin(order).answer.recv_timeout(self.unless_stuck(LONGEST));
+        let answer = self.begin(order).recv_timeout(self.unless_stuck(self.longest));
         let answer = answer.map_err(|_| self.given_up(None))?;
         Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
-    /// Gives an order whose result is looked for later.
-    pub fn begin<T: Send + 'static>(&self, order: impl FnOnce(&mut S) -> T + Send + 'static) -> Errand<T> {
+    /// Gives an order, whose result arrives later.
+    fn begin<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut S) -> T + Send + 'static,
+    ) -> Receiver<thread::Result<T>> {
         let (port, answer) = channel();
         self.give(order, move |result| {
             // The asker may be gone.
             let _ = port.send(result);
         });
-        Errand { answer }
+        answer
     }
 
     /// The loop's end because of an order without an answer.
-    #[must_use]
-    pub fn given_up(&self, stopped_by: Option<Outcome>) -> End {
+    fn given_up(&self, stopped_by: Option<Outcome>) -> End {
         self.is_stuck.set(true);
         let name = self.name;
         match stopped_by {
@@ -127,7 +188,7 @@ impl<S: Send + 'static> Desk<S> {
                 Outcome::RecordFailed,
                 format!(
                     "{name} has not answered for {}: see whether its disk hangs or another program holds it, then run again",
-                    duration::format(LONGEST)
+                    duration::format(self.longest)
                 ),
             ),
         }
@@ -145,8 +206,29 @@ impl<S: Send + 'static> Desk<S> {
     ) {
         let order: Order<S> =
             Box::new(move |served| answer(catch_unwind(AssertUnwindSafe(|| order(served)))));
-        // Its thread lives as long as there are orders.
-        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+        self.send(Sent::Order(order));
+    }
+}
+
+/// Carries out orders, and the duty between them, until no more can come.
+fn serve<S>(mut served: S, taken: &Receiver<Sent<S>>) {
+    let mut duty: Option<Duty<S>> = None;
+    loop {
+        if let Some(due) = duty.as_mut().filter(|duty| duty.left().is_zero()) {
+            due.last = Uptime::now();
+            (due.act)(&mut served);
+        }
+        // The clock of waits stands still while the machine sleeps: that of the duty is looked at often.
+        let sent = match &duty {
+            Some(duty) => taken.recv_timeout(duty.left().min(LOOK)),
+            None => taken.recv().map_err(RecvTimeoutError::from),
+        };
+        match sent {
+            Ok(Sent::Order(order)) => order(&mut served),
+            Ok(Sent::Duty(new)) => duty = new,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
     }
 }
 
@@ -157,15 +239,6 @@ impl<S> Drop for Desk<S> {
         if !self.is_stuck.get() {
             let _ = self.closed.recv_timeout(LAST);
         }
-    }
-}
-
-impl<T> Errand<T> {
-    /// Its result, once; `None`: it is not there yet.
-    #[must_use]
-    pub fn result(&self) -> Option<T> {
-        let answer = self.answer.try_recv().ok()?;
-        Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
@@ -198,10 +271,10 @@ mod tests {
         let mut context = context(&inbox, Vec::new());
         let (desk, hold) = held();
         let doubled = desk.begin(|number| *number *= 2);
-        assert!(doubled.result().is_none(), "it is not its turn yet");
+        assert!(doubled.try_recv().is_err(), "it is not its turn yet");
         drop(hold);
         assert_eq!(desk.ask(&mut context, Urgency::AfterAttempt, |number| *number + 1), Ok(15));
-        assert!(doubled.result().is_some());
+        assert!(doubled.try_recv().is_ok());
         assert_eq!(desk.ask_before(|number| *number), Ok(14));
     }
 
@@ -237,6 +310,22 @@ mod tests {
         let _hold = self::hold(&desk);
         inbox.ask(Ask::Interrupt);
         assert!(desk.ask(&mut context, Urgency::Now, |number| *number).is_err());
+    }
+
+    #[test]
+    fn a_duty_is_done_between_orders_until_it_ends() {
+        let desk = Desk::open("the number", 0).unwrap();
+        let (port, acts) = channel();
+        desk.begin_duty(Duration::from_millis(1), move |number: &mut u32| {
+            *number += 1;
+            port.send(*number).unwrap();
+        });
+        assert_eq!((acts.recv(), acts.recv()), (Ok(1), Ok(2)));
+        assert!(desk.ask_before(|number| *number).unwrap() >= 2);
+        desk.end_duty();
+        let acted = desk.ask_before(|number| *number).unwrap();
+        // What the duty was done with is gone: no more of it can come.
+        assert_eq!(acts.into_iter().last(), Some(acted));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub mod tally;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod uptime;
 pub mod validation;
 pub mod validator;
 mod wait;

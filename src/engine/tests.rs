@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::agent::Attempt;
 use super::board::Board;
-use super::context::Context;
+use super::context::{Context, Renewed};
 use super::event::Stamped;
 use super::fact::Fact;
 use super::inbox::Inbox;
@@ -19,7 +19,7 @@ use super::outcome::{End, Outcome};
 use super::policy::{Limits, OnFailure};
 use super::report::{AttemptStatus, Report};
 use super::run::run;
-use super::stop::{Ask, Request};
+use super::stop::{Ask, Request, Urgency};
 use super::tally::Last;
 use super::testing::{Call, TestAgent, TestSource, TestValidator, TestWorktree, context, job, success};
 use super::validation::Validation;
@@ -270,7 +270,11 @@ fn what_has_to_be_renewed_is_renewed_while_an_agent_is_at_work_and_ends_the_loop
         match call {
             Call::Next(..) => context.renew(Duration::from_millis(1), move || {
                 counter.set(counter.get() + 1);
-                if counter.get() < 3 { Ok(Duration::from_millis(1)) } else { Err(Outcome::GitFailed.into()) }
+                if counter.get() < 3 {
+                    Ok(Renewed::After(Duration::from_millis(1)))
+                } else {
+                    Err(Outcome::GitFailed.into())
+                }
             }),
             Call::Book(attempt) => booked.set(Some(attempt.report.status)),
             Call::Release | Call::Close => {}
@@ -284,6 +288,42 @@ fn what_has_to_be_renewed_is_renewed_while_an_agent_is_at_work_and_ends_the_loop
     });
     assert_eq!(run(job(context(&inbox, Vec::new()), FOREVER, source, agent)).outcome, Outcome::GitFailed);
     assert_eq!((renewed.get(), booked.get()), (3, Some(AttemptStatus::Interrupted)));
+}
+
+#[test]
+fn work_that_is_lost_ends_its_attempt_and_the_loop_goes_on_with_other_work() {
+    let inbox = Arc::new(Inbox::default());
+    let (handed_out, booked) = (Cell::new(0), RefCell::new(Vec::new()));
+    let source = TestSource(|call: Call<'_>, context: &mut Context<'_>| {
+        match call {
+            Call::Next(..) => {
+                handed_out.set(handed_out.get() + 1);
+                if handed_out.get() == 1 {
+                    context.renew(Duration::ZERO, || Ok(Renewed::Lost("another one has it".into())));
+                } else {
+                    context.renew_no_more();
+                }
+            }
+            Call::Book(attempt) => booked.borrow_mut().push((attempt.report.status, context.take_forfeit())),
+            Call::Release | Call::Close => {}
+        }
+        Ok(())
+    });
+    let agent = TestAgent(|_: &Attempt<'_>, context: &mut Context<'_>| {
+        if handed_out.get() == 1 {
+            while context.urgency() < Urgency::Now {
+                context.wait(None)?;
+            }
+            return Ok(Report { status: AttemptStatus::Interrupted, ..success() });
+        }
+        assert_eq!(context.urgency(), Urgency::None);
+        Ok(success())
+    });
+    let limits = Limits { max_iterations: Some(1), ..FOREVER };
+    assert_eq!(run(job(context(&inbox, Vec::new()), limits, source, agent)).outcome, Outcome::MaxIterations);
+    let (lost, done) = (AttemptStatus::Interrupted, AttemptStatus::Success);
+    assert_eq!(handed_out.get(), 2);
+    assert_eq!(booked.take(), [(lost, Some("another one has it".to_owned())), (done, None)]);
 }
 
 /// What happens when the loop comes to a certain point.

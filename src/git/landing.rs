@@ -149,6 +149,12 @@ pub fn commit_again(
     commit(root, tree, &[parent], fields.next().unwrap_or_default(), &env)
 }
 
+/// Whether a commit is in the repository.
+#[must_use]
+pub fn has_commit(root: &Path, commit: &str) -> bool {
+    run(root, &["cat-file", "-e", &format!("{commit}^{{commit}}")], LIMIT).is_ok()
+}
+
 /// Whether there are merges among the commits of `head` that `base` has not.
 ///
 /// # Errors
@@ -187,7 +193,8 @@ pub fn keep(root: &Path, reference: &str, commit: &str) -> Result<(), GitError> 
 }
 
 /// Where it is noted as what the commits of a task's ref have landed, if they were made again.
-fn replayed_ref(reference: &str) -> String {
+#[must_use]
+pub fn replayed_ref(reference: &str) -> String {
     format!("{REPLAYED}{}", reference.strip_prefix(TASKS).unwrap_or(reference))
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Unpublished {
     Impossible(String),
     /// The remote does not take this branch as it is.
     Refused(String),
+    /// The branch has commits there that are not here.
+    Behind(String),
     /// It failed.
     Wrong(String),
     /// It was interrupted, because the loop has to end now.
@@ -38,7 +40,7 @@ impl Unpublished {
     /// The reason; `None` if it was interrupted.
     pub(crate) fn why(self) -> Option<String> {
         match self {
-            Self::Impossible(why) | Self::Refused(why) | Self::Wrong(why) => Some(why),
+            Self::Impossible(why) | Self::Refused(why) | Self::Behind(why) | Self::Wrong(why) => Some(why),
             Self::Cut => None,
         }
     }
@@ -53,9 +55,21 @@ pub(crate) fn pushed(captured: Result<Captured, StartError>) -> Result<(), Unpub
     let why = || why_refused(&stdout, &stderr);
     match code {
         0 => Ok(()),
-        _ if stdout.lines().any(|line| line.starts_with('!')) => Err(Unpublished::Refused(why())),
-        _ => Err(Unpublished::Wrong(why())),
+        _ => Err(match stdout.lines().find(|line| line.starts_with('!')) {
+            Some(line) if line.contains("[rejected]") => Unpublished::Behind(why()),
+            Some(_) => Unpublished::Refused(why()),
+            None => Unpublished::Wrong(why()),
+        }),
     }
+}
+
+/// What a remote has answered to a question.
+///
+/// # Errors
+/// Why it has not.
+pub(crate) fn answered(captured: Result<Captured, StartError>) -> Result<String, Unpublished> {
+    let (code, stdout, stderr) = outcome(captured, PUSH_LIMIT)?;
+    if code == 0 { Ok(stdout) } else { Err(Unpublished::Wrong(why_refused("", &stderr))) }
 }
 
 /// A pull request to open.
@@ -153,7 +167,7 @@ mod tests {
             Ok(address) => address,
             Err(Unpublished::Impossible(why)) => format!("impossible: {why}"),
             Err(Unpublished::Wrong(why)) => format!("wrong: {why}"),
-            Err(Unpublished::Refused(why)) => format!("refused: {why}"),
+            Err(Unpublished::Refused(why) | Unpublished::Behind(why)) => format!("refused: {why}"),
             Err(Unpublished::Cut) => "cut".to_owned(),
         }
     }

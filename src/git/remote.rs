@@ -31,9 +31,12 @@ pub struct Remote {
 #[must_use]
 pub fn remote(root: &Path) -> Option<Remote> {
     let name = name(root)?;
-    let urls = run(root, &["remote", "get-url", "--push", "--all", "--", &name], LIMIT).unwrap_or_default();
+    let mut urls =
+        run(root, &["remote", "get-url", "--push", "--all", "--", &name], LIMIT).unwrap_or_default();
+    urls.extend(run(root, &["remote", "get-url", "--all", "--", &name], LIMIT).unwrap_or_default());
     let relative = urls.split(|&byte| byte == b'\n').filter(|url| is_relative(url)).map(OsStr::from_bytes);
-    let relative = relative.map(|url| (url.to_owned(), root.join(url))).collect();
+    let mut relative: Vec<_> = relative.map(|url| (url.to_owned(), root.join(url))).collect();
+    relative.dedup();
     Some(Remote { name, relative })
 }
 
@@ -67,7 +70,35 @@ pub(super) fn name(root: &Path) -> Option<String> {
 /// upstream, which would be written into the configuration that all work trees share.
 #[must_use]
 pub fn push(tree: &Path, remote: &Remote, (from, branch): (&str, &str), identity: &CommitIdentity) -> Launch {
-    let branch = format!("{from}:refs/heads/{branch}");
+    push_refs(tree, remote, &[format!("{from}:refs/heads/{branch}")], identity)
+}
+
+/// The command line that pushes these, each as `FROM:TO`, or `:TO` to remove it there.
+#[must_use]
+pub fn push_refs(tree: &Path, remote: &Remote, refs: &[String], identity: &CommitIdentity) -> Launch {
+    talk(tree, remote, (&["push", "--porcelain", "--no-follow-tags"], refs), identity)
+}
+
+/// The command line that gets these from the remote, each as `FROM:TO`, and nothing else.
+#[must_use]
+pub fn fetch(tree: &Path, remote: &Remote, refs: &[String], identity: &CommitIdentity) -> Launch {
+    let words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"];
+    talk(tree, remote, (&words, refs), identity)
+}
+
+/// The command line that lists the refs of the remote that match these, in lines `COMMIT REF`.
+#[must_use]
+pub fn list(tree: &Path, remote: &Remote, refs: &[String], identity: &CommitIdentity) -> Launch {
+    talk(tree, remote, (&["ls-remote", "--quiet"], refs), identity)
+}
+
+/// A command line of git that asks the remote, and no person here.
+fn talk(
+    tree: &Path,
+    remote: &Remote,
+    (words, refs): (&[&str], &[String]),
+    identity: &CommitIdentity,
+) -> Launch {
     let mut args: Vec<OsString> = Vec::new();
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     for (at, (url, folder)) in remote.relative.iter().enumerate() {
@@ -79,8 +110,8 @@ pub fn push(tree: &Path, remote: &Remote, (from, branch): (&str, &str), identity
         args.push(setting);
         env.push((variable.into(), url.clone()));
     }
-    let push = ["push", "--porcelain", "--no-follow-tags", "--", &remote.name, &branch];
-    args.extend(push.map(OsString::from));
+    args.extend(words.iter().copied().chain(["--", &remote.name]).map(OsString::from));
+    args.extend(refs.iter().map(OsString::from));
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let mut give = |name: &str, value: &OsStr| env.push((name.into(), value.to_owned()));
     give("LC_ALL", "C".as_ref());

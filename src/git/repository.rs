@@ -42,3 +42,20 @@ pub fn common_dir(root: &Path) -> Result<PathBuf, GitError> {
 pub fn is_tracked(root: &Path, commit: &str, path: &str) -> bool {
     !commit.starts_with('-') && run(root, &["cat-file", "-e", &format!("{commit}:{path}")], LIMIT).is_ok()
 }
+
+/// Whether commits are missing here, because the clone was made with `--depth`.
+#[must_use]
+pub fn is_shallow(root: &Path) -> bool {
+    run(root, &["rev-parse", "--is-shallow-repository"], LIMIT).is_ok_and(|said| said.starts_with(b"true"))
+}
+
+/// The first commit of a branch, by which its clones are known: that of the line of its first parents.
+///
+/// # Errors
+/// If git fails.
+pub fn first_commit(root: &Path, branch: &str) -> Result<String, GitError> {
+    let branch = format!("refs/heads/{branch}");
+    let words = ["rev-list", "--first-parent", "--max-parents=0", "--end-of-options", &branch, "--"];
+    let said = run(root, &words, LIMIT)?;
+    Ok(String::from_utf8_lossy(&said).lines().next_back().unwrap_or_default().to_owned())
+}

@@ -207,6 +207,12 @@ impl GraphError {
         matches!(self, Self::Foreign { .. } | Self::Lost { .. } | Self::Damaged { .. })
     }
 
+    /// Whether a server is to blame.
+    #[must_use]
+    pub fn is_of_server(&self) -> bool {
+        matches!(self, Self::Server { .. } | Self::Refused { .. })
+    }
+
     /// What another program has done to the store at `path`.
     pub(super) fn damaged(path: &Path, what: &str) -> Self {
         let advice =

@@ -70,6 +70,8 @@ pub struct Landing {
     pub feature: Option<String>,
     /// The fence of the claim that made it.
     pub fence: i64,
+    /// The nonce of that claim.
+    pub nonce: String,
     /// The commits.
     pub made: Made,
     /// What has become of them.
@@ -90,7 +92,7 @@ impl Landing {
     /// The ref that keeps its commits.
     #[must_use]
     pub fn reference(&self) -> String {
-        reference(&self.task, self.fence)
+        reference(&self.task, self.fence, &self.nonce)
     }
 
     /// The task and its title, for messages of commits and lines.
@@ -102,8 +104,8 @@ impl Landing {
 
 /// The ref that keeps what a claim on a task has made.
 #[must_use]
-pub fn reference(task: &str, fence: i64) -> String {
-    format!("{TASKS}/{task}/{fence}")
+pub(super) fn reference(task: &str, fence: i64, nonce: &str) -> String {
+    format!("{TASKS}/{task}/{fence}-{nonce}")
 }
 
 /// The right to land on a trunk.

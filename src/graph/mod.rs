@@ -9,6 +9,7 @@ mod holder;
 pub mod import;
 pub mod landing;
 mod limits;
+mod patience;
 pub mod postgres;
 mod seal;
 pub mod sound;
@@ -25,6 +26,7 @@ pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
 pub use landing::{AtGate, Landing, Lead, Made, Standing};
 pub use limits::feature as check_feature_name;
+pub use patience::Patience;
 pub use seal::Key;
 pub use store::{
     Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,

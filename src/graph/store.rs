@@ -8,7 +8,7 @@ use super::error::GraphError;
 use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::ImportEntry;
-use super::landing::{AtGate, Landing, Lead, Made};
+use super::landing::{AtGate, Landing, Lead, Made, reference};
 use super::task::{Details, LogLine, Status, Task};
 use crate::memory::journal::JournalEntry;
 
@@ -102,6 +102,14 @@ pub struct Claim {
     pub fence: i64,
     /// Random: a server that has lost its last seconds hands numbers out again.
     pub nonce: String,
+}
+
+impl Claim {
+    /// The ref that keeps what it has made.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        reference(&self.task, self.fence, &self.nonce)
+    }
 }
 
 /// How a task was done.

@@ -117,7 +117,7 @@ fn what_is_handed_in_is_done_when_it_has_landed(store: &mut dyn Store) {
     );
     assert_eq!(store.counts(&Scope::All).unwrap(), Counts { total: 2, landing: 1, ..Counts::default() });
     assert_eq!((landing.made.clone(), landing.standing), (made("head"), Standing::Waiting));
-    assert_eq!(landing.reference(), format!("refs/ralph/tasks/{a}/1"));
+    assert_eq!(landing.reference(), format!("refs/ralph/tasks/{a}/1-{}", landing.nonce));
     assert_eq!(store.landings().unwrap(), std::slice::from_ref(&landing));
     let lead = lead(store);
     store.gate_begins(&lead, &[&landing]).unwrap();

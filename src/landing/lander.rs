@@ -7,7 +7,9 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::candidate::{Candidate, Maker, Put, Style};
 use super::gate::{Gate, Judged};
@@ -18,11 +20,13 @@ use crate::git::GitError;
 use crate::git::landing::{Stand, Trunk, landed_as};
 use crate::graph::landing::{Base, Next, Round, Verdict};
 use crate::graph::{GraphError, Holder, Landing, Lead, Scope, Standing, Store};
+use crate::landing::exchange::{Exchange, Failed};
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::list::some_of;
+use crate::threads;
 
-/// How long the lead holds for processes that cannot see ours.
-const LEASE: Duration = Duration::from_mins(20);
+/// How often the tip of the remote is looked for while nothing waits.
+const SEEN: Duration = Duration::from_secs(20);
 /// How often another run's landings, and the trunk, are looked for.
 const LOOK: Duration = Duration::from_secs(4);
 /// The longest reason that is kept, in bytes.
@@ -44,11 +48,17 @@ pub(crate) struct Rules {
     pub(crate) style: Style,
     /// Whether the tip is pushed.
     pub(crate) pushes: bool,
+    /// How long the lead holds for processes that cannot see ours.
+    pub(crate) lease: Duration,
 }
 
 /// The lander.
-pub(crate) struct Lander<S> {
-    store: S,
+pub(crate) struct Lander {
+    store: Box<dyn Store + Send>,
+    /// The remote that has the tip, where many machines land on it.
+    exchange: Option<Arc<Exchange>>,
+    /// When the tip was brought from there last.
+    brought: Option<Instant>,
     team: Arc<Team>,
     trunk: Trunk,
     /// A work tree of the repository, and the author of merge commits.
@@ -95,6 +105,15 @@ impl From<GraphError> for Left {
     }
 }
 
+impl From<Failed> for Left {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Cut => Self::Cancelled,
+            Failed::Ends(end) => Self::Ends(end),
+        }
+    }
+}
+
 impl From<GitError> for Left {
     fn from(error: GitError) -> Self {
         Self::Ends(error.into())
@@ -111,10 +130,10 @@ struct Way {
     waiting: usize,
 }
 
-impl<S: Store> Lander<S> {
+impl Lander {
     /// The lander of a trunk in the repository of `place`, whose author is that of its merge commits.
     pub(crate) fn new(
-        store: S,
+        store: Box<dyn Store + Send>,
         team: Arc<Team>,
         trunk: Trunk,
         place: (PathBuf, Vec<(OsString, OsString)>),
@@ -124,6 +143,8 @@ impl<S: Store> Lander<S> {
     ) -> Self {
         Self {
             store,
+            exchange: None,
+            brought: None,
             team,
             trunk,
             place,
@@ -136,6 +157,12 @@ impl<S: Store> Lander<S> {
             settled: None,
             told: None,
         }
+    }
+
+    /// The lander, where the tip is on a remote that other machines land on, too.
+    pub(crate) fn through(mut self, exchange: Option<Arc<Exchange>>) -> Self {
+        self.exchange = exchange;
+        self
     }
 
     /// Lands until all loops have ended.
@@ -160,13 +187,14 @@ impl<S: Store> Lander<S> {
             }
         }
         // Another run can take it at once, and does so anyway when this process is gone.
-        if let Ok(Some(lead)) = self.store.lead(self.trunk.name(), &self.holder, LEASE) {
+        if let Ok(Some(lead)) = self.store.lead(self.trunk.name(), &self.holder, self.rules.lease) {
             let _ = self.store.give_up_lead(&lead);
         }
     }
 
     /// Tries what waits.
     fn round(&mut self) -> Result<Ran, Left> {
+        self.bring_tip(SEEN)?;
         let tip = self.tip()?;
         let stand = self.stand(&tip)?;
         let waiting: Vec<Landing> = { self.store.landings()?.into_iter() }
@@ -179,10 +207,13 @@ impl<S: Store> Lander<S> {
             return Ok(Ran::Stands(Standstill::Idle));
         }
         // Another run lands here, and its process lives.
-        let Some(lead) = self.store.lead(self.trunk.name(), &self.holder, LEASE)? else {
+        let Some(lead) = self.store.lead(self.trunk.name(), &self.holder, self.rules.lease)? else {
             let at = if waiting.is_empty() { Standstill::Idle } else { Standstill::None };
             return Ok(Ran::Stands(at));
         };
+        self.bring_tip(Duration::ZERO)?;
+        let tip = self.tip()?;
+        let stand = self.stand(&tip)?;
         let base = self.base(&tip, &stand)?;
         if let Some((at, tried, why)) = &self.paused
             && *at == base
@@ -200,13 +231,29 @@ impl<S: Store> Lander<S> {
         if waiting.is_empty() { self.catch_up(way) } else { self.land(way, &waiting) }
     }
 
+    /// Brings the tip of the remote here, if it was brought longer ago than this.
+    fn bring_tip(&mut self, ago: Duration) -> Result<(), Left> {
+        let Some(exchange) = &self.exchange else { return Ok(()) };
+        if self.brought.is_some_and(|brought| brought.elapsed() < ago) {
+            return Ok(());
+        }
+        exchange.bring_tip(false, self.team.hurries())?;
+        self.brought = Some(Instant::now());
+        Ok(())
+    }
+
     fn tip(&self) -> Result<String, Left> {
         Ok(self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?)
     }
 
     /// How the trunk stands to the tip; ends where it is gone or was rewritten.
     fn stand(&self, tip: &str) -> Result<Stand, Left> {
-        let stand = self.trunk.stand(tip);
+        let stand = match (self.trunk.stand(tip), &self.exchange) {
+            (stand @ (Stand::Level | Stand::Behind), Some(exchange)) => {
+                exchange.theirs(tip).map_or(stand, Stand::Ahead)
+            }
+            (stand, _) => stand,
+        };
         Ok(self.trunk.problem(&stand).map_or(Ok(stand), Err)?)
     }
 
@@ -343,6 +390,17 @@ impl<S: Store> Lander<S> {
     ) -> Result<Candidate, Left> {
         let mut candidate = Candidate::on(&way.base);
         for one in group {
+            if let Some(exchange) = &self.exchange
+                && !exchange.bring(&one.reference(), &one.made.head, self.team.hurries())?
+            {
+                let why = format!(
+                    "its commits are not on the remote any more ({:.10}): do it again",
+                    one.made.head
+                );
+                self.give_back(way, one, &why)?;
+                round.leave_out(one);
+                continue;
+            }
             if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
                 self.book(way, one, (&one.made.base, &commit))?;
                 round.leave_out(one);
@@ -410,7 +468,9 @@ impl<S: Store> Lander<S> {
         });
         self.store.gate_begins(&way.lead, &landings)?;
         self.team.at_gate(true);
-        let judged = gate.judge(&commit, self.team.hurries());
+        let (store, team) = (&mut self.store, &self.team);
+        let keeps = (&way.lead, &self.holder, self.rules.lease);
+        let judged = keeping_lead(&mut **store, keeps, || gate.judge(&commit, team.hurries()));
         self.team.at_gate(false);
         self.store.gate_ends(&way.lead)?;
         let judged = match judged {
@@ -439,6 +499,27 @@ impl<S: Store> Lander<S> {
     }
 }
 
+/// Does something that may take longer than a lead holds, and prolongs that meanwhile. If it is lost, what is booked next says so.
+fn keeping_lead<T>(
+    store: &mut (dyn Store + Send),
+    (lead, holder, lease): (&Lead, &Holder, Duration),
+    act: impl FnOnce() -> T,
+) -> T {
+    let (over, is_over) = channel::<()>();
+    thread::scope(|scope| {
+        let keep = move || {
+            while is_over.recv_timeout(lease / 5) == Err(RecvTimeoutError::Timeout) {
+                let _ = store.lead(&lead.trunk, holder, lease);
+            }
+        };
+        // Without a thread it holds for its lease alone.
+        let _ = threads::start_in(scope, keep);
+        let done = act();
+        drop(over);
+        done
+    })
+}
+
 /// The claims that made these.
 fn claims(landings: &[Landing]) -> Claims {
     let waiting = landings.iter().filter(|one| one.standing == Standing::Waiting);
@@ -446,7 +527,7 @@ fn claims(landings: &[Landing]) -> Claims {
 }
 
 /// However it ends, nothing waits for it any more.
-impl<S> Drop for Lander<S> {
+impl Drop for Lander {
     fn drop(&mut self) {
         self.team.stands(Standstill::Ended);
     }

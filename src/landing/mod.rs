@@ -4,12 +4,14 @@
 //! [`crate::graph::landing`], without any of this.
 
 mod candidate;
+mod exchange;
 mod gate;
 mod lander;
 mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
+pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules};
 pub(crate) use pusher::Pusher;

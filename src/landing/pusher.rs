@@ -1,7 +1,8 @@
 //! Brings what has landed to the remote: in a thread of its own, so that no landing waits for a network.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::team::Team;
 use crate::engine::fact::Fact;
@@ -46,7 +47,7 @@ impl Pusher {
         let name = self.trunk.name().to_owned();
         if self.aside.is_none() {
             match self.push(commit, &name) {
-                Err(Unpublished::Refused(why)) => {
+                Err(Unpublished::Refused(why) | Unpublished::Behind(why)) => {
                     let why = format!("{} does not take it: {why}", self.remote.name);
                     self.tell_aside(&why);
                     self.aside = Some(why);
@@ -72,14 +73,7 @@ impl Pusher {
 
     /// Opens the pull request, once in a run: one that is open already is the one.
     fn request(&mut self, name: &str, branch: &str) {
-        let request = Request {
-            base: name,
-            head: branch,
-            title: &format!("What has landed on {name}"),
-            body: "Finished tasks, each landed after the gate. What lands later is pushed to this branch, too.\n",
-        };
-        let launch = request.call(&self.root, &self.mark);
-        match opened(run_alone(&launch, (PULL_REQUEST_LIMIT, ROOM), self.team.hurries())) {
+        match request(&self.root, (name, branch), &self.mark, self.team.hurries()) {
             Ok(address) => {
                 let message = format!("pull request: {address}");
                 self.team.tell(Fact::Published { message: message.into() });
@@ -112,7 +106,23 @@ impl Pusher {
     }
 }
 
+/// Opens a pull request for what has landed on a trunk and is on a branch beside it, unless one is open; returns its address.
+pub(super) fn request(
+    root: &Path,
+    (name, branch): (&str, &str),
+    mark: &str,
+    cancelled: &AtomicBool,
+) -> Result<String, Unpublished> {
+    let request = Request {
+        base: name,
+        head: branch,
+        title: &format!("What has landed on {name}"),
+        body: "Finished tasks, each landed after the gate. What lands later is pushed to this branch, too.\n",
+    };
+    opened(run_alone(&request.call(root, mark), (PULL_REQUEST_LIMIT, ROOM), cancelled))
+}
+
 /// The branch for what has landed on a trunk that cannot be pushed.
-fn beside(trunk: &str) -> String {
+pub(super) fn beside(trunk: &str) -> String {
     format!("ralph/landed/{trunk}")
 }

@@ -137,7 +137,7 @@ impl Replayed {
             }
             Fact::Retrying { .. } => Next::Retry,
             Fact::BackingOff { .. } => Next::Iteration,
-            Fact::Waiting { reason: Word::Known(reason), until, .. } if *reason != WaitReason::DiskSpace => {
+            Fact::Waiting { reason: Word::Known(reason), until, .. } if reason.is_for_provider() => {
                 // Another loop reached the limit.
                 let is_of_others =
                     *reason == WaitReason::UsageLimit && !matches!(tally.last, Last::Limited { .. });

@@ -5,13 +5,14 @@ use chrono::{DateTime, Utc};
 use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Pending, State};
 use crate::engine::event::{Stamped, Unwritten};
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LineSpent, LoopEnded, WaitReason, Word};
+use crate::engine::fact::{Asked, AttemptEnded, Fact, LineSpent, LoopEnded, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
 use crate::reply::usage::Usage;
+use crate::tell::words;
 
 /// What became of the task of a landing that has landed, or could not.
 pub(super) fn became(fact: &Fact<'_>) -> &'static str {
@@ -144,9 +145,9 @@ impl State {
                 Durability::Synced
             }
             Fact::Waiting { reason, until, .. } => {
-                let shortage = fact.shortage().filter(|_| *reason == WaitReason::DiskSpace.into());
-                self.stands(Status::Waiting, shortage.is_none().then(|| until.to_utc()));
-                self.waiting_for = shortage.map(|shortage| shortage.to_string());
+                self.stands(Status::Waiting, reason.has_end().then(|| until.to_utc()));
+                let shortage = fact.shortage().map(|shortage| shortage.to_string());
+                self.waiting_for = shortage.or_else(|| words::endless(reason).map(str::to_owned));
                 Durability::Synced
             }
             Fact::Answered { text } => {

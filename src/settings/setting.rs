@@ -105,6 +105,8 @@ pub enum Span {
     OrZero,
     /// Above zero and at most five minutes.
     UpToFiveMinutes,
+    /// Thirty seconds or more.
+    AtLeast30Seconds,
 }
 
 /// One row of the table.

@@ -468,6 +468,20 @@ settings! {
             default: "1",
             kind: ValueKind::Count { least: 1 },
         }
+        /// Address of a graph on a PostgreSQL server, which runs on many machines work on; see 'ralph help many-machines'
+        store: Option<String> = Setting {
+            key: "execution.store",
+            shell: "STORE",
+            empty: "none",
+            needs_trust: true,
+        }
+        /// How long a claim on a task of a graph on a server holds when its machine is not heard of any more; at least 30s
+        lease: Duration = Setting {
+            key: "execution.lease",
+            shell: "LEASE",
+            default: "10m",
+            kind: ValueKind::Duration(Span::AtLeast30Seconds),
+        }
         /// Command for sh that makes what a new work tree for tasks lacks, such as npm ci
         task_prepare: Option<String> = Setting {
             key: "execution.prepare",

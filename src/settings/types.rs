@@ -12,6 +12,7 @@ use crate::text::pauses::Pauses;
 use crate::text::{bytes, duration};
 
 /// The longest wait between two steps of ending an agent, which must not outlive ralph for hours.
+const SHORTEST_LEASE: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// A type that the value of a setting can have.
@@ -137,6 +138,11 @@ impl SettingType for Duration {
         if row.setting.kind == ValueKind::Duration(Span::UpToFiveMinutes) && value > LONGEST_WAIT {
             let problem = format!("`{}` is longer than five minutes; write a shorter wait", row.value);
             return Err(row.invalid(problem));
+        }
+        if row.setting.kind == ValueKind::Duration(Span::AtLeast30Seconds) && value < SHORTEST_LEASE {
+            return Err(
+                row.invalid(format!("`{}` is shorter than 30 seconds; write a longer one", row.value))
+            );
         }
         Ok(value)
     }

@@ -85,7 +85,13 @@ impl From<GitError> for End {
 impl From<GraphError> for End {
     /// A failed graph ends the loop.
     fn from(error: GraphError) -> Self {
-        let outcome = if error.is_loss() { Outcome::GraphLost } else { Outcome::RecordFailed };
+        let outcome = if error.is_loss() {
+            Outcome::GraphLost
+        } else if error.is_of_server() {
+            Outcome::StoreAway
+        } else {
+            Outcome::RecordFailed
+        };
         Self::because(outcome, error.to_string())
     }
 }

@@ -175,7 +175,7 @@ impl Seen {
 impl Doing {
     /// Whether the end of a wait is known; that of a full disk is not.
     pub(crate) fn has_end(&self) -> bool {
-        matches!(self, Self::Waiting { reason, .. } if *reason != WaitReason::DiskSpace.into())
+        matches!(self, Self::Waiting { reason, .. } if reason.has_end())
     }
 
     /// A few words, except for a wait, which its display words with its end.

@@ -479,7 +479,13 @@ fn wait_for(reason: WaitReason) -> &'static str {
         WaitReason::Overload => "provider overloaded",
         WaitReason::Network => "no connection to the provider",
         WaitReason::DiskSpace => "waiting for room on the disk",
+        WaitReason::Store => "waiting for the store",
     }
+}
+
+/// What a wait without a known end is for; `None`: it has one.
+pub(crate) fn endless(reason: &Word<WaitReason>) -> Option<&str> {
+    (!reason.has_end()).then(|| wait(reason))
 }
 
 /// [`wait`] by the word of a report, which may be another pause.
@@ -488,11 +494,20 @@ pub(crate) fn wait_named(what: &str) -> &str {
     known.map_or(what, |reason| wait_for(reason))
 }
 
+/// [`endless`] by the word of a report.
+pub(crate) fn endless_named(what: &str) -> Option<&'static str> {
+    let known = WaitReason::ALL.into_iter().find(|reason| reason.word() == what)?;
+    (!known.is_for_provider()).then(|| wait_for(known))
+}
+
 /// The reason and the end of a wait: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.
 pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
     let Fact::Waiting { reason, until, .. } = fact else { return None };
     if let Some(shortage) = fact.shortage() {
         return Some(format!("{shortage}: waiting for room"));
+    }
+    if let Some(words) = endless(reason) {
+        return Some(words.to_owned());
     }
     let reached = if *reason == WaitReason::UsageLimit.into() { " reached" } else { "" };
     let left = duration::rough((until.to_utc() - now.to_utc()).to_std().unwrap_or_default());

@@ -8,11 +8,11 @@ use std::thread;
 
 use anyhow::{Context as _, bail};
 
-use super::{Run, own_call};
+use super::{Run, many, own_call};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
+use crate::commands::report;
 use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
-use crate::commands::{graph_file, report};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
@@ -21,13 +21,12 @@ use crate::git;
 use crate::git::identity::{CommitIdentity, agent_env, configure, prepare};
 use crate::git::landing::{self, Trunk};
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Holder, Scope};
 use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::launch::launch;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
-use crate::landing::{Gate, Lander, Pusher, Rules, Style, Team};
+use crate::landing::{Exchange, Gate, Lander, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
@@ -37,7 +36,7 @@ use crate::record::run_folder::{self, GATE, JOBS, RunStart};
 use crate::settings::Settings;
 use crate::settings::proof_level::LandingStyle;
 use crate::side_command::ValidationCommand;
-use crate::source::tasks::{Graph, Lane, Places, Target, Tasks};
+use crate::source::tasks::{Lane, Places, Target, Tasks};
 use crate::threads;
 use crate::view::View;
 use crate::view::branch_table::{BranchRow, json};
@@ -52,7 +51,7 @@ pub(super) struct Plan {
     pub(super) jobs: usize,
     pub(super) trunk: Trunk,
     /// The user has named the branch.
-    is_named: bool,
+    pub(super) is_named: bool,
     batch: usize,
 }
 
@@ -61,6 +60,7 @@ pub(super) fn plan(
     args: &super::RunArgs,
     settings: &Settings,
     project: &Project,
+    is_shared: bool,
 ) -> anyhow::Result<Option<Plan>> {
     let flags = &args.tasks;
     let of_settings = usize::try_from(settings.task_jobs).unwrap_or(usize::MAX);
@@ -78,7 +78,7 @@ pub(super) fn plan(
         None => usize::try_from(settings.landing.batch).unwrap_or(usize::MAX),
     };
     let named = flags.onto.as_ref().or(settings.landing.onto.as_ref());
-    if jobs == 1 && named.is_none() {
+    if jobs == 1 && named.is_none() && !is_shared {
         return Ok(None);
     }
     if args.flags.name.is_some() {
@@ -135,6 +135,7 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
         prepare(project.root())?;
     }
     let id = run_id();
+    let exchange = many::exchange(&run, &plan, &identity, &id)?;
     let command = own_command_line(&settings.secrets);
     RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
     let housekeeping = retention::tidy(project, &id, kept(settings));
@@ -142,7 +143,7 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     if flags.detached {
         shared.leave_terminal(flags)?;
     }
-    let code = Jobs { run, plan, shared, identity, team: Arc::default() }.work()?;
+    let code = Jobs { run, plan, shared, identity, exchange, team: Arc::default() }.work()?;
     drop(housekeeping);
     Ok(code)
 }
@@ -154,6 +155,8 @@ struct Jobs<'a> {
     shared: SideBySide<'a>,
     identity: CommitIdentity,
     team: Arc<Team>,
+    /// The remote, where many machines work on the graph.
+    exchange: Option<Arc<Exchange>>,
 }
 
 impl Jobs<'_> {
@@ -168,6 +171,9 @@ impl Jobs<'_> {
     /// Works and lands until all is done, shows the results, and returns the exit code.
     fn work(&self) -> anyhow::Result<u8> {
         self.settings().warnings.iter().for_each(|warning| self.shared.screen.warn(warning));
+        if let Some(why) = self.exchange.as_ref().and_then(|exchange| exchange.aside()) {
+            self.shared.screen.warn(&why);
+        }
         let pusher = self.pusher();
         // An agent of a run that was killed may have had the trunk checked out.
         landing::detach_all(self.project().root(), &self.project().worktrees().join(JOBS))?;
@@ -263,8 +269,7 @@ impl Jobs<'_> {
         };
         let target = self.target(&run, places)?;
         let lane = self.lane(place, &tree, name);
-        let source =
-            Tasks::new(Graph::new(graph_file::opened_for_run(main)?)?, target, is_verified, Some(lane));
+        let source = Tasks::new(self.run.graph.asked()?, target, is_verified, Some(lane));
         let mut ready = Ready {
             name: name.to_owned(),
             board: self.shared.board.join(),
@@ -285,6 +290,11 @@ impl Jobs<'_> {
         ready.run_as(source, view, &inbox)
     }
 
+    /// While so many finished tasks wait to land, no other one begins: those of all machines are counted.
+    fn room(&self) -> usize {
+        if self.exchange.is_some() { self.plan.jobs.max(self.plan.batch) } else { self.plan.jobs }
+    }
+
     /// What a job works on.
     fn target(&self, run: &str, places: Places) -> anyhow::Result<Target> {
         Ok(Target {
@@ -293,7 +303,7 @@ impl Jobs<'_> {
             retries: self.run.retries,
             models: self.run.models.clone(),
             places,
-            trunk: Some((self.plan.trunk.clone(), self.plan.jobs)),
+            trunk: Some((self.plan.trunk.clone(), self.room())),
         })
     }
 
@@ -313,6 +323,7 @@ impl Jobs<'_> {
             kept: RefCell::default(),
             place,
             has_told: Cell::default(),
+            exchange: self.exchange.clone(),
         }
     }
 
@@ -338,9 +349,9 @@ impl Jobs<'_> {
     }
 
     /// The lander of this run, with its own view of the graph. `pushes`: a pusher waits for it.
-    fn lander(&self, pushes: bool) -> anyhow::Result<Lander<SqliteStore>> {
+    fn lander(&self, pushes: bool) -> anyhow::Result<Lander> {
         let (settings, main) = (self.settings(), self.project());
-        let store = graph_file::opened_for_run(main)?;
+        let store = self.run.graph.landed_on()?;
         let holder = Holder::of_self(&self.shared.id).context("cannot tell which process this is")?;
         let command = settings.landing.command.as_deref().or(validation(settings));
         let gate = match command {
@@ -364,6 +375,7 @@ impl Jobs<'_> {
             batch: self.plan.batch,
             retries: settings.landing.retries,
             pushes,
+            lease: self.run.graph.lead(),
             style: match settings.landing.style {
                 LandingStyle::Merge => Style::Merge,
                 LandingStyle::Rebase => Style::Rebase,
@@ -379,13 +391,14 @@ impl Jobs<'_> {
             (holder, scope),
             gate,
             rules,
-        ))
+        )
+        .through(self.exchange.clone()))
     }
 
     /// What pushes, if that is wanted and there is a remote.
     fn pusher(&self) -> Option<Pusher> {
         let (settings, root) = (self.settings(), self.project().root());
-        if !settings.landing.push {
+        if !settings.landing.push || self.exchange.is_some() {
             return None;
         }
         let Some(remote) = git::remote::remote(root) else {

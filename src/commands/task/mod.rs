@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::author;
-use super::graph_file::{FEATURE_VARIABLE, Opened, address, create, is_draft, open, place};
+use super::graph_file::{FEATURE_VARIABLE, Opened, create, is_draft, is_on_server, open, place};
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git::landing::{Trunk, landed_as};
@@ -94,7 +94,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         priority: args.priority,
         max_retries: args.max_retries,
     };
-    if address(args.graph.store.as_deref())?.is_none() && !place(&args.graph)?.graph().exists() {
+    if !is_on_server(&args.graph)? && !place(&args.graph)?.graph().exists() {
         // A refused call makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
     }

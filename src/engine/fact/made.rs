@@ -117,6 +117,13 @@ impl<'a> Fact<'a> {
         }
     }
 
+    /// The loop waits for the store of tasks, or the remote, at most until then.
+    #[must_use]
+    pub fn waiting_for_store(until: DateTime<Utc>) -> Self {
+        let (reason, until) = (WaitReason::Store.into(), until.fixed_offset());
+        Self::Waiting { free_bytes: None, reason, until, wanted_bytes: None }
+    }
+
     /// A loop goes on after a wait for a usage limit or a provider, or after another pause.
     #[must_use]
     pub fn resumed(tally: &Tally) -> Self {

@@ -60,11 +60,20 @@ pub enum WaitReason {
     Network,
     /// Room on the disk.
     DiskSpace,
+    /// The store of tasks, or the remote of the repository.
+    Store,
 }
 
 impl WaitReason {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::UsageLimit, Self::Overload, Self::Network, Self::DiskSpace];
+    pub const ALL: [Self; 5] =
+        [Self::UsageLimit, Self::Overload, Self::Network, Self::DiskSpace, Self::Store];
+
+    /// Whether the policy decides on it: it is for an agent's provider.
+    #[must_use]
+    pub const fn is_for_provider(self) -> bool {
+        matches!(self, Self::UsageLimit | Self::Overload | Self::Network)
+    }
 
     /// The word in event lines and reports.
     #[must_use]
@@ -74,7 +83,16 @@ impl WaitReason {
             Self::Overload => "overload",
             Self::Network => "network",
             Self::DiskSpace => "disk_space",
+            Self::Store => "store",
         }
+    }
+}
+
+impl Word<WaitReason> {
+    /// Whether it is known how long the wait lasts. One that a later version waits for may end at any time.
+    #[must_use]
+    pub fn has_end(&self) -> bool {
+        !matches!(self, Self::Known(reason) if !reason.is_for_provider())
     }
 }
 

@@ -50,7 +50,8 @@ impl Loop<'_> {
         self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
         let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work, &start));
-        self.work = Some(work);
+        // What is another one's now is not handed out again.
+        self.work = Some(work).filter(|_| !self.job.context.is_forfeit());
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
             Ok(Judged { report, settled, end: None }) => self.book(&report, &settled),

@@ -22,6 +22,9 @@ const KNOWN: &str = "refs/ralph/trunk";
 /// The refs of landed tips that are still to be pushed.
 const UNPUSHED: &str = "refs/ralph/unpushed";
 
+/// The refs of landed tips as the remote had them last.
+const SEEN: &str = "refs/ralph/remote";
+
 /// Times of files are up to so much earlier than the clock.
 const COARSE: Duration = Duration::from_millis(20);
 
@@ -215,6 +218,39 @@ impl Trunk {
     pub fn tip_is_gone(&self) -> GitError {
         let way_out = format!("run again to land on {} as it is", self.name);
         GitError::in_the_way("the ref of what has landed was removed", self.reference(), way_out)
+    }
+
+    /// The ref of the tip as the remote had it last.
+    #[must_use]
+    pub fn seen(&self) -> String {
+        format!("{SEEN}/{}", self.name)
+    }
+
+    /// Takes over the tip that the remote has, and that is here. What was the tip and is nowhere else is kept. `anew`: what is there
+    /// is accepted, although it was rewritten.
+    ///
+    /// # Errors
+    /// If the remote does not have any more what it had, or git fails.
+    pub fn take_over(&self, tip: &str, anew: bool) -> Result<(), GitError> {
+        let name = &self.name;
+        let seen = commit_of(&self.root, &self.seen());
+        if seen.is_some_and(|seen| !is_ancestor(&self.root, &seen, tip)) && !anew {
+            let what =
+                format!("the branch {name} was rewritten on the remote, and lacks commits that it had");
+            let way_out =
+                format!("bring them back there, or run again with --onto {name} to take it as it is");
+            return Err(GitError::in_the_way(what, self.seen(), way_out));
+        }
+        let old = self.tip();
+        if let Some(old) = old.as_ref().filter(|old| !is_ancestor(&self.root, old, tip))
+            && !self.commit().is_some_and(|commit| is_ancestor(&self.root, old, &commit))
+        {
+            save::keep_commit(&self.root, name, old)?;
+        }
+        if old.as_deref() != Some(tip) {
+            self.set(&self.reference(), tip, Some(old.as_deref().unwrap_or_default()))?;
+        }
+        self.set(&self.seen(), tip, None)
     }
 
     /// The landed tip that is still to be pushed.

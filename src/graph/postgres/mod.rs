@@ -16,6 +16,8 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,7 @@ use connection::{Connection, LIMIT};
 pub use health::Health;
 
 use super::error::GraphError;
+use super::patience::Patience;
 use super::sql::store::{Database, Write};
 use super::sql::values::values;
 use super::sql::{Fallible, Fault, Sql, first, nonce};
@@ -52,6 +55,8 @@ pub struct PostgresStore {
     connection: RefCell<Option<Connection>>,
     /// It was connected once.
     was_there: Cell<bool>,
+    /// How long it is waited for while it is away; `None`: a moment.
+    patience: Option<Arc<Patience>>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -102,7 +107,41 @@ impl PostgresStore {
     }
 
     fn at(address: Address) -> Self {
-        Self { address, connection: RefCell::default(), was_there: Cell::default() }
+        Self { address, connection: RefCell::default(), was_there: Cell::default(), patience: None }
+    }
+
+    /// The store, where a server that goes away later is waited for.
+    #[must_use]
+    pub fn patient(self, patience: Arc<Patience>) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// Waits a while where a server is away; returns whether to ask it again, for what is asked since then.
+    fn waits(&self, fault: &Fault, since: Instant, tries: &mut u32) -> bool {
+        let Some(patience) = self.patience.as_ref().filter(|_| is_away(fault)) else { return false };
+        patience.wait(since, tries, &AtomicBool::new(false))
+    }
+
+    /// Notes that the graph is of the repository with this first commit, or checks that it is.
+    ///
+    /// # Errors
+    /// If it is of another one.
+    pub fn require_repository(&self, first_commit: &str) -> Result<(), GraphError> {
+        let known: Option<String> = self.transact(For::Booking, true, &|graph| {
+            graph
+                .execute("UPDATE meta SET repository = ?1 WHERE repository IS NULL", values![first_commit])?;
+            Ok(graph.maybe("SELECT repository FROM meta", &[], first)?.flatten())
+        })?;
+        if known.as_deref() == Some(first_commit) {
+            return Ok(());
+        }
+        let known = known.unwrap_or_default();
+        let reason = format!(
+            "schema {} has the tasks of another repository (its first commit is {known:.10}, here it is {first_commit:.10}): name \
+             another schema, as in ?schema=NAME",
+            self.address.schema
+        );
+        Err(self.error(Fault::Refused(reason)))
     }
 
     fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
@@ -136,7 +175,8 @@ impl PostgresStore {
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
         let nonce = nonce().map_err(|fault| self.error(fault))?;
-        let (mut tries, began, mut unsure) = (0, Instant::now(), None);
+        let (mut tries, mut waits, began, mut unsure) = (0, 0, Instant::now(), None);
+        let _back = Back(self.patience.as_deref());
         loop {
             let fault = match self.once(what, commits, Some(&nonce), change) {
                 Attempt::Done(value) => return Ok(value),
@@ -154,10 +194,31 @@ impl PostgresStore {
             let goes_on =
                 if unsure.is_some() { began.elapsed() < LIMIT } else { is_passing(&fault) && tries < TRIES };
             if !goes_on {
+                if self.waits(&fault, began, &mut waits) {
+                    continue;
+                }
                 return Err(self.error(if unsure.is_some() { Fault::Unsure } else { fault }));
             }
             tries += 1;
             thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
+        }
+    }
+
+    /// Looks at the graph; again, where that was in vain and may be done again.
+    fn look<T>(&self, mut once: impl FnMut() -> (Attempt<T>, bool)) -> Result<T, GraphError> {
+        let (mut tries, mut waits, began) = (0, 0, Instant::now());
+        let _back = Back(self.patience.as_deref());
+        loop {
+            let (fault, may_again) = match once() {
+                (Attempt::Done(value) | Attempt::Unsure(value), _) => return Ok(value),
+                (Attempt::Failed(fault), may_again) => (fault, may_again),
+            };
+            if may_again && is_passing(&fault) && tries < TRIES {
+                tries += 1;
+                thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
+            } else if !may_again || !self.waits(&fault, began, &mut waits) {
+                return Err(self.error(fault));
+            }
         }
     }
 
@@ -277,6 +338,17 @@ impl PostgresStore {
     }
 }
 
+/// The server is there again when this is dropped, or the operation has failed.
+struct Back<'a>(Option<&'a Patience>);
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        if let Some(patience) = self.0 {
+            patience.ends();
+        }
+    }
+}
+
 /// What has come of an attempt to run an operation.
 enum Attempt<T> {
     /// It is written, or was only looked at.
@@ -305,8 +377,13 @@ fn has_left(error: &tokio_postgres::Error) -> bool {
 /// Whether the server cannot be reached now.
 fn is_away(fault: &Fault) -> bool {
     match fault {
-        Fault::Silent => true,
-        Fault::Server(error) => has_left(error) || error.code().is_none(),
+        Fault::Silent | Fault::Unsure => true,
+        Fault::Server(error) => {
+            has_left(error)
+                || error.code().is_none_or(|code| {
+                    [SqlState::TOO_MANY_CONNECTIONS, SqlState::READ_ONLY_SQL_TRANSACTION].contains(code)
+                })
+        }
         _ => false,
     }
 }
@@ -378,11 +455,20 @@ impl Database for PostgresStore {
         self.transact(For::Shape, false, change)
     }
 
-    fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        match self.once(For::Look, false, None, look) {
-            Attempt::Done(value) | Attempt::Unsure(value) => Ok(value),
-            Attempt::Failed(fault) => Err(self.error(fault)),
-        }
+    fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.look(|| (self.once(For::Look, false, None, &look), true))
+    }
+
+    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        let look = Cell::new(Some(look));
+        self.look(|| {
+            let attempt = self.once(For::Look, false, None, |graph| match look.take() {
+                Some(look) => look(graph),
+                None => Err(Fault::Silent),
+            });
+            let may_again = look.take().map(|unused| look.set(Some(unused))).is_some();
+            (attempt, may_again)
+        })
     }
 
     fn scratch(&self) -> PathBuf {

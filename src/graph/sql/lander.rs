@@ -15,11 +15,12 @@ use crate::graph::transitions::Own;
 use crate::text::count;
 
 /// Keeps what an agent has committed for a claimed task, in this standing.
-fn put(graph: &dyn Sql, seq: i64, fence: i64, made: &Made, standing: Standing) -> Fallible<()> {
-    let put = "INSERT INTO landings (task, fence, trunk, base, head, standing, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-        ON CONFLICT (task) DO UPDATE SET fence = ?2, trunk = ?3, base = ?4, head = ?5, standing = ?6, since = ?7, landed = NULL";
+fn put(graph: &dyn Sql, seq: i64, claim: &Claim, made: &Made, standing: Standing) -> Fallible<()> {
+    let put = "INSERT INTO landings (task, fence, trunk, base, head, standing, since, nonce) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        ON CONFLICT (task) DO UPDATE SET fence = ?2, trunk = ?3, base = ?4, head = ?5, standing = ?6, since = ?7, nonce = ?8,
+        landed = NULL";
     let Made { trunk, base, head } = made;
-    let values = values![seq, fence, trunk, base, head, standing.number(), graph.now()?];
+    let values = values![seq, claim.fence, trunk, base, head, standing.number(), graph.now()?, claim.nonce];
     graph.execute(put, values)?;
     stands_at(graph, seq, head)
 }
@@ -32,7 +33,7 @@ fn stands_at(graph: &dyn Sql, seq: i64, commit: &str) -> Fallible<()> {
 }
 
 pub(in crate::graph) fn keep(graph: &dyn Sql, claim: &Claim, made: &Made) -> Fallible<()> {
-    put(graph, held(graph, claim)?, claim.fence, made, Standing::Kept)
+    put(graph, held(graph, claim)?, claim, made, Standing::Kept)
 }
 
 pub(in crate::graph) fn queue(
@@ -43,7 +44,7 @@ pub(in crate::graph) fn queue(
 ) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
     let is_open = Node::read(graph, seq)?.open_parts() > 0;
-    put(graph, seq, claim.fence, made, if is_open { Standing::Kept } else { Standing::Waiting })?;
+    put(graph, seq, claim, made, if is_open { Standing::Kept } else { Standing::Waiting })?;
     if is_open {
         leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and comes again after them")?;
         return Ok(Ended::Released);
@@ -60,9 +61,9 @@ pub(in crate::graph) fn queue(
 fn waiting(graph: &dyn Sql, landing: &Landing) -> Fallible<Option<i64>> {
     let query = format!(
         "SELECT t.seq FROM tasks t JOIN landings l ON l.task = t.seq
-        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.standing = 1 AND t.work = {LANDING}"
+        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.nonce = ?4 AND l.standing = 1 AND t.work = {LANDING}"
     );
-    graph.maybe(&query, values![landing.task, landing.fence, landing.made.trunk], first)
+    graph.maybe(&query, values![landing.task, landing.fence, landing.made.trunk, landing.nonce], first)
 }
 
 pub(in crate::graph) fn land(

@@ -10,7 +10,7 @@ use crate::graph::landing::{Landing, Made, Standing};
 /// The columns of a landing, for [`of_row`]. The task's commit is sealed, and counts as long as it waits.
 const COLUMNS: &str = "SELECT t.id, t.title, l.fence, l.trunk, l.base,
     CASE WHEN l.standing = 3 THEN l.head ELSE coalesce(t.done_at_commit, l.head) END, l.standing, l.since, l.returned, l.gates, l.reason, l.landed,
-    (SELECT name FROM features WHERE features.seq = t.feature) FROM landings l JOIN tasks t ON t.seq = l.task";
+    (SELECT name FROM features WHERE features.seq = t.feature), l.nonce FROM landings l JOIN tasks t ON t.seq = l.task";
 
 fn of_row(row: &dyn Row) -> Fallible<Landing> {
     Ok(Landing {
@@ -18,6 +18,7 @@ fn of_row(row: &dyn Row) -> Fallible<Landing> {
         title: row.get(1)?,
         feature: row.get(12)?,
         fence: row.get(2)?,
+        nonce: row.get(13)?,
         made: Made { trunk: row.get(3)?, base: row.get(4)?, head: row.get(5)? },
         standing: standing(row.get(6)?),
         since: moment(row.get(7)?),

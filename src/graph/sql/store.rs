@@ -44,7 +44,9 @@ pub(in crate::graph) trait Database {
     /// Runs `change`, and takes it back.
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `look` on one state of the database.
-    fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    /// Runs `look` on one state of the database, once: what it has shown cannot be shown again.
+    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// A folder for what is too large to be kept in memory.
     fn scratch(&self) -> PathBuf;
     /// A task was booked as done through this store, or is not any more.
@@ -231,7 +233,7 @@ impl<D: Database> Store for D {
         query: &JournalQuery,
         each: &mut dyn FnMut(JournalEntry) -> bool,
     ) -> Result<(), GraphError> {
-        self.read(|graph| journal::search(graph, query, each))
+        self.read_through(|graph| journal::search(graph, query, each))
     }
 
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
@@ -322,7 +324,7 @@ impl<D: Database> Store for D {
     }
 
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::export(graph, each))
+        self.read_through(|graph| queries::export(graph, each))
     }
 
     fn task(&self, id: &str) -> Result<Task, GraphError> {
@@ -342,7 +344,7 @@ impl<D: Database> Store for D {
     }
 
     fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::list(graph, selection, each))
+        self.read_through(|graph| queries::list(graph, selection, each))
     }
 
     fn tree(
@@ -350,10 +352,10 @@ impl<D: Database> Store for D {
         id: Option<&str>,
         each: &mut dyn FnMut(Task, TreePosition) -> bool,
     ) -> Result<(), GraphError> {
-        self.read(|graph| queries::tree(graph, id, each))
+        self.read_through(|graph| queries::tree(graph, id, each))
     }
 
     fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::graph(graph, each))
+        self.read_through(|graph| queries::graph(graph, each))
     }
 }

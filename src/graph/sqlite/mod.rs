@@ -185,7 +185,11 @@ impl Database for SqliteStore {
         self.checked(tried)
     }
 
-    fn read<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+    fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+        self.read_through(look)
+    }
+
+    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
         self.look(|graph| look(graph))
     }
 

@@ -25,7 +25,7 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The application id in the header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// The version of the schema in the header. A database with another version is refused.
-const VERSION: i64 = 8;
+const VERSION: i64 = 9;
 /// The page cache in KiB: a little more than what is read repeatedly.
 const CACHE: i64 = 6 * 1024;
 /// The pause before the journal mode is tried again.

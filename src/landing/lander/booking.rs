@@ -10,10 +10,11 @@ use crate::git::GitError;
 use crate::git::landing::{Followed, Trunk, forget_replayed, keep_old, replayed, replayed_refs};
 use crate::git::range::is_ancestor;
 use crate::graph::landing::unfit;
-use crate::graph::{Ended, GraphError, Landing, Store};
+use crate::graph::{Ended, GraphError, Landing};
 use crate::landing::candidate::Candidate;
+use crate::landing::exchange::Moved;
 
-impl<S: Store> Lander<S> {
+impl Lander {
     /// Makes a gated candidate the tip, books what it brings, and lets the trunk follow.
     pub(super) fn advance(&mut self, way: &mut Way, candidate: &Candidate) -> Result<(), Left> {
         let root = self.place.0.clone();
@@ -26,7 +27,16 @@ impl<S: Store> Lander<S> {
             .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
-        if let Err(error) = self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes) {
+        // Before anything here says that it has landed.
+        if let Some(exchange) = &self.exchange
+            && exchange.push_tip((&way.tip, &candidate.commit), &renamed, self.team.hurries())?
+                == Moved::NotNow
+        {
+            return Err(Left::Again);
+        }
+        let advance = || self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes);
+        let advanced = self.exchange.as_ref().map_or_else(advance, |exchange| exchange.in_turn(advance));
+        if let Err(error) = advanced {
             let is_moved = self.trunk.tip().is_some_and(|tip| tip != way.tip);
             return Err(if is_moved { Left::Again } else { error.into() });
         }
@@ -34,6 +44,10 @@ impl<S: Store> Lander<S> {
         for (one, commit) in &candidate.brings {
             self.book(way, one, (before, commit))?;
             before = commit;
+        }
+        if let Some(exchange) = &self.exchange {
+            let landed: Vec<String> = candidate.brings.iter().map(|(one, _)| one.reference()).collect();
+            exchange.forget(&landed, &candidate.commit, self.team.hurries());
         }
         (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;

@@ -11,7 +11,6 @@ use super::*;
 use crate::engine::context::News;
 use crate::git::landing::{add, begin, keep, merge_into, put};
 use crate::git::range::is_ancestor;
-use crate::graph::landing::reference;
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Claim, HowDone, Made, NewTask, Status};
 use crate::process::launch::Launch;
@@ -59,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     dir: tempfile::TempDir,
     store: SqliteStore,
-    lander: Lander<SqliteStore>,
+    lander: Lander,
     team: Arc<Team>,
     trunk: Trunk,
     style: Style,
@@ -163,7 +162,7 @@ impl World {
         }
         let made = Made { trunk: "main".into(), base: tip, head: head.clone() };
         self.store.keep(&claim, &made).unwrap();
-        keep(&root, &reference(&claim.task, claim.fence), &head).unwrap();
+        keep(&root, &claim.reference(), &head).unwrap();
         self.store.queue(&claim, &made, HowDone::default()).unwrap();
         self.handed_in.insert(head);
         Some(claim.task)
@@ -258,7 +257,7 @@ fn lander(
     trunk: &Trunk,
     style: Style,
     number: u64,
-) -> Lander<SqliteStore> {
+) -> Lander {
     let tree = root.join(".worktrees/tasks/gate");
     let launch = Launch { cwd: tree.clone(), ..Launch::default() };
     let command = "[ -z \"$(cat numbers/* | sort | uniq -d)\" ]";
@@ -268,9 +267,17 @@ fn lander(
     let mut holder = Holder::of_self("lander").unwrap();
     // Each one is gone when the next one comes.
     holder.process.start_ticks += number + 1;
-    let rules = Rules { batch: 4, retries: 50, style, pushes: false };
+    let rules = Rules { batch: 4, retries: 50, style, pushes: false, lease: Duration::from_mins(20) };
     let place = (root.to_owned(), Vec::new());
-    Lander::new(store, Arc::clone(team), trunk.clone(), place, (holder, Scope::All), Some(gate), rules)
+    Lander::new(
+        Box::new(store),
+        Arc::clone(team),
+        trunk.clone(),
+        place,
+        (holder, Scope::All),
+        Some(gate),
+        rules,
+    )
 }
 
 /// How many histories are played; more by `HISTORIES=1000`.

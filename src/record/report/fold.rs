@@ -9,9 +9,7 @@ use serde::Deserialize;
 
 use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::{
-    AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, WaitReason, Word,
-};
+use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, Word};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
@@ -255,8 +253,8 @@ impl Fold {
                     Word::Known(reason) => reason.word(),
                     Word::Other(word) => word,
                 };
-                // How long a disk stays full is unknown.
-                let is_known = *reason != Word::Known(WaitReason::DiskSpace);
+                // How long a disk stays full, or a server away, is unknown.
+                let is_known = reason.has_end();
                 report.wait(what, at, is_known.then_some(*until));
             }
             Fact::Paused => report.wait(Phase::Paused.word(), at, None),

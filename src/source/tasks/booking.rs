@@ -96,6 +96,7 @@ impl Tasks {
         self.last = Some(current.task.id.clone());
         self.unverified = None;
         let report = booked.report;
+        let forfeit = context.take_forfeit();
         let ground = &self.target.places.ground;
         if let Err(end) = current.look_at_what_was_left(ground, false, context) {
             // It is released at the end.
@@ -125,7 +126,7 @@ impl Tasks {
                 self.settle_task(&current, booked, decision, left, context)
             }
             AttemptStatus::Interrupted => {
-                let reason = "the loop was asked to stop";
+                let reason = forfeit.as_deref().unwrap_or("the loop was asked to stop");
                 self.give_up_noted(&current, booked, (Became::Interrupted, reason), left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout
@@ -186,6 +187,7 @@ impl Tasks {
             created_at: Utc::now(),
         };
         let (claim, at) = (claim.clone(), commit.clone());
+        context.renew_no_more();
         let ended = self.graph.book(context, move |graph| {
             graph.complete(&claim, HowDone { commit: Some(&at), is_verified: true, attempt: Some(&entry) })
         });

@@ -2,35 +2,52 @@
 
 use std::io;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::engine::context::Context;
-use crate::engine::desk::{Desk, Errand};
+use super::lease::{Held, Lease};
+use crate::engine::context::{Context, Renewed};
+use crate::engine::desk::{Away, Desk};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::graph::{Claim, GraphError, Store};
+use crate::engine::uptime::Uptime;
+use crate::graph::{Claim, Store};
 
-/// How long a claim holds for processes that cannot see ours.
-pub(super) const LEASE: Duration = Duration::from_mins(10);
-/// The interval of its renewal.
-const RENEWAL: Duration = Duration::from_mins(2);
-/// How long a renewal may take: another one would come too late then.
-const TOO_LATE: Duration = Duration::from_mins(6);
-/// How often the result of a renewal is looked for.
+/// How often it is looked whether a claim still holds.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A store that a source and its validator share.
 #[derive(Clone)]
-pub(crate) struct Graph(Rc<Desk<Box<dyn Store + Send>>>);
+pub(crate) struct Graph {
+    desk: Rc<Desk<Box<dyn Store + Send>>>,
+    lease: Lease,
+}
 
 impl Graph {
-    /// The graph in this store.
+    /// The graph in this store, whose claims hold for this lease.
     ///
     /// # Errors
     /// If the system has no room for another thread.
-    pub(crate) fn new(store: impl Store + Send + 'static) -> io::Result<Self> {
-        let store: Box<dyn Store + Send> = Box::new(store);
-        Ok(Self(Rc::new(Desk::open("the graph of tasks", store)?)))
+    pub(crate) fn new(store: Box<dyn Store + Send>, lease: Lease) -> io::Result<Self> {
+        Ok(Self { desk: Rc::new(Desk::open("the graph of tasks", store)?), lease })
+    }
+
+    /// The graph in a store that waits itself, at most this long, while its server is away.
+    ///
+    /// # Errors
+    /// If the system has no room for another thread.
+    pub(crate) fn waiting(
+        store: Box<dyn Store + Send>,
+        lease: Lease,
+        (longest, away): (Duration, Away),
+    ) -> io::Result<Self> {
+        let desk = Desk::open("the graph of tasks", store)?.waiting(longest, away);
+        Ok(Self { desk: Rc::new(desk), lease })
+    }
+
+    /// How long claims hold.
+    pub(super) fn lease(&self) -> Lease {
+        self.lease
     }
 
     /// Asks what the next agent needs: a request to stop ends that.
@@ -39,7 +56,7 @@ impl Graph {
         context: &mut Context<'_>,
         order: impl FnOnce(&mut dyn Store) -> T + Send + 'static,
     ) -> Result<T, End> {
-        self.0.ask(context, Urgency::AfterAttempt, |store| order(&mut **store))
+        self.desk.ask(context, Urgency::AfterAttempt, |store| order(&mut **store))
     }
 
     /// Books what an agent has done: only an urgent request to stop ends that.
@@ -48,7 +65,7 @@ impl Graph {
         context: &mut Context<'_>,
         order: impl FnOnce(&mut dyn Store) -> T + Send + 'static,
     ) -> Result<T, End> {
-        self.0.ask(context, Urgency::Now, |store| order(&mut **store))
+        self.desk.ask(context, Urgency::Now, |store| order(&mut **store))
     }
 
     /// Asks where no loop runs.
@@ -56,27 +73,36 @@ impl Graph {
         &self,
         order: impl FnOnce(&mut dyn Store) -> T + Send + 'static,
     ) -> Result<T, End> {
-        self.0.ask_before(|store| order(&mut **store))
+        self.desk.ask_before(|store| order(&mut **store))
     }
 
-    /// Renews a claim while it is ours. The loop does not wait for that.
-    pub(super) fn keep(&self, claim: &Claim, context: &mut Context<'_>) {
-        let (desk, claim) = (Rc::clone(&self.0), claim.clone());
-        let mut asked: Option<(Instant, Errand<Result<(), GraphError>>)> = None;
-        context.renew(RENEWAL, move || {
-            let Some((since, errand)) = &asked else {
-                let claim = claim.clone();
-                asked = Some((Instant::now(), desk.begin(move |store| store.renew(&claim, LEASE))));
-                return Ok(LOOK);
-            };
-            match errand.result() {
-                Some(renewed) => {
-                    asked = None;
-                    renewed.map(|()| RENEWAL).map_err(End::from)
-                }
-                None if since.elapsed() > TOO_LATE => Err(desk.given_up(None)),
-                None => Ok(LOOK),
-            }
+    /// Renews a claim that was asked for at this moment, on the thread of the store: no agent can hold that up. The attempt ends
+    /// when it does not hold any more.
+    pub(super) fn keep(&self, claim: &Claim, sent: Uptime, context: &mut Context<'_>) {
+        // Its duty would end the new one.
+        context.renew_no_more();
+        let held = Arc::new(Held::new(self.lease, sent));
+        let (renewed, claim, length) = (Arc::clone(&held), claim.clone(), self.lease.length);
+        self.desk.begin_duty(self.lease.renewal(), move |store| {
+            let sent = Uptime::now();
+            renewed.renewed(sent, store.renew(&claim, length));
         });
+        let duty = EndsDuty(Rc::clone(&self.desk));
+        context.renew(LOOK, move || {
+            let looked = held.look();
+            if !matches!(looked, Ok(Renewed::After(_))) {
+                duty.0.end_duty();
+            }
+            looked
+        });
+    }
+}
+
+/// Ends the duty of a desk with what it is kept in.
+struct EndsDuty(Rc<Desk<Box<dyn Store + Send>>>);
+
+impl Drop for EndsDuty {
+    fn drop(&mut self) {
+        self.0.end_duty();
     }
 }

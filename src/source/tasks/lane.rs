@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::{Current, Graph, SOME, Tasks};
@@ -16,11 +17,10 @@ use crate::engine::validator::Verdict;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::graph::landing::reference;
 use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
-use crate::landing::{Standstill, Team, unprepared};
+use crate::landing::{Exchange, Failed, Standstill, Team, unprepared};
 use crate::prompt::task::Unlanded;
-use crate::side_command::ValidationCommand;
+use crate::side_command::{ValidationCommand, beside};
 use crate::text::list::some_of;
 
 /// How often the graph is read again while a job waits for others.
@@ -56,6 +56,8 @@ pub(crate) struct Lane {
     pub(crate) place: usize,
     /// It has told what it waits for.
     pub(crate) has_told: Cell<bool>,
+    /// The remote, where many machines work on the graph.
+    pub(crate) exchange: Option<Arc<Exchange>>,
 }
 
 /// Where work on a task begins.
@@ -75,6 +77,7 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Begun, End> {
         self.has_told.set(false);
+        let made = self.bring(made, context)?;
         let base = self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?;
         // A rewritten trunk may have nothing in common with it.
         let is_known = |made: &Landing| landing::fork(&self.root, &base, &made.made.head).is_some();
@@ -102,6 +105,23 @@ impl Lane {
         let whose = if files.is_empty() { Vec::new() } else { whose };
         let trunk = self.trunk.name().to_owned();
         Ok(Begun { base, unlanded: Some(Unlanded { trunk, reason: made.reason, files, whose }) })
+    }
+
+    /// Brings the landed tip here from the remote, and what there is of a task, unless that is nowhere any more.
+    fn bring(&self, made: Option<Landing>, context: &mut Context<'_>) -> Result<Option<Landing>, End> {
+        let Some(exchange) = self.exchange.clone() else { return Ok(made) };
+        let wanted = made.as_ref().map(|made| (made.reference(), made.made.head.clone()));
+        let there = remotely(Urgency::AfterAttempt, context, move |cancelled| {
+            exchange.bring_tip(false, cancelled)?;
+            wanted.map_or(Ok(true), |(reference, head)| exchange.bring(&reference, &head, cancelled))
+        })?;
+        if let Some(made) = made.as_ref().filter(|_| !there) {
+            context.notice(&format!(
+                "what an earlier agent has committed for {} ({:.10}) is not on the remote: it is done again",
+                made.task, made.made.head
+            ))?;
+        }
+        Ok(made.filter(|_| there))
     }
 
     /// Runs what a new tree needs.
@@ -165,9 +185,17 @@ impl Lane {
             context.notice(&what.replace("{}", self.trunk.name()))?;
         }
         let made = Made { trunk: self.trunk.name().to_owned(), base, head };
-        let own = reference(&current.claim.task, current.claim.fence);
+        let own = current.claim.reference();
         if self.kept.borrow().as_ref().is_some_and(|(kept, head)| *kept == own && *head == made.head) {
             return Ok(Some(made));
+        }
+        if let Some(exchange) = self.exchange.clone() {
+            // The remote first: the graph names nothing that could not be got from there.
+            landing::keep(&self.root, &own, &made.head)?;
+            let (reference, head) = (own.clone(), made.head.clone());
+            remotely(Urgency::Now, context, move |cancelled| {
+                exchange.push_claim(&reference, &head, cancelled)
+            })?;
         }
         // The graph first: no later agent would find a ref that it does not know.
         let (claim, kept) = (current.claim.clone(), made.clone());
@@ -184,6 +212,20 @@ impl Lane {
     fn base_of(&self, current: &Current) -> String {
         current.base.clone().or_else(|| self.trunk.tip()).unwrap_or_default()
     }
+}
+
+/// Does something with the remote while the loop handles requests; one of the urgency `cut_at` ends it.
+fn remotely<T: Send + 'static>(
+    cut_at: Urgency,
+    context: &mut Context<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failed> + Send + 'static,
+) -> Result<T, End> {
+    let done = beside(cut_at, context, work)?;
+    let done = done.map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
+    done.map_err(|failed| match failed {
+        Failed::Ends(end) => end,
+        Failed::Cut => context.stopped_by().unwrap_or(Outcome::Interrupted).into(),
+    })
 }
 
 impl Tasks {
@@ -205,7 +247,7 @@ impl Tasks {
         let green = if validated { landing::files_of(&lane.root, &made.head) } else { None };
         context.tell(Fact::LandingQueued {
             commit: made.head.clone().into(),
-            reference: reference(&current.claim.task, current.claim.fence).into(),
+            reference: current.claim.reference().into(),
             task: current.at_work(),
             trunk: made.trunk.clone().into(),
         })?;

@@ -7,6 +7,7 @@ mod dropped;
 mod ends;
 mod graph;
 mod lane;
+mod lease;
 mod model;
 mod trace;
 mod verifier;
@@ -24,6 +25,7 @@ use crate::engine::outcome::End;
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
+use crate::engine::uptime::Uptime;
 use crate::git::guard;
 use crate::git::landing::Trunk;
 use crate::git::range::is_ancestor;
@@ -36,8 +38,8 @@ use briefing::Briefing;
 use dropped::Landed;
 pub(crate) use ends::no_tasks;
 pub(crate) use graph::Graph;
-use graph::LEASE;
 pub(crate) use lane::Lane;
+pub(crate) use lease::Lease;
 pub(crate) use model::Models;
 use trace::Snapshot;
 pub(crate) use verifier::Verifier;
@@ -186,20 +188,30 @@ impl Target {
     }
 
     /// See [`Tasks::claim`].
-    fn claim(&self, graph: &mut dyn Store, undecided: &Undecided) -> Result<Option<(Claim, Task)>, End> {
+    fn claim(
+        &self,
+        graph: &mut dyn Store,
+        lease: Lease,
+        undecided: &Undecided,
+    ) -> Result<Option<(Claim, Task, Uptime)>, End> {
         graph.look_after()?;
         graph.recover()?;
         let Self { scope, holder, .. } = self;
-        let returned = if self.trunk.is_some() { graph.claim_returned(scope, holder, LEASE)? } else { None };
+        let mut sent = Uptime::now();
+        let returned =
+            if self.trunk.is_some() { graph.claim_returned(scope, holder, lease.length)? } else { None };
         let has_room = self.has_room(graph)?;
         let claim = match returned {
-            None if has_room => graph.claim(scope, holder, LEASE)?,
+            None if has_room => {
+                sent = Uptime::now();
+                graph.claim(scope, holder, lease.length)?
+            }
             returned => returned,
         };
         let Some(claim) = claim else { return Ok(None) };
         let task = graph.task(&claim.task)?;
         if self.can_begin(graph, undecided, &task.id)? {
-            return Ok(Some((claim, task)));
+            return Ok(Some((claim, task, sent)));
         }
         // Another task may be possible here.
         graph.release(&claim, "")?;
@@ -210,9 +222,10 @@ impl Target {
             if !self.can_begin(graph, undecided, &id)? {
                 continue;
             }
-            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE)? {
+            let sent = Uptime::now();
+            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, lease.length)? {
                 let task = graph.task(&claim.task)?;
-                return Ok(Some((claim, task)));
+                return Ok(Some((claim, task, sent)));
             }
         }
         Ok(None)
@@ -285,8 +298,13 @@ impl Tasks {
 
     /// Claims a task that this run can work on in this work tree; `None` if there is none.
     fn claim(&self, context: &mut Context<'_>) -> Result<Option<(Claim, Task)>, End> {
-        let (target, undecided) = (Arc::clone(&self.target), self.undecided.clone());
-        self.graph.look(context, move |graph| target.claim(graph, &undecided))?
+        let (target, lease, undecided) =
+            (Arc::clone(&self.target), self.graph.lease(), self.undecided.clone());
+        let claimed = self.graph.look(context, move |graph| target.claim(graph, lease, &undecided))??;
+        Ok(claimed.map(|(claim, task, sent)| {
+            self.graph.keep(&claim, sent, context);
+            (claim, task)
+        }))
     }
 
     /// Starts work on a claimed task.
@@ -330,7 +348,6 @@ impl Tasks {
             read_only: only_verifies && self.target.places.ground.looks_only,
             ..How::default()
         };
-        self.graph.keep(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
         if base.is_none() {
@@ -381,6 +398,7 @@ impl Tasks {
         why: &str,
         context: &mut Context<'_>,
     ) -> Result<Result<(), GraphError>, End> {
+        context.renew_no_more();
         let (claim, why) = (claim.clone(), why.to_owned());
         self.graph.book(context, move |graph| graph.release(&claim, &why))
     }
@@ -399,7 +417,6 @@ impl Tasks {
         why: &str,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        context.renew_no_more();
         let (became, why) = match self.return_claim(&current.claim, why, context)? {
             Ok(()) => (became, why),
             Err(GraphError::ClaimLost { .. }) => {
@@ -499,6 +516,12 @@ impl Source for Tasks {
                 continue;
             }
             let begun = booked.and_then(|_| self.begin(claim.clone(), task, given, context));
+            if begun.is_ok() && context.take_forfeit().is_some() {
+                // It took so long to lay out that it is not ours any more.
+                self.begins_not();
+                self.give_back("no agent was started for it", context)?;
+                continue;
+            }
             if begun.is_err() {
                 self.begins_not();
                 // No claim stays; the first reason is the one to report.

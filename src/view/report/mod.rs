@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::Local;
 
-use crate::engine::fact::{TaskCounts, WaitReason};
+use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::{Ended, Phase};
 use crate::engine::validation::Evidence;
 use crate::record::report::{Landings, LoopReport, RunReport, TaskReport, Work};
@@ -123,7 +123,7 @@ fn waits(one: &LoopReport) -> Option<String> {
     let wait = one.waits.last().filter(|wait| one.end == Phase::Waiting.word() && wait.to.is_none())?;
     match wait.until {
         Some(until) => Some(format!("waits until {}", timestamp::nearby(&until, Local::now()))),
-        None => (wait.what == WaitReason::DiskSpace.word()).then(|| words::wait_named(&wait.what).to_owned()),
+        None => words::endless_named(&wait.what).map(str::to_owned),
     }
 }
 

@@ -1,0 +1,114 @@
+//! Where the graph of a run is: in the project's file, or on a server that many machines work with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::commands::graph_file;
+use crate::engine::outcome::End;
+use crate::graph::postgres::{Address, PostgresStore};
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{GraphError, Patience, Store};
+use crate::job::Refused;
+use crate::project::Project;
+use crate::settings::Settings;
+use crate::source::tasks::{Graph, Lease};
+
+/// How long a lander in another pid namespace of this machine keeps the lead.
+const LEAD: Duration = Duration::from_mins(20);
+
+/// The graph of a run.
+pub(super) enum RunGraph<'a> {
+    /// The project's file.
+    File(&'a Project),
+    /// On a server.
+    Server(Server),
+}
+
+/// A graph on a server, and how it is worked with.
+pub(super) struct Server {
+    pub(super) address: Address,
+    pub(super) lease: Lease,
+    /// How long it is waited for when it is away.
+    pub(super) longest: Duration,
+}
+
+impl<'a> RunGraph<'a> {
+    /// The graph that is meant.
+    pub(super) fn find(
+        flag: Option<&str>,
+        settings: &Settings,
+        project: &'a Project,
+    ) -> anyhow::Result<Self> {
+        Ok(match graph_file::address(flag, settings)? {
+            None => Self::File(project),
+            Some(address) => Self::Server(Server {
+                address,
+                lease: Lease { length: settings.lease, counts_here: true },
+                longest: settings.max_limit_wait,
+            }),
+        })
+    }
+
+    /// The graph on a server; `None`: it is a file.
+    pub(super) fn server(&self) -> Option<&Server> {
+        match self {
+            Self::File(_) => None,
+            Self::Server(server) => Some(server),
+        }
+    }
+
+    /// Opens it; `None`: there is none.
+    pub(super) fn open(&self) -> anyhow::Result<Option<Box<dyn Store + Send>>> {
+        match self {
+            Self::File(project) if project.graph().symlink_metadata().is_err() => Ok(None),
+            _ => self.existing().map(Some),
+        }
+    }
+
+    /// One that is empty, and kept nowhere.
+    pub(super) fn none() -> anyhow::Result<Box<dyn Store + Send>> {
+        Ok(Box::new(SqliteStore::nowhere()?))
+    }
+
+    /// Opens it.
+    pub(super) fn existing(&self) -> anyhow::Result<Box<dyn Store + Send>> {
+        Ok(match self {
+            Self::File(project) => Box::new(graph_file::opened_for_run(project)?),
+            Self::Server(server) => Box::new(server.open()?),
+        })
+    }
+
+    /// It, as a loop asks it.
+    pub(super) fn asked(&self) -> anyhow::Result<Graph> {
+        let Self::Server(server) = self else { return Ok(Graph::new(self.existing()?, Lease::default())?) };
+        let patience = Arc::new(Patience::of(server.longest));
+        let store = Box::new(server.open()?.patient(Arc::clone(&patience)));
+        let away = (server.longest, Box::new(move || patience.until()) as _);
+        Ok(Graph::waiting(store, server.lease, away)?)
+    }
+
+    /// It, as the lander asks it.
+    pub(super) fn landed_on(&self) -> anyhow::Result<Box<dyn Store + Send>> {
+        let Self::Server(server) = self else { return self.existing() };
+        Ok(Box::new(server.open()?.patient(Arc::new(Patience::of(server.longest)))))
+    }
+
+    /// How long the lead on a trunk holds.
+    pub(super) fn lead(&self) -> Duration {
+        self.server().map_or(LEAD, |server| server.lease.length)
+    }
+}
+
+impl Server {
+    /// Refuses a clone of another repository than the one that the graph is of.
+    pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
+        let refused = |error: GraphError| Refused::from(End::from(error));
+        Ok(self.open()?.require_repository(first_commit).map_err(refused)?)
+    }
+
+    /// Opens it, with the exit code that the run would have later.
+    fn open(&self) -> anyhow::Result<PostgresStore> {
+        let refused = |error: GraphError| Refused::from(End::from(error));
+        Ok(PostgresStore::open(self.address.clone()).map_err(refused)?)
+    }
+}

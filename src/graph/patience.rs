@@ -1,0 +1,65 @@
+//! How long a server that is away is waited for, and what others may know of that.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+use crate::text::jitter;
+
+/// The first pause before a server that is away is asked again, and the longest.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// How often it is looked whether the wait is cancelled.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How long a server is waited for, and whether it is now.
+#[derive(Debug)]
+pub struct Patience {
+    longest: Duration,
+    /// Until when it is waited for.
+    until: Mutex<Option<DateTime<Utc>>>,
+}
+
+impl Patience {
+    /// At most this long.
+    #[must_use]
+    pub fn of(longest: Duration) -> Self {
+        Self { longest, until: Mutex::default() }
+    }
+
+    /// Until when a server is waited for that is away now; `None`: it is not.
+    #[must_use]
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, longer each time, for what is asked since this moment; returns whether it may be asked again.
+    pub fn wait(&self, since: Instant, tries: &mut u32, cancelled: &AtomicBool) -> bool {
+        let left = self.longest.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        let until = Utc::now() + left;
+        self.until.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(until);
+        let pause = LONGEST.min(FIRST * (1 << (*tries).min(6)));
+        *tries += 1;
+        let until = Instant::now() + left.min(jitter::around(pause));
+        while !cancelled.load(Ordering::Relaxed) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(LOOK));
+        }
+        false
+    }
+
+    /// It is waited for no more.
+    pub fn ends(&self) {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}

@@ -1,0 +1,363 @@
+//! What the clones of one repository give each other through its remote: the commits of claims, and the landed tip.
+//!
+//! The remote has the truth about the tip: it moves by pushes that are no force, so that two landers at once are harmless. Each claim
+//! has refs of its own, which are only added to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::pusher::{beside, request};
+use crate::engine::outcome::{End, Outcome};
+use crate::git::GitError;
+use crate::git::identity::CommitIdentity;
+use crate::git::landing::{Trunk, has_commit, replayed_ref};
+use crate::git::publish::{PUSH_LIMIT, ROOM, Unpublished, answered, pushed};
+use crate::git::range::is_ancestor;
+use crate::git::remote::{Remote, fetch, list, push_refs};
+use crate::graph::Patience;
+use crate::process::launch::Launch;
+use crate::side_command::run_alone;
+
+/// Refs of ours that are no branches, and as branches, for remotes that take nothing else.
+const OURS: &str = "refs/ralph/";
+const AS_BRANCHES: &str = "refs/heads/ralph/";
+/// How often the commits of one claim may go apart, as by `git commit --amend`.
+const APART: usize = 100;
+
+/// The remote, as the runs on many machines use it.
+pub(crate) struct Exchange {
+    /// A work tree of the repository.
+    pub(crate) root: PathBuf,
+    pub(crate) remote: Remote,
+    pub(crate) identity: CommitIdentity,
+    pub(crate) trunk: Trunk,
+    /// Whether the trunk itself takes no pushes, as far as the settings say.
+    pub(crate) is_protected: bool,
+    /// How long a remote that is away is waited for.
+    pub(crate) patience: Arc<Patience>,
+    /// Opens a pull request for a tip beside its trunk, with the run mark of the run; `None`: that is not wanted.
+    pub(crate) requests: Option<String>,
+    pub(crate) known: Mutex<Known>,
+    /// Held while the tip here is moved.
+    pub(crate) turn: Mutex<()>,
+}
+
+/// What was learned about the remote.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The tip is a branch beside the trunk.
+    is_aside: bool,
+    /// The trunk there then.
+    theirs: Option<String>,
+    /// A pull request was opened, or found.
+    has_request: bool,
+    /// It takes branches only.
+    as_branches: bool,
+    /// The ref of a claim that its commits were pushed to last, and the last of them.
+    claims: BTreeMap<String, (usize, String)>,
+}
+
+/// What became of a push of the tip.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It is there.
+    There,
+    /// Another lander was faster.
+    NotNow,
+}
+
+/// Why something of the remote is not here, or not there.
+pub(crate) enum Failed {
+    /// The user wants to leave now.
+    Cut,
+    /// This ends the run.
+    Ends(End),
+}
+
+impl From<GitError> for Failed {
+    fn from(error: GitError) -> Self {
+        Self::Ends(error.into())
+    }
+}
+
+type Tried<T> = Result<T, Failed>;
+
+impl Exchange {
+    /// Checks that the remote can be reached and takes commits, before any agent works.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(crate) fn check(&self, cancelled: &AtomicBool) -> Result<(), String> {
+        let why = |failure: Unpublished| failure.why().unwrap_or_else(|| "interrupted".to_owned());
+        self.listed(&[format!("{OURS}none")], cancelled).map_err(why)?;
+        let Some(commit) = self.trunk.commit() else { return Ok(()) };
+        let mut launch =
+            push_refs(&self.root, &self.remote, &[format!("{commit}:{OURS}try/{commit}")], &self.identity);
+        launch.args.insert(
+            launch.args.iter().position(|word| word == "--porcelain").unwrap_or(0),
+            "--dry-run".into(),
+        );
+        run_push(&launch, cancelled).map_err(why)
+    }
+
+    /// Brings the landed tip of the remote here. `anew`: it is accepted although it was rewritten.
+    pub(crate) fn bring_tip(&self, anew: bool, cancelled: &AtomicBool) -> Tried<()> {
+        // The loops of a run do so one after the other: each finds what the last one has brought.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = self.trunk.name();
+        let places = [format!("refs/heads/{name}"), format!("refs/heads/{}", beside(name))];
+        let listed = self.patiently(cancelled, || self.listed(&places, cancelled))?;
+        let missing = { listed.iter() }.filter(|(commit, _)| !has_commit(&self.root, commit));
+        let missing: Vec<String> = missing.map(|(_, at)| at.clone()).collect();
+        if !missing.is_empty() {
+            self.get(&missing, cancelled)?;
+        }
+        let at = |place: &String| listed.iter().find(|(_, at)| at == place).map(|(commit, _)| commit.clone());
+        let [there, aside] = places.each_ref().map(at);
+        {
+            let mut known = self.known();
+            known.is_aside |= aside.is_some() || self.is_protected;
+            known.theirs = there.clone().filter(|_| aside.is_some());
+        }
+        let Some(tip) = aside.or(there) else {
+            // Nothing is there yet: the first one brings what it has.
+            let Some(tip) = self.trunk.tip() else { return Ok(()) };
+            return self.push_tip(("", &tip), &[], cancelled).map(drop);
+        };
+        Ok(self.trunk.take_over(&tip, anew)?)
+    }
+
+    /// Moves the tip on the remote from `old` to `new`, which contains it. `again`: the refs of claims whose commits were made again,
+    /// with the last of the new ones; they are noted there first.
+    pub(crate) fn push_tip(
+        &self,
+        (old, new): (&str, &str),
+        again: &[(String, String)],
+        cancelled: &AtomicBool,
+    ) -> Tried<Moved> {
+        for (reference, commit) in again {
+            let place = self.place(&replayed_ref(reference));
+            self.patiently(cancelled, || self.push(&format!("+{commit}:{place}"), cancelled))?;
+        }
+        let name = self.trunk.name().to_owned();
+        loop {
+            let is_aside = self.known().is_aside;
+            let branch = if is_aside { beside(&name) } else { name.clone() };
+            let place = format!("refs/heads/{branch}");
+            match self.offered(new, &place, cancelled)? {
+                Ok(()) => {
+                    if is_aside {
+                        self.request(&name, &branch, cancelled);
+                    }
+                    return Ok(Moved::There);
+                }
+                Err(None) => return Ok(Moved::NotNow),
+                Err(Some(why)) => {
+                    let places = [place.clone()];
+                    let listed = self.patiently(cancelled, || self.listed(&places, cancelled))?;
+                    if listed.first().is_some_and(|(there, _)| there != old) {
+                        return Ok(Moved::NotNow);
+                    }
+                    if is_aside {
+                        let why = format!("{} takes neither {name} nor {branch}: {why}", self.remote.name);
+                        return Err(Failed::Ends(End::because(Outcome::GitFailed, why)));
+                    }
+                    self.known().is_aside = true;
+                }
+            }
+        }
+    }
+
+    /// Brings what a claim has made to the remote, up to this commit, and returns when it is there.
+    pub(crate) fn push_claim(&self, reference: &str, commit: &str, cancelled: &AtomicBool) -> Tried<()> {
+        let (mut number, last) = self.known().claims.get(reference).cloned().unwrap_or((1, String::new()));
+        if last == commit {
+            return Ok(());
+        }
+        while number < APART {
+            let place = numbered(&self.place(reference), number);
+            match self.offered(commit, &place, cancelled)? {
+                Ok(()) => {
+                    self.known().claims.insert(reference.to_owned(), (number, commit.to_owned()));
+                    return Ok(());
+                }
+                // What was there was made anew: it stays as it is.
+                Err(None) => number += 1,
+                Err(Some(_)) if !self.known().as_branches => self.known().as_branches = true,
+                Err(Some(why)) => {
+                    let why = format!("{} does not take {place}: {why}", self.remote.name);
+                    return Err(Failed::Ends(End::because(Outcome::GitFailed, why)));
+                }
+            }
+        }
+        let why = format!("the commits for {reference} were made anew too often");
+        Err(Failed::Ends(End::because(Outcome::GitFailed, why)))
+    }
+
+    /// Brings the commits of a claim here, up to this one, and as what they have landed; returns whether they are here.
+    pub(crate) fn bring(&self, reference: &str, commit: &str, cancelled: &AtomicBool) -> Tried<bool> {
+        let note = replayed_ref(reference);
+        let both = |reference: &str| [reference.to_owned(), as_branch(reference)];
+        let [claims, notes] = [both(reference), both(&note)];
+        let asked: Vec<String> = claims.iter().map(|at| format!("{at}*")).chain(notes.clone()).collect();
+        let listed = self.patiently(cancelled, || self.listed(&asked, cancelled))?;
+        let mut wanted = Vec::new();
+        if !has_commit(&self.root, commit) {
+            let Some((_, at)) = listed.iter().find(|(there, _)| there == commit) else { return Ok(false) };
+            wanted.push(format!("{at}:{reference}"));
+        }
+        if let Some((_, at)) = listed.iter().find(|(_, at)| notes.contains(at)) {
+            wanted.push(format!("+{at}:{note}"));
+        }
+        if !wanted.is_empty() {
+            self.get(&wanted, cancelled)?;
+        }
+        Ok(has_commit(&self.root, commit))
+    }
+
+    /// Removes the refs of these claims, which have landed, from the remote, and those of their tasks' other claims whose commits the
+    /// tip has. What fails stays there, and harms nothing.
+    pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) {
+        let of_task = |reference: &str| {
+            reference.rsplit_once('/').map_or(String::new(), |(task, _)| format!("{task}/*"))
+        };
+        let asked: Vec<String> = { references.iter() }
+            .flat_map(|reference| [of_task(reference), of_task(&as_branch(reference))])
+            .collect();
+        let Ok(listed) = self.listed(&asked, cancelled) else { return };
+        let is_of =
+            |at: &str| references.iter().any(|one| at.starts_with(one) || at.starts_with(&as_branch(one)));
+        let has_landed =
+            |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
+        let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
+        let gone: Vec<String> = gone.map(|(_, at)| format!(":{at}")).collect();
+        if !gone.is_empty() {
+            let launch = push_refs(&self.root, &self.remote, &gone, &self.identity);
+            let _ = run_push(&launch, cancelled);
+        }
+        let mut known = self.known();
+        known.claims.retain(|reference, _| !references.contains(reference));
+    }
+
+    /// Moves the tip here, where nothing else does so meanwhile.
+    pub(crate) fn in_turn<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        act()
+    }
+
+    /// Why the tip is a branch beside the trunk; `None`: it is the trunk.
+    pub(crate) fn aside(&self) -> Option<String> {
+        let (name, remote) = (self.trunk.name(), &self.remote.name);
+        self.known().is_aside.then(|| {
+            let why = if self.is_protected {
+                "it is protected (git.protected_branches)".to_owned()
+            } else {
+                format!("that is what {remote} has")
+            };
+            format!("{name} itself is not pushed, but {}: {why}", beside(name))
+        })
+    }
+
+    /// The trunk on the remote, where the tip is a branch beside it and lacks commits of that.
+    pub(crate) fn theirs(&self, tip: &str) -> Option<String> {
+        self.known().theirs.clone().filter(|theirs| !is_ancestor(&self.root, theirs, tip))
+    }
+
+    /// Opens a pull request for the tip beside its trunk, once in a run.
+    fn request(&self, name: &str, branch: &str, cancelled: &AtomicBool) {
+        let Some(mark) = self.requests.as_ref().filter(|_| !self.known().has_request) else { return };
+        // One that is open already is the one; without one the branch is there all the same.
+        let _ = request(&self.root, (name, branch), mark, cancelled);
+        self.known().has_request = true;
+    }
+
+    /// Where a ref of ours is on the remote.
+    fn place(&self, reference: &str) -> String {
+        if self.known().as_branches { as_branch(reference) } else { reference.to_owned() }
+    }
+
+    /// Pushes a commit to a place; the inner error: it is not taken there, for this reason, or because the place has other commits.
+    fn offered(
+        &self,
+        commit: &str,
+        place: &str,
+        cancelled: &AtomicBool,
+    ) -> Tried<Result<(), Option<String>>> {
+        self.patiently(cancelled, || match self.push(&format!("{commit}:{place}"), cancelled) {
+            Err(Unpublished::Behind(_)) => Ok(Err(None)),
+            // Another push was in its way for a moment.
+            Err(Unpublished::Refused(why))
+                if why.contains("lock") || why.contains("failed to update ref") =>
+            {
+                Err(Unpublished::Wrong(why))
+            }
+            Err(Unpublished::Refused(why)) => Ok(Err(Some(why))),
+            pushed => pushed.map(Ok),
+        })
+    }
+
+    fn push(&self, refs: &str, cancelled: &AtomicBool) -> Result<(), Unpublished> {
+        let launch = push_refs(&self.root, &self.remote, &[refs.to_owned()], &self.identity);
+        run_push(&launch, cancelled)
+    }
+
+    /// Gets these refs.
+    fn get(&self, refs: &[String], cancelled: &AtomicBool) -> Tried<()> {
+        let launch = fetch(&self.root, &self.remote, refs, &self.identity);
+        self.patiently(cancelled, || answered(run_alone(&launch, (PUSH_LIMIT, ROOM), cancelled))).map(drop)
+    }
+
+    /// The refs that match these, each with its commit.
+    fn listed(&self, refs: &[String], cancelled: &AtomicBool) -> Result<Vec<(String, String)>, Unpublished> {
+        let launch = list(&self.root, &self.remote, refs, &self.identity);
+        let said = answered(run_alone(&launch, (PUSH_LIMIT, ROOM), cancelled))?;
+        let pair = |line: &str| line.split_once('\t').map(|(commit, at)| (commit.to_owned(), at.to_owned()));
+        Ok(said.lines().filter_map(pair).collect())
+    }
+
+    /// Asks until the remote answers, for as long as it is waited for.
+    fn patiently<T>(
+        &self,
+        cancelled: &AtomicBool,
+        mut ask: impl FnMut() -> Result<T, Unpublished>,
+    ) -> Tried<T> {
+        let (began, mut tries) = (Instant::now(), 0);
+        loop {
+            let why = match ask() {
+                Ok(answer) => {
+                    self.patience.ends();
+                    return Ok(answer);
+                }
+                Err(Unpublished::Cut) => return Err(Failed::Cut),
+                Err(failure) => failure.why().unwrap_or_default(),
+            };
+            if !self.patience.wait(began, &mut tries, cancelled) {
+                self.patience.ends();
+                let why = format!("{} cannot be used: {why}", self.remote.name);
+                return Err(Failed::Ends(End::because(Outcome::StoreAway, why)));
+            }
+        }
+    }
+
+    /// A panic of another thread cannot leave it half-changed.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> {
+    pushed(run_alone(launch, (PUSH_LIMIT, ROOM), cancelled))
+}
+
+/// A ref of ours as a branch.
+fn as_branch(reference: &str) -> String {
+    reference.replacen(OURS, AS_BRANCHES, 1)
+}
+
+/// The ref for the commits of a claim that went apart this often.
+fn numbered(place: &str, number: usize) -> String {
+    if number == 1 { place.to_owned() } else { format!("{place}.{number}") }
+}
