@@ -39,6 +39,11 @@ enum Place {
     Doubtful(String),
 }
 
+/// Whether a command is one that agents may use.
+pub(super) fn is_allowed(command: &Command) -> bool {
+    matches!(rule(command), Rule::Allowed)
+}
+
 /// Refuses a command that is not allowed inside an attempt.
 ///
 /// # Errors

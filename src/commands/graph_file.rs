@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 
+use super::errand::SCHEME;
 use super::output::remark;
 use crate::cli::{GraphArgs, PlaceArgs};
 use crate::engine::outcome::End;
@@ -84,6 +85,9 @@ pub(super) fn address(given: Option<&str>, settings: &Settings) -> anyhow::Resul
 }
 
 fn read(place: &str, text: &str) -> anyhow::Result<Address> {
+    if text.starts_with(SCHEME) {
+        bail!("the graph is on a server, and agents reach it by 'ralph task', 'ralph feature' and 'ralph journal' only");
+    }
     Address::read(text).map_err(|why| anyhow!("{place}: {why}"))
 }
 

@@ -10,6 +10,7 @@ pub mod config;
 mod control;
 pub mod demo;
 mod diff;
+mod errand;
 pub mod doctor;
 mod feature;
 mod graph_file;
@@ -57,6 +58,9 @@ pub use overview::overview;
 /// When it is refused before anything started, or cannot print its output.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     attempt::check(&command)?;
+    if let Some(code) = errand::send(&command)? {
+        return Ok(code);
+    }
     if command.is_for_background() {
         return detached::start(std::env::args_os());
     }

@@ -59,6 +59,12 @@ pub(super) fn print_for_people(render: impl FnOnce(&mut Vec<u8>) -> io::Result<(
     })
 }
 
+/// Prints what another process of ours has printed.
+pub(super) fn pass(stdout: &str, stderr: &str) -> anyhow::Result<()> {
+    io::stderr().write_all(stderr.as_bytes())?;
+    written(write(&mut io::stdout(), stdout.as_bytes())).map(drop)
+}
+
 /// Prints to stdout, with every byte as it is if stdout is no terminal, including colours.
 pub(super) fn print_as_it_is(text: &str) -> anyhow::Result<u8> {
     written(write(&mut io::stdout(), text.as_bytes()))

@@ -8,6 +8,7 @@
 //! [`mod@pump`]. [`short`] runs ralph's own short commands.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 pub mod ancestry;
 pub mod capture;
@@ -24,6 +25,7 @@ pub mod programs;
 pub mod pump;
 pub mod ready;
 pub mod short;
+pub mod socket;
 pub mod sockets;
 pub mod stat;
 pub mod supervised;
@@ -42,6 +44,14 @@ pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
 #[must_use]
 pub fn own_executable_for_others() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
+}
+
+/// Variables that no program below a supervisor gets either.
+static WITHHELD: OnceLock<&'static [&'static str]> = OnceLock::new();
+
+/// Keeps these variables of ours from all programs that are started below a supervisor from here on.
+pub fn withhold(names: &'static [&'static str]) {
+    let _ = WITHHELD.set(names);
 }
 
 /// Variables that would make git use another repository than the one in the working directory. No program that we

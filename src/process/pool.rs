@@ -15,7 +15,7 @@ use super::handle::ProcessHandle;
 use super::stat::Stat;
 use super::supervisor::VERB;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
-use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
+use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES, WITHHELD};
 
 /// The arguments that make our executable a supervisor.
 #[cfg(not(test))]
@@ -57,7 +57,7 @@ impl Supervisor {
         }
         let (control, theirs) = UnixStream::pair()?;
         let mut command = Command::new(OWN_EXECUTABLE);
-        for name in REPOSITORY_VARIABLES {
+        for name in REPOSITORY_VARIABLES.iter().chain(WITHHELD.get().copied().unwrap_or_default()) {
             command.env_remove(name);
         }
         command

@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail};
 
 use super::{Run, many, own_call};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
+use crate::commands::errand::Errands;
 use crate::commands::report;
 use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
@@ -255,7 +256,10 @@ impl Jobs<'_> {
         let inbox = Arc::new(Inbox::default());
         self.shared.signals.join(&inbox);
         self.team.join(place, &inbox);
-        let ready = self.run.preflight.ready(&tree, &run, self.env());
+        let errands = self.errands(&run)?;
+        let mut env = self.env();
+        env.extend(errands.as_ref().map(Errands::variable));
+        let ready = self.run.preflight.ready(&tree, &run, env);
         let asks = self.run.asks;
         let is_verified = asks || ready.validator.is_some();
         let places = Places {
@@ -264,7 +268,10 @@ impl Jobs<'_> {
                 in_git: true,
                 looks_only: asks && self.run.preflight.can_look_only(),
             },
-            ralph: own_call(Some(&main.graph_dir()))?,
+            ralph: match &errands {
+                Some(errands) => errands.call()?,
+                None => own_call(Some(&main.graph_dir()))?,
+            },
             ..self.run.places.clone()
         };
         let target = self.target(&run, places)?;
@@ -339,6 +346,13 @@ impl Jobs<'_> {
             configure(tree.root(), &self.identity)?;
         }
         Ok(())
+    }
+
+    /// Where the agents of a loop send their verbs, if the graph is on a server.
+    fn errands(&self, run: &str) -> anyhow::Result<Option<Errands>> {
+        let Some(server) = self.run.graph.server() else { return Ok(None) };
+        let (folder, project) = (self.project().run(&self.shared.id), self.project().root());
+        Errands::listen(&folder, run, project, &server.address.to_string()).map(Some)
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::commands::graph_file;
 use crate::engine::outcome::End;
-use crate::graph::postgres::{Address, PostgresStore};
+use crate::graph::postgres::{Address, PASSWORDS, PostgresStore};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{GraphError, Patience, Store};
 use crate::job::Refused;
+use crate::process;
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::source::tasks::{Graph, Lease};
@@ -41,11 +42,13 @@ impl<'a> RunGraph<'a> {
     ) -> anyhow::Result<Self> {
         Ok(match graph_file::address(flag, settings)? {
             None => Self::File(project),
-            Some(address) => Self::Server(Server {
+            Some(address) => {
+                process::withhold(&PASSWORDS);
+                Self::Server(Server {
                 address,
                 lease: Lease { length: settings.lease, counts_here: true },
                 longest: settings.max_limit_wait,
-            }),
+            })},
         })
     }
 

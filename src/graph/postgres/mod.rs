@@ -26,6 +26,7 @@ use tokio_postgres::error::SqlState;
 pub use address::Address;
 use connection::{Connection, LIMIT};
 pub use health::Health;
+pub use password::PASSWORDS;
 
 use super::error::GraphError;
 use super::patience::Patience;

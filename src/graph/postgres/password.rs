@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use super::address::Address;
 use crate::files::theirs;
 
+/// The variables with a password, or with the file that has it.
+pub const PASSWORDS: [&str; 2] = ["PGPASSWORD", "PGPASSFILE"];
 /// The largest file of passwords, in bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -15,10 +17,10 @@ const LARGEST: u64 = 1 << 20;
 /// # Errors
 /// If others can read the file, or it cannot be read.
 pub(super) fn find(address: &Address, host: &str, port: u16) -> Result<Option<String>, String> {
-    if let Some(password) = env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()) {
+    if let Some(password) = env::var(PASSWORDS[0]).ok().filter(|password| !password.is_empty()) {
         return Ok(Some(password));
     }
-    let named = env::var_os("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let named = env::var_os(PASSWORDS[1]).filter(|path| !path.is_empty()).map(PathBuf::from);
     let usual = env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
     let Some(path) = named.or(usual).filter(|path| path.exists()) else { return Ok(None) };
     let shown = path.display();
