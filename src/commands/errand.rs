@@ -191,7 +191,10 @@ fn without_places(words: Vec<String>) -> Vec<String> {
         }
         if PLACES.contains(&&*word) {
             words.next();
-        } else if !PLACES.iter().any(|place| word.strip_prefix(place).is_some_and(|rest| rest.starts_with('='))) {
+        } else if !PLACES
+            .iter()
+            .any(|place| word.strip_prefix(place).is_some_and(|rest| rest.starts_with('=')))
+        {
             kept.push(word);
         }
     }

@@ -86,7 +86,9 @@ pub(super) fn address(given: Option<&str>, settings: &Settings) -> anyhow::Resul
 
 fn read(place: &str, text: &str) -> anyhow::Result<Address> {
     if text.starts_with(SCHEME) {
-        bail!("the graph is on a server, and agents reach it by 'ralph task', 'ralph feature' and 'ralph journal' only");
+        bail!(
+            "the graph is on a server, and agents reach it by 'ralph task', 'ralph feature' and 'ralph journal' only"
+        );
     }
     Address::read(text).map_err(|why| anyhow!("{place}: {why}"))
 }

@@ -46,7 +46,7 @@ impl<'a> SideBySide<'a> {
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = workspace;
         let signals = Signals::listen()?;
-        signals.allow(Some(settings.term_grace));
+        signals.allow(Some(settings.stop_within.unwrap_or(settings.term_grace)));
         Ok(Self {
             workspace,
             id,

@@ -181,7 +181,7 @@ impl<'a> Ready<'a> {
         let inbox = Arc::new(Inbox::default());
         let signals = Signals::listen()?;
         // The agent of a worker completes what it is at.
-        signals.allow((verb != Verb::Spawn).then_some(settings.term_grace));
+        signals.allow((verb != Verb::Spawn).then_some(settings.stop_within.unwrap_or(settings.term_grace)));
         signals.join(&inbox);
         let mut view = View::start(flags.json, flags.quiet, frame.for_reader(verb.words()))?;
         for warning in &settings.warnings {

@@ -4,6 +4,7 @@
 //! [`crate::graph::landing`], without any of this.
 
 mod candidate;
+mod courier;
 mod exchange;
 mod gate;
 mod lander;
@@ -11,6 +12,7 @@ mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
+pub(crate) use courier::{AtWork, Courier};
 pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use super::courier::AtWork;
 use crate::engine::context::News;
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
@@ -26,6 +27,8 @@ pub(crate) struct Team {
 struct Known {
     /// The loops by their places, while they run.
     inboxes: BTreeMap<usize, Weak<Inbox>>,
+    /// What they work on, by their places.
+    at_work: BTreeMap<usize, AtWork>,
     /// What the lander has done, until a loop has told it.
     news: VecDeque<News>,
     /// Why no task begins any more.
@@ -77,7 +80,34 @@ impl Team {
 
     /// The loop at this place has ended.
     pub(crate) fn leave(&self, place: usize) {
+        self.works_on(place, None);
         self.lock().inboxes.remove(&place);
+    }
+
+    /// The loop at this place works on this now, or on nothing.
+    pub(crate) fn works_on(&self, place: usize, what: Option<AtWork>) {
+        let mut known = self.lock();
+        match what {
+            Some(what) => drop(known.at_work.insert(place, what)),
+            None => drop(known.at_work.remove(&place)),
+        }
+    }
+
+    /// What the loops work on, with their places.
+    pub(super) fn all_at_work(&self) -> Vec<(usize, AtWork)> {
+        self.lock().at_work.iter().map(|(place, what)| (*place, what.clone())).collect()
+    }
+
+    /// Whether the loop at this place still works on this.
+    pub(super) fn is_at_work(&self, place: usize, what: &AtWork) -> bool {
+        self.lock().at_work.get(&place) == Some(what)
+    }
+
+    /// Waits some time; returns whether the run goes on after it.
+    pub(super) fn goes_on_for(&self, span: Duration) -> bool {
+        let goes_on = |known: &mut Known| !known.is_over && !self.hurries.load(Ordering::Relaxed);
+        let waited = self.stirred.wait_timeout_while(self.lock(), span, goes_on);
+        goes_on(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// The next thing that the lander has done and that the loop at this place is to tell: the first one that runs tells all, so

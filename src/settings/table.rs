@@ -233,6 +233,18 @@ settings! {
             shell: "TERM_GRACE",
             default: "60s",
         }
+        /// How long an attempt may go on after SIGTERM; then its work is saved, and the loop ends within ten seconds more
+        stop_within: Option<Duration> = Setting {
+            key: "loop.stop_within",
+            shell: "STOP_WITHIN",
+            flag: Some(Flag {
+                long: "--stop-within",
+                value: "D",
+                help: "How long an attempt may go on after SIGTERM; the loop ends within ten seconds more",
+                ..Flag::STOPPING
+            }),
+            empty: "what term_grace says; 20s for a graph on a server",
+        }
         /// How often a failed iteration is tried again
         max_retries: u32 = Setting {
             key: "loop.max_retries",

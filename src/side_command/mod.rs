@@ -6,7 +6,7 @@ mod validation;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::engine::context::Context;
 use crate::engine::inbox::Wake;
@@ -68,17 +68,32 @@ pub(crate) fn beside<T: Send + 'static>(
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<io::Result<T>, End> {
+    beside_for((cut_at, Duration::ZERO), context, work)
+}
+
+/// [`beside`], where the work may go on for this long after the stop request.
+///
+/// # Errors
+/// The outer one if the loop cannot continue, the inner one if there is no thread for it.
+pub(crate) fn beside_for<T: Send + 'static>(
+    (cut_at, grace): (Urgency, Duration),
+    context: &mut Context<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<io::Result<T>, End> {
     let (port, mailbox) = context.open();
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancelled);
     if let Err(error) = threads::start(move || port.post(0, work(&flag))) {
         return Ok(Err(error));
     }
+    let mut until = None;
     loop {
         if context.urgency() >= cut_at {
-            cancelled.store(true, Ordering::Relaxed);
+            let until = *until.get_or_insert_with(|| Instant::now() + grace);
+            cancelled.fetch_or(Instant::now() >= until, Ordering::Relaxed);
         }
-        match context.listen(&mailbox, None) {
+        let until = until.filter(|_| !cancelled.load(Ordering::Relaxed));
+        match context.listen(&mailbox, until) {
             Ok(Wake::Message(done)) => return Ok(Ok(done)),
             Ok(_) => {}
             Err(end) => {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
@@ -27,7 +28,7 @@ use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::launch::launch;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
-use crate::landing::{Exchange, Gate, Lander, Pusher, Rules, Style, Team};
+use crate::landing::{Courier, Exchange, Gate, Lander, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
@@ -46,6 +47,9 @@ use crate::view::screen::Screen;
 
 /// At most this many agents at once.
 const MOST: usize = 64;
+
+/// How long an attempt on a graph that many machines work on may go on after SIGTERM.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
 
 /// How many jobs there are, and where their work lands.
 pub(super) struct Plan {
@@ -141,6 +145,10 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
     let housekeeping = retention::tidy(project, &id, kept(settings));
     let shared = SideBySide::begin(run.workspace, flags, id, lock)?;
+    if exchange.is_some() {
+        // Those who place workers end them without asking.
+        shared.signals.allow(Some(settings.stop_within.unwrap_or(STOP_WITHIN)));
+    }
     if flags.detached {
         shared.leave_terminal(flags)?;
     }
@@ -186,6 +194,7 @@ impl Jobs<'_> {
         self.shared.screen.expect(count);
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
+            self.courier().map(|courier| threads::start_in(scope, || courier.run())).transpose()?;
             threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
             self.team.finish();
@@ -407,6 +416,12 @@ impl Jobs<'_> {
             rules,
         )
         .through(self.exchange.clone()))
+    }
+
+    /// What brings commits to the remote while agents work, where other machines may have to go on from them.
+    fn courier(&self) -> Option<Courier> {
+        let (exchange, server) = (self.exchange.clone()?, self.run.graph.server()?);
+        Some(Courier { team: Arc::clone(&self.team), exchange, every: server.lease.renewal() })
     }
 
     /// What pushes, if that is wanted and there is a remote.

@@ -45,10 +45,11 @@ impl<'a> RunGraph<'a> {
             Some(address) => {
                 process::withhold(&PASSWORDS);
                 Self::Server(Server {
-                address,
-                lease: Lease { length: settings.lease, counts_here: true },
-                longest: settings.max_limit_wait,
-            })},
+                    address,
+                    lease: Lease { length: settings.lease, counts_here: true },
+                    longest: settings.max_limit_wait,
+                })
+            }
         })
     }
 

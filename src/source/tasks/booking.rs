@@ -117,6 +117,7 @@ impl Tasks {
         let now = Snapshot::take(ground);
         let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
+        self.save_rest(&current, report.status, context)?;
         self.keep_made(&current, context)?;
         self.count_failure(matches!(report.status, AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         match report.status {

@@ -12,19 +12,22 @@ use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
+use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
 use crate::engine::validator::Verdict;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::graph::{GraphError, Landing, Made, Standing, Status, Store, Task};
-use crate::landing::{Exchange, Failed, Standstill, Team, unprepared};
+use crate::graph::{Claim, GraphError, Landing, Made, Standing, Status, Store, Task};
+use crate::landing::{AtWork, Exchange, Failed, Standstill, Team, unprepared};
 use crate::prompt::task::Unlanded;
-use crate::side_command::{ValidationCommand, beside};
+use crate::side_command::{ValidationCommand, beside_for};
 use crate::text::list::some_of;
 
 /// How often the graph is read again while a job waits for others.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long what is committed may be on its way to the remote while the loop ends.
+const LAST: Duration = Duration::from_secs(5);
 /// At most this many commits of others are named for files that conflict.
 const MOST_COMMITS: usize = 10;
 /// At most this many waiting tasks are looked at for those that they wait for.
@@ -77,6 +80,7 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Begun, End> {
         self.has_told.set(false);
+        self.works_on(None);
         let made = self.bring(made, context)?;
         let base = self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?;
         // A rewritten trunk may have nothing in common with it.
@@ -111,7 +115,7 @@ impl Lane {
     fn bring(&self, made: Option<Landing>, context: &mut Context<'_>) -> Result<Option<Landing>, End> {
         let Some(exchange) = self.exchange.clone() else { return Ok(made) };
         let wanted = made.as_ref().map(|made| (made.reference(), made.made.head.clone()));
-        let there = remotely(Urgency::AfterAttempt, context, move |cancelled| {
+        let there = remotely((Urgency::AfterAttempt, Duration::ZERO), context, move |cancelled| {
             exchange.bring_tip(false, cancelled)?;
             wanted.map_or(Ok(true), |(reference, head)| exchange.bring(&reference, &head, cancelled))
         })?;
@@ -122,6 +126,16 @@ impl Lane {
             ))?;
         }
         Ok(made.filter(|_| there))
+    }
+
+    /// What is committed here from now on is for this claim, or for none.
+    pub(super) fn works_on(&self, claim: Option<(&Claim, &str)>) {
+        let at_work = |(claim, base): (&Claim, &str)| AtWork {
+            tree: self.tree.clone(),
+            reference: claim.reference(),
+            base: base.to_owned(),
+        };
+        self.team.works_on(self.place, claim.map(at_work));
     }
 
     /// Runs what a new tree needs.
@@ -193,9 +207,19 @@ impl Lane {
             // The remote first: the graph names nothing that could not be got from there.
             landing::keep(&self.root, &own, &made.head)?;
             let (reference, head) = (own.clone(), made.head.clone());
-            remotely(Urgency::Now, context, move |cancelled| {
+            // Also while the loop ends, for a moment: another machine is to go on from there.
+            let pushed = remotely((Urgency::Now, LAST), context, move |cancelled| {
                 exchange.push_claim(&reference, &head, cancelled)
-            })?;
+            });
+            if let Err(end) = pushed {
+                if context.urgency() < Urgency::Now {
+                    return Err(end);
+                }
+                context.notice(&format!(
+                    "{} is kept here as {own}, and is not on the remote",
+                    current.claim.task
+                ))?;
+            }
         }
         // The graph first: no later agent would find a ref that it does not know.
         let (claim, kept) = (current.claim.clone(), made.clone());
@@ -214,13 +238,13 @@ impl Lane {
     }
 }
 
-/// Does something with the remote while the loop handles requests; one of the urgency `cut_at` ends it.
+/// Does something with the remote while the loop handles requests; one of this urgency ends it after this time.
 fn remotely<T: Send + 'static>(
-    cut_at: Urgency,
+    cut_at: (Urgency, Duration),
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, End> {
-    let done = beside(cut_at, context, work)?;
+    let done = beside_for(cut_at, context, work)?;
     let done = done.map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
     done.map_err(|failed| match failed {
         Failed::Ends(end) => end,
@@ -233,6 +257,21 @@ impl Tasks {
     pub(super) fn keep_made(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
         let keep = |lane: &Rc<Lane>| lane.keep(&self.graph, current, context);
         self.lane.as_ref().map_or(Ok(None), keep).map(drop)
+    }
+
+    /// Commits what an attempt has left that did not end by itself, where its work tree may never be seen again.
+    pub(super) fn save_rest(
+        &self,
+        current: &Current,
+        status: AttemptStatus,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let Some(lane) = self.lane.as_ref().filter(|lane| lane.exchange.is_some()) else { return Ok(()) };
+        if current.only_verifies || matches!(status, AttemptStatus::Success | AttemptStatus::Still) {
+            return Ok(());
+        }
+        // What cannot be committed stays in the tree, and is kept when that is used again.
+        lane.commit_rest(current, context).map(drop)
     }
 
     /// Reports that a task waits to land, and wakes the lander.

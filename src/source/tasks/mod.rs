@@ -370,6 +370,9 @@ impl Tasks {
             undecided: None,
             has_to_be_proven: false,
         };
+        if let (Some(lane), Some(base)) = (&self.lane, &base) {
+            lane.works_on(Some((&current.claim, base)));
+        }
         let (task, tasks) = (current.at_work(), self.task_counts(context)?);
         context.tell(Fact::TaskStarted { task, tasks, verifies: only_verifies })?;
         *self.current.borrow_mut() = Some(current);
