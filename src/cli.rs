@@ -23,8 +23,8 @@ use clap::{Parser, Subcommand};
 #[cfg(test)]
 pub(crate) use control_args::STATUS_WORDS;
 pub use control_args::{
-    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ProofArgs,
-    ReplayArgs, ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
+    CancelArgs, CleanArgs, DiffArgs, FleetArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs,
+    PauseArgs, ProofArgs, ReplayArgs, ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use late::Late;
@@ -131,7 +131,7 @@ pub enum Command {
     Replay(Late<ReplayArgs>),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
-    Pause(Late<TargetArgs>),
+    Pause(Late<PauseArgs>),
     /// Continue a loop: after a pause, at once while it waits, or after its process is gone
     #[command(after_help = help::RESUME_HELP)]
     Resume(Late<ResumeArgs>),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use super::help;
 use super::setting_flags::{RAISED, SettingFlags};
 
 /// Which loop is meant.
@@ -15,6 +16,29 @@ pub struct TargetArgs {
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,
+}
+
+/// Workers on other machines.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FleetArgs {
+    /// Every worker of the graph on a server, on whichever machine; one of them is MACHINE/RUN, as 'ralph status' names it
+    #[arg(long)]
+    pub fleet: bool,
+    /// Address of a graph on a server.
+    #[arg(long, value_name = "URL", help = help::FLEET_STORE)]
+    pub store: Option<String>,
+}
+
+/// `pause`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("fleet", |fleet| fleet.conflicts_with("name")))]
+pub struct PauseArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Or which workers.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
 }
 
 /// `resume`.
@@ -29,6 +53,9 @@ pub struct ResumeArgs {
     /// What else a loop that has ended may use up.
     #[command(flatten)]
     pub raised: SettingFlags<RAISED>,
+    /// Or which workers.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// What the next agent should know
     #[arg(long, value_name = "TEXT", requires = "name")]
     pub note: Option<String>,
@@ -49,6 +76,9 @@ pub struct StatusArgs {
     /// Which loop.
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Address of a graph on a server, whose workers are shown, too.
+    #[arg(long, value_name = "URL", help = help::FLEET_STORE)]
+    pub store: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -239,6 +269,9 @@ pub struct CancelArgs {
     /// End the agent now instead of waiting for it
     #[arg(long)]
     pub now: bool,
+    /// Or which workers.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
 }
 
 /// `note`.
@@ -247,6 +280,9 @@ pub struct NoteArgs {
     /// Name of the loop, and what its agent should know
     #[arg(value_name = "[NAME] TEXT", required = true)]
     pub name_and_text: Vec<String>,
+    /// Or for which workers.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,

@@ -14,6 +14,10 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
 /// `--store`.
 pub(super) const STORE: &str = "Graph on a PostgreSQL server, postgres://USER@HOST/DATABASE, instead of the project's file [env: RALPH_STORE]";
 
+/// `--store` of the verbs that show and steer.
+pub(super) const FLEET_STORE: &str =
+    "Graph on a PostgreSQL server, whose workers are meant [env: RALPH_STORE]";
+
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
   ralph config                             Every setting, its value and where it comes from

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 
+use super::fleet;
 use super::output::{Said, remark, say, warn};
 use super::target;
-use crate::cli::{CancelArgs, NoteArgs, PlaceArgs, TargetArgs};
+use crate::cli::{CancelArgs, NoteArgs, PauseArgs, PlaceArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::Request;
 use crate::job::workspace::secrets_in;
@@ -33,8 +34,11 @@ pub(super) enum Answer {
 }
 
 /// `ralph pause`.
-pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
-    for found in running(args)? {
+pub(super) fn pause(args: &PauseArgs) -> anyhow::Result<u8> {
+    if fleet::steer(&args.fleet, &args.target, Request::Pause)? {
+        return Ok(0);
+    }
+    for found in running(&args.target)? {
         hold(&found)?.iter().for_each(Said::print);
     }
     Ok(0)
@@ -79,6 +83,10 @@ pub(super) fn noun(state: &State) -> &'static str {
 
 /// `ralph cancel`.
 pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
+    let request = if args.now { Request::CancelNow } else { Request::Cancel };
+    if fleet::steer(&args.fleet, &args.target, request)? {
+        return Ok(0);
+    }
     let (_, loops) = target::loops(&args.target)?;
     let active: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if active.is_empty() {
@@ -163,7 +171,11 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     if text.trim().is_empty() {
         bail!("the note is empty: say what the agent should know");
     }
+    let fleet = args.fleet;
     let args = TargetArgs { name, ralph_dir: args.ralph_dir };
+    if fleet::steer(&fleet, &args, Request::Note(text.clone()))? {
+        return Ok(0);
+    }
     let (here, loops) = target::loops(&args)?;
     if let (Some(_), [found]) = (&args.name, loops.as_slice())
         && found.alive().is_none()

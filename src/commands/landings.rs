@@ -4,7 +4,7 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use super::task::glance;
-use crate::graph::{AtGate, Landing, Standing, Store as _};
+use crate::graph::{AtGate, Landing, Standing, Store};
 use crate::project::Project;
 use crate::tell::words::{figures, gated};
 use crate::text::duration;
@@ -22,7 +22,11 @@ pub(super) struct Queue {
 impl Queue {
     /// What is on its way; `None`: nothing.
     pub(super) fn of(project: &Project) -> Option<Self> {
-        let store = glance(project)?;
+        Self::in_store(&glance(project)?)
+    }
+
+    /// What is on its way in a graph; `None`: nothing.
+    pub(super) fn in_store(store: &dyn Store) -> Option<Self> {
         let landings = store.landings().ok()?;
         let at = store.gates().ok()?.into_iter().next();
         let are = |standing| landings.iter().filter(|one| one.standing == standing).count();

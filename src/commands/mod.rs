@@ -13,6 +13,7 @@ mod diff;
 pub mod doctor;
 mod errand;
 mod feature;
+mod fleet;
 mod graph_file;
 mod guide;
 pub mod init;

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::control::{Answer, ask, give, keep, not_yet, noun, see_status};
+use super::fleet;
 use super::output::{Said, remark};
 use super::plain_loop::count as number;
 use super::target;
@@ -63,6 +64,9 @@ impl More<'_> {
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
     let budgets = args.raised.by_flag();
+    if fleet::steer(&args.fleet, &args.target, Request::Resume)? {
+        return Ok(0);
+    }
     let (here, loops) = target::loops(&args.target)?;
     // The name of a branch selects that one alone.
     let only = loops.iter().find(|found| args.target.name.is_some() && found.project.is_of_branch());

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod many;
+mod member;
 mod run_graph;
 
 use std::ffi::OsString;

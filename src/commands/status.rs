@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 
 use serde_json::Value;
 
+use super::fleet::Fleet;
 use super::landings::Queue;
 use super::output::{print, print_for_people, remark, width};
 use super::report::{merges_of, tasks_of_branch};
@@ -58,8 +59,12 @@ fn agree(loops: &mut [LoopSnapshot<'_>]) {
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let extent = if args.json { Extent::Whole } else { Extent::Head };
+    let fleet = match args.target.name {
+        None => Fleet::of(args.store.as_deref(), &args.target)?,
+        Some(_) => None,
+    };
     let (here, loops) = target::listed(&args.target, extent)?;
-    if loops.is_empty() {
+    if loops.is_empty() && fleet.is_none() {
         // On stderr, so that `--json` prints nothing but objects.
         remark(&format!("no loop in {}", here.root().display()));
     }
@@ -82,9 +87,14 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         json
     };
     print(|out| match (args.json, snapshots.as_slice()) {
+        (true, several) if fleet.is_some() => {
+            let mut json = fleet.as_ref().map_or(Value::Null, Fleet::json);
+            json["loops"] = several.iter().map(LoopSnapshot::json).collect();
+            write_json(&json, out)
+        }
         (true, [one]) => write_json(&with_queue(one), out),
         (true, several) => write_json(&several.iter().map(with_queue).collect(), out),
-        (false, []) => Ok(()),
+        (false, []) => fleet.as_ref().map_or(Ok(()), |fleet| fleet.write(out)),
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
             let mut rows: Vec<_> = snapshots.into_iter().zip(sights).collect();
@@ -93,7 +103,14 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
             }
             rows.sort_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
             write!(out, "{}", status_table::table(&rows, &loops, width()))?;
-            queue.as_ref().map_or(Ok(()), |queue| writeln!(out, "{}", queue.line()))
+            match (&fleet, &queue) {
+                (Some(fleet), _) => {
+                    writeln!(out)?;
+                    fleet.write(out)
+                }
+                (None, Some(queue)) => writeln!(out, "{}", queue.line()),
+                (None, None) => Ok(()),
+            }
         }
     })
 }

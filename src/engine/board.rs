@@ -58,13 +58,29 @@ impl Board {
     /// Notes what this loop has spent, and returns what the others have.
     #[must_use]
     pub fn spent_by_others(&self, tally: &Tally) -> Spent {
-        let mut known = self.lock();
-        let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
-        if let Some(spent) = known.spent.get_mut(own) {
-            *spent = tally.spent();
+        if self.place == 0 {
+            return Spent::default();
         }
-        let others = known.spent.iter().enumerate().filter(|(place, _)| *place != own);
+        self.note(tally.spent());
+        self.spent_beside()
+    }
+
+    /// What all places but this one have spent.
+    #[must_use]
+    pub fn spent_beside(&self) -> Spent {
+        let known = self.lock();
+        let own = self.place.checked_sub(1);
+        let others = known.spent.iter().enumerate().filter(|(place, _)| Some(*place) != own);
         others.fold(Spent::default(), |sum, (_, spent)| sum.and(*spent))
+    }
+
+    /// Notes what this place has spent: a loop, or loops of other processes.
+    pub fn note(&self, spent: Spent) {
+        if let Some(own) = self.place.checked_sub(1)
+            && let Some(noted) = self.lock().spent.get_mut(own)
+        {
+            *noted = spent;
+        }
     }
 
     /// A panic of another thread cannot leave the board half-written.

@@ -176,6 +176,13 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// What is left of it without another one's part.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        let cost_usd = (self.cost_usd - other.cost_usd).max(0.0);
+        Self { cost_usd, tokens: self.tokens.saturating_sub(other.tokens) }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -25,6 +25,8 @@ pub use trunk::{Followed, Stand, Trunk, begin};
 
 /// Where the refs of tasks' commits are.
 const TASKS: &str = "refs/ralph/tasks";
+/// Where it is noted that the work of a claim is finished, until it is booked.
+const FINISHED: &str = "refs/ralph/finished";
 /// Where it is noted as which commits those of tasks have landed that were made again.
 const REPLAYED: &str = "refs/ralph/replayed";
 
@@ -190,6 +192,46 @@ pub fn keep(root: &Path, reference: &str, commit: &str) -> Result<(), GitError> 
     change_with(root, &["update-ref", "-m", "ralph: handed in", "--stdin"], &how)
         .map(drop)
         .map_err(|error| error.of("update-ref", root))
+}
+
+fn finished_ref(reference: &str) -> String {
+    format!("{FINISHED}{}", reference.strip_prefix(TASKS).unwrap_or(reference))
+}
+
+/// Notes that the commits of a task's ref up to this one are to be handed in.
+///
+/// # Errors
+/// If git fails.
+pub fn set_finished(root: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
+    let words = ["update-ref", "-m", "ralph: finished", &finished_ref(reference), commit];
+    change(root, &words).map_err(|error| error.of("update-ref", root))
+}
+
+/// Forgets that: it is booked, or never will be.
+///
+/// # Errors
+/// If git fails.
+pub fn forget_finished(root: &Path, reference: &str) -> Result<(), GitError> {
+    change(root, &["update-ref", "-d", &finished_ref(reference)])
+        .map_err(|error| error.of("update-ref", root))
+}
+
+/// The refs of tasks in this repository whose commits no branch and no landed tip has, each with its commit, and whether its work is
+/// finished.
+///
+/// # Errors
+/// If git fails.
+pub fn left_over(root: &Path, tip: &str) -> Result<Vec<(String, String, bool)>, GitError> {
+    let no_merged = format!("--no-merged={tip}");
+    let output = run(root, &["for-each-ref", "--format=%(refname) %(objectname)", &no_merged, TASKS], LIMIT)?;
+    let text = String::from_utf8_lossy(&output).into_owned();
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    Ok(pairs
+        .map(|(name, commit)| {
+            let is_finished = commit_of(root, &finished_ref(name)).as_deref() == Some(commit);
+            (name.to_owned(), commit.to_owned(), is_finished)
+        })
+        .collect())
 }
 
 /// Where it is noted as what the commits of a task's ref have landed, if they were made again.

@@ -110,6 +110,15 @@ impl Claim {
     pub fn reference(&self) -> String {
         reference(&self.task, self.fence, &self.nonce)
     }
+
+    /// The claim whose ref this is; `None`: it is none of ours.
+    #[must_use]
+    pub fn of_reference(reference: &str) -> Option<Self> {
+        let mut parts = reference.rsplit('/');
+        let (fence, nonce) = parts.next()?.split_once('-')?;
+        let (task, fence) = (parts.next()?.to_owned(), fence.parse().ok()?);
+        Some(Self { task, fence, nonce: nonce.to_owned() })
+    }
 }
 
 /// How a task was done.

@@ -67,6 +67,11 @@ impl Signals {
         self.lock().asks.len()
     }
 
+    /// Passes a request from elsewhere on to all loops that there are.
+    pub(crate) fn pass(&self, ask: &Ask) {
+        self.lock().inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| inbox.ask(ask.clone()));
+    }
+
     fn tell(&self, ask: &Ask) {
         let mut heard = self.lock();
         heard.asks.push(ask.clone());

@@ -14,6 +14,8 @@ use crate::git::range::is_ancestor;
 pub(crate) struct AtWork {
     /// Its work tree.
     pub(crate) tree: PathBuf,
+    /// The id of its task.
+    pub(crate) task: String,
     /// The ref of its claim.
     pub(crate) reference: String,
     /// The commit where it began.

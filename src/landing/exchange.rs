@@ -218,6 +218,12 @@ impl Exchange {
         Ok(has_commit(&self.root, commit))
     }
 
+    /// The commits that the remote has for claims, with their refs.
+    pub(crate) fn claims(&self, cancelled: &AtomicBool) -> Tried<Vec<(String, String)>> {
+        let all = [format!("{OURS}tasks/*"), format!("{AS_BRANCHES}tasks/*")];
+        self.patiently(cancelled, || self.listed(&all, cancelled))
+    }
+
     /// Removes the refs of these claims, which have landed, from the remote, and those of their tasks' other claims whose commits the
     /// tip has. What fails stays there, and harms nothing.
     pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) {

@@ -98,13 +98,18 @@ impl Team {
         self.lock().at_work.iter().map(|(place, what)| (*place, what.clone())).collect()
     }
 
+    /// The ids of the tasks that are worked on.
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        self.lock().at_work.values().map(|what| what.task.clone()).collect()
+    }
+
     /// Whether the loop at this place still works on this.
     pub(super) fn is_at_work(&self, place: usize, what: &AtWork) -> bool {
         self.lock().at_work.get(&place) == Some(what)
     }
 
     /// Waits some time; returns whether the run goes on after it.
-    pub(super) fn goes_on_for(&self, span: Duration) -> bool {
+    pub(crate) fn goes_on_for(&self, span: Duration) -> bool {
         let goes_on = |known: &mut Known| !known.is_over && !self.hurries.load(Ordering::Relaxed);
         let waited = self.stirred.wait_timeout_while(self.lock(), span, goes_on);
         goes_on(&mut waited.unwrap_or_else(PoisonError::into_inner).0)

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 
 use self::copy::show;
-use super::output::remark;
+use super::fleet;
+use super::output::{remark, say};
 use super::target::count;
 use super::worker;
 use crate::cli::LogsArgs;
@@ -22,6 +23,10 @@ use crate::text::line::shell_word;
 
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
+    if let Some(place) = fleet::logs(&args.target)? {
+        say(&place);
+        return Ok(0);
+    }
     let lines = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
     if args.agent && !args.raw {
         return transcript::run(args, lines);

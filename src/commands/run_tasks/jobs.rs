@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::member::Member;
 use super::{Run, many, own_call};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
 use crate::commands::errand::Errands;
 use crate::commands::report;
 use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
+use crate::engine::budget::Spent;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
@@ -192,8 +194,10 @@ impl Jobs<'_> {
         }
         let count = self.plan.jobs;
         self.shared.screen.expect(count);
+        let member = self.member()?;
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
+            member.map(|member| threads::start_in(scope, || member.run())).transpose()?;
             self.courier().map(|courier| threads::start_in(scope, || courier.run())).transpose()?;
             threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
@@ -416,6 +420,25 @@ impl Jobs<'_> {
             rules,
         )
         .through(self.exchange.clone()))
+    }
+
+    /// This run among the workers of a graph on a server.
+    fn member(&self) -> anyhow::Result<Option<Member>> {
+        let Some(server) = self.run.graph.server() else { return Ok(None) };
+        let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+        Ok(Some(Member {
+            store: server.open()?,
+            team: Arc::clone(&self.team),
+            board: self.shared.board.join(),
+            signals: self.shared.signals.clone(),
+            run: self.shared.id.clone(),
+            machine,
+            logs: self.project().run(&self.shared.id).to_string_lossy().into_owned(),
+            login: format!("{}/{user}", self.run.preflight.agent_name()),
+            told: Spent::default(),
+            before: None,
+        }))
     }
 
     /// What brings commits to the remote while agents work, where other machines may have to go on from them.

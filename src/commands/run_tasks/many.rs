@@ -7,11 +7,14 @@ use anyhow::bail;
 
 use super::Run;
 use super::jobs::Plan;
+use super::run_graph::Server;
+use crate::commands::output::remark;
 use crate::engine::outcome::{End, Outcome};
 use crate::git;
 use crate::git::identity::CommitIdentity;
+use crate::git::landing::{forget_finished, fork, left_over};
 use crate::git::repository::{first_commit, is_shallow};
-use crate::graph::Patience;
+use crate::graph::{Claim, GraphError, HowDone, Made, Patience, Store as _};
 use crate::job::Refused;
 use crate::landing::{Exchange, Failed};
 
@@ -54,9 +57,53 @@ pub(super) fn exchange(
     exchange.check(&never).map_err(|why| {
         refused(format!("{name} does not take what is done here: {why}: let this user push to it"))
     })?;
-    match exchange.bring_tip(plan.is_named, &never) {
+    match exchange.bring_tip(plan.is_named, &never).and_then(|()| take_up(&exchange, server, plan, &never)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(Refused::from(End::from(Outcome::Interrupted)).into()),
     }
+}
+
+/// Brings to the remote, and books, what an earlier run in this clone could not.
+fn take_up(exchange: &Exchange, server: &Server, plan: &Plan, cancelled: &AtomicBool) -> Result<(), Failed> {
+    let Some(tip) = plan.trunk.tip() else { return Ok(()) };
+    let left = left_over(&exchange.root, &tip)?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let there = exchange.claims(cancelled)?;
+    let mut store =
+        server.open().map_err(|error| Failed::Ends(End::because(Outcome::StoreAway, error.to_string())))?;
+    for (reference, head, is_finished) in left {
+        let Some(claim) = Claim::of_reference(&reference) else { continue };
+        // What is there was booked, as far as it could be.
+        if !is_finished && there.iter().any(|(commit, _)| *commit == head) {
+            continue;
+        }
+        exchange.push_claim(&reference, &head, cancelled)?;
+        let base = fork(&exchange.root, &tip, &head).unwrap_or_else(|| tip.clone());
+        let made = Made { trunk: plan.trunk.name().to_owned(), base, head };
+        let booked = if is_finished {
+            store.queue(&claim, &made, HowDone::default()).map(|_| "handed in to land")
+        } else {
+            store
+                .keep(&claim, &made)
+                .and_then(|()| store.release(&claim, ""))
+                .map(|()| "kept for its next agent")
+        };
+        let what = format!("{}: what an earlier run has left here, {:.10}, is", claim.task, made.head);
+        match booked {
+            Ok(done) => remark(&format!("{what} {done}")),
+            Err(GraphError::ClaimLost { .. } | GraphError::UnknownTask { .. }) => {
+                remark(&format!(
+                    "{what} not taken up, as the task was given out again: it stays as {reference}"
+                ));
+            }
+            Err(error) => return Err(Failed::Ends(error.into())),
+        }
+        if is_finished {
+            forget_finished(&exchange.root, &reference)?;
+        }
+    }
+    Ok(())
 }

@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// Opens it, with the exit code that the run would have later.
-    fn open(&self) -> anyhow::Result<PostgresStore> {
+    pub(super) fn open(&self) -> anyhow::Result<PostgresStore> {
         let refused = |error: GraphError| Refused::from(End::from(error));
         Ok(PostgresStore::open(self.address.clone()).map_err(refused)?)
     }

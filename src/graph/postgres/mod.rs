@@ -5,6 +5,7 @@
 
 mod address;
 mod connection;
+mod fleet;
 mod health;
 mod password;
 mod schema;
@@ -25,6 +26,7 @@ use tokio_postgres::error::SqlState;
 
 pub use address::Address;
 use connection::{Connection, LIMIT};
+pub use fleet::{Asked, Heard, Said, Worker};
 pub use health::Health;
 pub use password::PASSWORDS;
 
@@ -93,7 +95,7 @@ impl PostgresStore {
             let forgets = version.is_some() && graph.exists(are_old, values![graph.now()? - KEPT])?;
             Ok((version, forgets))
         })?;
-        if version.is_none() {
+        if version.is_none_or(|version| version < schema::VERSION) {
             store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
         }
         if version.is_some_and(|version| version > schema::VERSION) {
@@ -148,11 +150,15 @@ impl PostgresStore {
     fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
         let schema = &self.address.schema;
         // Another process may have made them meanwhile.
-        if version(graph, schema)?.is_some() {
-            return Ok(());
-        }
+        let version = version(graph, schema)?;
         let connection = self.connection.borrow();
         let connection = connection.as_ref().ok_or(Fault::Silent)?;
+        if let Some(version) = version {
+            if version >= schema::VERSION {
+                return Ok(());
+            }
+            return connection.batch(&schema::later(version)).map(drop);
+        }
         // One that is there may be of a user who may make no schema.
         if !graph.exists("SELECT 1 FROM pg_namespace WHERE nspname = ?1", values![schema])? {
             connection.batch(&format!("CREATE SCHEMA \"{schema}\""))?;

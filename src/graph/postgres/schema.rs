@@ -2,8 +2,26 @@
 
 use crate::graph::sqlite::TABLES;
 
-/// The version of the tables. A later one makes them out of those of an earlier one.
-pub(super) const VERSION: i64 = 1;
+/// The version of the tables.
+pub(super) const VERSION: i64 = FIRST + LATER.len() as i64;
+/// The first one.
+const FIRST: i64 = 1;
+/// What each later version does to the tables of the one before. Processes of that one go on: nothing that they use changes.
+const LATER: [&str; 1] = [
+    // The workers of the graph; what they are asked to do; the usage limits of logins; what all have spent.
+    "CREATE TABLE workers (
+        run TEXT PRIMARY KEY, machine TEXT NOT NULL, since BIGINT NOT NULL, seen BIGINT NOT NULL, tasks TEXT NOT NULL,
+        logs TEXT NOT NULL
+    );
+    CREATE TABLE asks (
+        seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run TEXT NOT NULL REFERENCES workers ON DELETE CASCADE,
+        request TEXT NOT NULL
+    );
+    CREATE INDEX asks_run ON asks (run);
+    CREATE TABLE limits (login TEXT PRIMARY KEY, until BIGINT NOT NULL);
+    ALTER TABLE meta ADD COLUMN spent_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
+        ADD COLUMN spent_tokens BIGINT NOT NULL DEFAULT 0",
+];
 /// The statements of the file that a server has no use for: its tables have no seals, and words are found without a table.
 const ONLY_IN_FILES: [&str; 4] =
     ["CREATE TABLE sealed", "INSERT INTO sealed", "CREATE TABLE reopened", "CREATE VIRTUAL TABLE"];
@@ -34,8 +52,18 @@ pub(super) fn tables() -> String {
     all.push("CREATE TABLE meta (version BIGINT NOT NULL, repository TEXT)".to_owned());
     // What was written, for those who have lost the answer.
     all.push("CREATE TABLE answers (nonce TEXT PRIMARY KEY, at BIGINT NOT NULL)".to_owned());
-    all.push(format!("INSERT INTO meta (version) VALUES ({VERSION})"));
+    all.push(format!("INSERT INTO meta (version) VALUES ({FIRST})"));
     all.push(TRIGRAMS.to_owned());
+    all.push(later(FIRST));
+    all.join(";\n")
+}
+
+/// Makes the tables of this version out of those of an earlier one.
+pub(super) fn later(than: i64) -> String {
+    let done = usize::try_from(than - FIRST).unwrap_or_default();
+    let mut all: Vec<&str> = LATER.iter().skip(done).copied().collect();
+    let version = format!("UPDATE meta SET version = {VERSION}");
+    all.push(&version);
     all.join(";\n")
 }
 

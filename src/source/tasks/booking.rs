@@ -378,6 +378,9 @@ impl Tasks {
             }
             _ => None,
         };
+        if let (Some(lane), Some(made)) = (&self.lane, &made) {
+            lane.finishes(current, made)?;
+        }
         let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
         let (is_verified, retries, queued) = (self.is_verified, self.target.retries, made.clone());
         let booked = self.graph.book(context, move |graph| {
@@ -388,7 +391,11 @@ impl Tasks {
                 None => decision.book(graph, &claim, done, retries),
             })
         });
-        let (ended, reason) = booked??;
+        let (ended, reason) = booked?.map_err(|error| self.unbooked(current, error))?;
+        if let (Some(lane), Some(_), Ok(_) | Err(GraphError::ClaimLost { .. })) = (&self.lane, &made, &ended)
+        {
+            lane.is_booked(current)?;
+        }
         let (became, reason) = match ended {
             Ok(Ended::Done) => {
                 if self.lane.is_none() {
@@ -418,7 +425,7 @@ impl Tasks {
                 // The journal is about this attempt, which has not ended the task.
                 return Ok((Became::Blocked, why.to_owned()));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.unbooked(current, error)),
         };
         self.tell_ended(current, became.word(), &reason, context)?;
         Ok((became, reason))

@@ -132,6 +132,7 @@ impl Lane {
     pub(super) fn works_on(&self, claim: Option<(&Claim, &str)>) {
         let at_work = |(claim, base): (&Claim, &str)| AtWork {
             tree: self.tree.clone(),
+            task: claim.task.clone(),
             reference: claim.reference(),
             base: base.to_owned(),
         };
@@ -233,6 +234,22 @@ impl Lane {
         Ok(Some(made))
     }
 
+    /// Notes here that a task is finished, where a server may be away when that is to be booked.
+    pub(super) fn finishes(&self, current: &Current, made: &Made) -> Result<(), End> {
+        if self.exchange.is_some() {
+            landing::set_finished(&self.root, &current.claim.reference(), &made.head)?;
+        }
+        Ok(())
+    }
+
+    /// It is booked, or its claim is lost.
+    pub(super) fn is_booked(&self, current: &Current) -> Result<(), End> {
+        if self.exchange.is_some() {
+            landing::forget_finished(&self.root, &current.claim.reference())?;
+        }
+        Ok(())
+    }
+
     fn base_of(&self, current: &Current) -> String {
         current.base.clone().or_else(|| self.trunk.tip()).unwrap_or_default()
     }
@@ -257,6 +274,20 @@ impl Tasks {
     pub(super) fn keep_made(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
         let keep = |lane: &Rc<Lane>| lane.keep(&self.graph, current, context);
         self.lane.as_ref().map_or(Ok(None), keep).map(drop)
+    }
+
+    /// The end of a loop that cannot book what is finished, with where that is.
+    pub(super) fn unbooked(&self, current: &Current, error: GraphError) -> End {
+        let mut end = End::from(error);
+        if self.lane.as_ref().is_some_and(|lane| lane.exchange.is_some()) {
+            let why = end.detail.take().unwrap_or_default();
+            end.detail = Some(format!(
+                "{why}; what there is of {} is kept here as {}, and the next run in this clone books it if it can",
+                current.claim.task,
+                current.claim.reference()
+            ));
+        }
+        end
     }
 
     /// Commits what an attempt has left that did not end by itself, where its work tree may never be seen again.

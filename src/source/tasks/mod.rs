@@ -474,6 +474,9 @@ impl Tasks {
         reason: &str,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
+        if let Some(lane) = &self.lane {
+            lane.works_on(None);
+        }
         let (tasks, task) = (self.task_counts(context)?, current.at_work());
         context.tell(Fact::TaskEnded { outcome: outcome.into(), reason: reason.into(), task, tasks })
     }

@@ -1,0 +1,174 @@
+//! The workers of a graph: what each is at, what all have spent, and what they are asked to do.
+
+use chrono::{DateTime, Utc};
+
+use super::{For, PostgresStore};
+use crate::graph::error::GraphError;
+use crate::graph::sql::store::Database as _;
+use crate::graph::sql::values::values;
+use crate::graph::sql::{Fallible, Sql, first, moment};
+
+/// How long a worker is remembered that is not heard of any more, in milliseconds.
+const REMEMBERED: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// One run on one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    /// The id of its run.
+    pub run: String,
+    /// The name of its machine.
+    pub machine: String,
+    /// When it began.
+    pub since: DateTime<Utc>,
+    /// When it was heard of last.
+    pub seen: DateTime<Utc>,
+    /// Whether that was not long ago, by the server's clock.
+    pub is_heard: bool,
+    /// The ids of the tasks that its agents are at.
+    pub tasks: Vec<String>,
+    /// The folder of its logs, on its machine.
+    pub logs: String,
+}
+
+impl Worker {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.machine, self.run)
+    }
+}
+
+/// What a worker says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Said<'a> {
+    /// The id of its run.
+    pub run: &'a str,
+    /// The name of its machine.
+    pub machine: &'a str,
+    /// The ids of the tasks that its agents are at.
+    pub tasks: &'a [String],
+    /// The folder of its logs.
+    pub logs: &'a str,
+    /// The login of its agents.
+    pub login: &'a str,
+    /// Until when the usage limit of that is known to last.
+    pub closed_until: Option<DateTime<Utc>>,
+    /// What it has spent since it said so last: US dollars and tokens.
+    pub spent: (f64, u64),
+}
+
+/// What a worker hears.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Heard {
+    /// What it is asked to do, as JSON, the oldest first.
+    pub asks: Vec<String>,
+    /// What all workers have ever spent: US dollars and tokens.
+    pub spent: (f64, u64),
+    /// Until when the usage limit of its login lasts, as far as any worker knows.
+    pub closed_until: Option<DateTime<Utc>>,
+}
+
+/// Something that a worker is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The worker's name.
+    pub worker: String,
+    number: i64,
+}
+
+impl PostgresStore {
+    /// Says what a worker is at, and takes what it is asked to do.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn report(&self, said: &Said<'_>) -> Result<Heard, GraphError> {
+        self.transact(For::Booking, true, &|graph| report(graph, said))
+    }
+
+    /// A worker has ended.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn leave(&self, run: &str) -> Result<(), GraphError> {
+        self.transact(For::Booking, true, &|graph| {
+            graph.execute("DELETE FROM workers WHERE run = ?1", values![run]).map(drop)
+        })
+    }
+
+    /// The workers that have not ended; those that were not heard of for longer than this, in milliseconds, may be gone.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn workers(&self, silent_ms: i64) -> Result<Vec<Worker>, GraphError> {
+        self.read(|graph| {
+            let query = "SELECT run, machine, since, seen, tasks, logs FROM workers ORDER BY since, run";
+            let heard_since = graph.now()?.saturating_sub(silent_ms);
+            graph.all(query, &[], |row| {
+                let seen: i64 = row.get(3)?;
+                Ok(Worker {
+                    run: row.get(0)?,
+                    machine: row.get(1)?,
+                    since: moment(row.get(2)?),
+                    seen: moment(seen),
+                    is_heard: seen >= heard_since,
+                    tasks: serde_json::from_str(&row.get::<String>(4)?).unwrap_or_default(),
+                    logs: row.get(5)?,
+                })
+            })
+        })
+    }
+
+    /// Asks a worker to do something.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn ask(&self, worker: &Worker, request: &str) -> Result<Asked, GraphError> {
+        let number = self.transact(For::Booking, true, &|graph| {
+            let insert = "INSERT INTO asks (run, request) VALUES (?1, ?2) RETURNING seq";
+            graph.one(insert, values![worker.run, request], first)
+        })?;
+        Ok(Asked { worker: worker.name(), number })
+    }
+
+    /// Those of these that no worker has heard yet.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn unheard(&self, asked: Vec<Asked>) -> Result<Vec<Asked>, GraphError> {
+        let left: Vec<i64> = self.read(|graph| graph.all("SELECT seq FROM asks", &[], first))?;
+        Ok(asked.into_iter().filter(|one| left.contains(&one.number)).collect())
+    }
+}
+
+fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
+    let now = graph.now()?;
+    let tasks = serde_json::to_string(said.tasks).unwrap_or_default();
+    let put = "INSERT INTO workers (run, machine, since, seen, tasks, logs) VALUES (?1, ?2, ?3, ?3, ?4, ?5)
+        ON CONFLICT (run) DO UPDATE SET seen = ?3, tasks = ?4";
+    graph.execute(put, values![said.run, said.machine, now, tasks, said.logs])?;
+    graph.execute("DELETE FROM workers WHERE seen < ?1", values![now - REMEMBERED])?;
+    let mut asks: Vec<(i64, String)> =
+        graph.all("DELETE FROM asks WHERE run = ?1 RETURNING seq, request", values![said.run], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    asks.sort_unstable();
+    if let Some(until) = said.closed_until {
+        let put = "INSERT INTO limits (login, until) VALUES (?1, ?2)
+            ON CONFLICT (login) DO UPDATE SET until = greatest(limits.until, ?2)";
+        graph.execute(put, values![said.login, until.timestamp_millis()])?;
+    }
+    let (dollars, tokens) = said.spent;
+    if dollars > 0.0 || tokens > 0 {
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        graph.execute(
+            "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2",
+            values![dollars, tokens],
+        )?;
+    }
+    let spent = graph.one("SELECT spent_usd, spent_tokens FROM meta", &[], |row| {
+        Ok((row.get::<f64>(0)?, u64::try_from(row.get::<i64>(1)?).unwrap_or_default()))
+    })?;
+    let until = "SELECT until FROM limits WHERE login = ?1 AND until > ?2";
+    let closed_until = graph.maybe(until, values![said.login, now], first)?.map(moment);
+    Ok(Heard { asks: asks.into_iter().map(|(_, request)| request).collect(), spent, closed_until })
+}
