@@ -1,5 +1,6 @@
 //! Brings what agents commit to the remote while they work, so that a machine that is lost takes little with it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,24 +9,28 @@ use super::exchange::Exchange;
 use super::team::Team;
 use crate::git::landing::head_of;
 use crate::git::range::is_ancestor;
+use crate::graph::{Claim, Made, Store};
 
 /// What a job works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AtWork {
     /// Its work tree.
     pub(crate) tree: PathBuf,
-    /// The id of its task.
-    pub(crate) task: String,
-    /// The ref of its claim.
-    pub(crate) reference: String,
+    /// Its claim.
+    pub(crate) claim: Claim,
     /// The commit where it began.
     pub(crate) base: String,
 }
+
+/// Opens the graph for a moment; `None`: its server is away.
+pub(crate) type OpenGraph = Box<dyn Fn() -> Option<Box<dyn Store + Send>> + Send>;
 
 /// What pushes the commits of all jobs of a run.
 pub(crate) struct Courier {
     pub(crate) team: Arc<Team>,
     pub(crate) exchange: Arc<Exchange>,
+    /// The graph, which is told of them.
+    pub(crate) graph: OpenGraph,
     /// How often.
     pub(crate) every: Duration,
 }
@@ -33,16 +38,32 @@ pub(crate) struct Courier {
 impl Courier {
     /// Pushes new commits again and again, until the run is over. What fails is pushed with the next ones, or when the work ends.
     pub(crate) fn run(self) {
+        let mut told = BTreeMap::new();
         while self.team.goes_on_for(self.every) {
-            for (place, at_work) in self.team.all_at_work() {
+            let all = self.team.all_at_work();
+            told.retain(|place, _| all.iter().any(|(other, _)| other == place));
+            for (place, at_work) in all {
                 let head = head_of(&self.exchange.root, &at_work.tree);
                 let is_new = |head: &String| !is_ancestor(&self.exchange.root, head, &at_work.base);
                 // Its tree may be at another task by now.
                 let is_still = self.team.is_at_work(place, &at_work);
-                if let Some(head) = head.filter(is_new).filter(|_| is_still) {
-                    let _ = self.exchange.push_claim(&at_work.reference, &head, self.team.hurries());
+                let Some(head) = head.filter(is_new).filter(|_| is_still) else { continue };
+                if told.get(&place) != Some(&head) && self.bring(&at_work, &head) {
+                    told.insert(place, head);
                 }
             }
         }
+    }
+
+    /// Pushes the commits of a claim up to this one, and tells the graph; returns whether that is done.
+    fn bring(&self, at_work: &AtWork, head: &str) -> bool {
+        let AtWork { claim, base, .. } = at_work;
+        if self.exchange.push_claim(&claim.reference(), head, self.team.hurries()).is_err() {
+            return false;
+        }
+        let trunk = self.exchange.trunk.name().to_owned();
+        let made = Made { trunk, base: base.clone(), head: head.to_owned() };
+        // A claim that is lost meanwhile is told where it is renewed.
+        (self.graph)().is_some_and(|mut graph| graph.keep(claim, &made).is_ok())
     }
 }

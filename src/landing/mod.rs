@@ -12,7 +12,7 @@ mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
-pub(crate) use courier::{AtWork, Courier};
+pub(crate) use courier::{AtWork, Courier, OpenGraph};
 pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules};

@@ -100,7 +100,7 @@ impl Team {
 
     /// The ids of the tasks that are worked on.
     pub(crate) fn tasks(&self) -> Vec<String> {
-        self.lock().at_work.values().map(|what| what.task.clone()).collect()
+        self.lock().at_work.values().map(|what| what.claim.task.clone()).collect()
     }
 
     /// Whether the loop at this place still works on this.

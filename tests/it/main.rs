@@ -60,6 +60,7 @@ mod key_order;
 mod layers;
 mod login;
 mod many_loops;
+mod many_machines;
 mod models;
 mod morning;
 mod new_limits;

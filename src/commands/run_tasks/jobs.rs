@@ -25,12 +25,13 @@ use crate::git;
 use crate::git::identity::{CommitIdentity, agent_env, configure, prepare};
 use crate::git::landing::{self, Trunk};
 use crate::git::trees::{CheckedOut, checked_out};
+use crate::graph::postgres::PostgresStore;
 use crate::graph::{Holder, Scope};
 use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::launch::launch;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
-use crate::landing::{Courier, Exchange, Gate, Lander, Pusher, Rules, Style, Team};
+use crate::landing::{Courier, Exchange, Gate, Lander, OpenGraph, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::Project;
@@ -444,7 +445,12 @@ impl Jobs<'_> {
     /// What brings commits to the remote while agents work, where other machines may have to go on from them.
     fn courier(&self) -> Option<Courier> {
         let (exchange, server) = (self.exchange.clone()?, self.run.graph.server()?);
-        Some(Courier { team: Arc::clone(&self.team), exchange, every: server.lease.renewal() })
+        let address = server.address.clone();
+        let graph: OpenGraph = Box::new(move || {
+            let store = PostgresStore::open(address.clone()).ok()?;
+            Some(Box::new(store))
+        });
+        Some(Courier { team: Arc::clone(&self.team), exchange, graph, every: server.lease.renewal() })
     }
 
     /// What pushes, if that is wanted and there is a remote.

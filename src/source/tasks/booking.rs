@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use chrono::Utc;
 use regex::Regex;
 
+use super::lane::Keep;
 use super::trace::Snapshot;
 use super::{Current, Tasks, Undecided};
 use crate::engine::context::Context;
@@ -118,7 +119,12 @@ impl Tasks {
         let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
         self.save_rest(&current, report.status, context)?;
-        self.keep_made(&current, context)?;
+        // Where the agent has ended by itself, it is decided first what is to become of it.
+        let is_decided = matches!(
+            report.status,
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still
+        );
+        self.keep_made(&current, if is_decided { Keep::Here } else { Keep::There }, context)?;
         self.count_failure(matches!(report.status, AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still => {
@@ -367,7 +373,8 @@ impl Tasks {
         let made = match (&self.lane, &decision) {
             (Some(lane), Decision::Done) => {
                 let uncommitted = lane.commit_rest(current, context)?;
-                let made = lane.keep(&self.graph, current, context)?;
+                let how = if uncommitted.is_none() { Keep::Finished } else { Keep::There };
+                let made = lane.keep(&self.graph, current, how, context)?;
                 match uncommitted {
                     None => made,
                     Some(reason) => {
@@ -376,11 +383,11 @@ impl Tasks {
                     }
                 }
             }
-            _ => None,
+            _ => {
+                self.keep_made(current, Keep::There, context)?;
+                None
+            }
         };
-        if let (Some(lane), Some(made)) = (&self.lane, &made) {
-            lane.finishes(current, made)?;
-        }
         let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
         let (is_verified, retries, queued) = (self.is_verified, self.target.retries, made.clone());
         let booked = self.graph.book(context, move |graph| {

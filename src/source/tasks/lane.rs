@@ -63,6 +63,17 @@ pub(crate) struct Lane {
     pub(crate) exchange: Option<Arc<Exchange>>,
 }
 
+/// Where what is committed for a task is kept, where many machines work on the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Here, for now.
+    Here,
+    /// On the remote, and in the graph.
+    There,
+    /// There, and it is to be handed in.
+    Finished,
+}
+
 /// Where work on a task begins.
 pub(super) struct Begun {
     /// The landed tip, which claims are measured against.
@@ -132,8 +143,7 @@ impl Lane {
     pub(super) fn works_on(&self, claim: Option<(&Claim, &str)>) {
         let at_work = |(claim, base): (&Claim, &str)| AtWork {
             tree: self.tree.clone(),
-            task: claim.task.clone(),
-            reference: claim.reference(),
+            claim: claim.clone(),
             base: base.to_owned(),
         };
         self.team.works_on(self.place, claim.map(at_work));
@@ -186,6 +196,7 @@ impl Lane {
         &self,
         graph: &Graph,
         current: &Current,
+        how: Keep,
         context: &mut Context<'_>,
     ) -> Result<Option<Made>, End> {
         let base = self.base_of(current);
@@ -207,6 +218,11 @@ impl Lane {
         if let Some(exchange) = self.exchange.clone() {
             // The remote first: the graph names nothing that could not be got from there.
             landing::keep(&self.root, &own, &made.head)?;
+            match how {
+                Keep::Here => return Ok(Some(made)),
+                Keep::There => {}
+                Keep::Finished => landing::set_finished(&self.root, &own, &made.head)?,
+            }
             let (reference, head) = (own.clone(), made.head.clone());
             // Also while the loop ends, for a moment: another machine is to go on from there.
             let pushed = remotely((Urgency::Now, LAST), context, move |cancelled| {
@@ -214,7 +230,7 @@ impl Lane {
             });
             if let Err(end) = pushed {
                 if context.urgency() < Urgency::Now {
-                    return Err(end);
+                    return Err(self.kept_here(current, end));
                 }
                 context.notice(&format!(
                     "{} is kept here as {own}, and is not on the remote",
@@ -234,12 +250,16 @@ impl Lane {
         Ok(Some(made))
     }
 
-    /// Notes here that a task is finished, where a server may be away when that is to be booked.
-    pub(super) fn finishes(&self, current: &Current, made: &Made) -> Result<(), End> {
+    /// An end of the loop before what there is of a task could be booked, with where that is.
+    fn kept_here(&self, current: &Current, mut end: End) -> End {
         if self.exchange.is_some() {
-            landing::set_finished(&self.root, &current.claim.reference(), &made.head)?;
+            let (task, reference) = (&current.claim.task, current.claim.reference());
+            let why = end.detail.take().unwrap_or_default();
+            end.detail = Some(format!(
+                "{why}; what there is of {task} is kept here as {reference}, and the next run in this clone books it if it can"
+            ));
         }
-        Ok(())
+        end
     }
 
     /// It is booked, or its claim is lost.
@@ -271,23 +291,23 @@ fn remotely<T: Send + 'static>(
 
 impl Tasks {
     /// Keeps what is committed for the current task.
-    pub(super) fn keep_made(&self, current: &Current, context: &mut Context<'_>) -> Result<(), End> {
-        let keep = |lane: &Rc<Lane>| lane.keep(&self.graph, current, context);
+    pub(super) fn keep_made(
+        &self,
+        current: &Current,
+        how: Keep,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let keep = |lane: &Rc<Lane>| lane.keep(&self.graph, current, how, context);
         self.lane.as_ref().map_or(Ok(None), keep).map(drop)
     }
 
     /// The end of a loop that cannot book what is finished, with where that is.
     pub(super) fn unbooked(&self, current: &Current, error: GraphError) -> End {
-        let mut end = End::from(error);
-        if self.lane.as_ref().is_some_and(|lane| lane.exchange.is_some()) {
-            let why = end.detail.take().unwrap_or_default();
-            end.detail = Some(format!(
-                "{why}; what there is of {} is kept here as {}, and the next run in this clone books it if it can",
-                current.claim.task,
-                current.claim.reference()
-            ));
+        let end = End::from(error);
+        match &self.lane {
+            Some(lane) => lane.kept_here(current, end),
+            None => end,
         }
-        end
     }
 
     /// Commits what an attempt has left that did not end by itself, where its work tree may never be seen again.

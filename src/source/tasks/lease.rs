@@ -36,7 +36,7 @@ impl Lease {
     }
 
     /// How long after a renewal was sent an agent may work.
-    fn allowed(self) -> Duration {
+    pub(crate) fn allowed(self) -> Duration {
         self.length.saturating_sub(MARGIN.min(self.length / 10))
     }
 }

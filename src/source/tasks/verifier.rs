@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::booking::NO_VERDICT;
+use super::lane::Keep;
 use super::trace::Snapshot;
 use super::{Current, Graph, Lane};
 use crate::engine::context::Context;
@@ -211,7 +212,7 @@ impl Validator for Verifier<'_> {
         }
         if let Some(lane) = &self.lane {
             self.uncommitted = lane.commit_rest(current, context)?;
-            lane.keep(&self.graph, current, context)?;
+            lane.keep(&self.graph, current, Keep::There, context)?;
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         let claim = current.claim.clone();
