@@ -290,7 +290,10 @@ impl<'a> Context<'a> {
     ) -> Result<Wake<M>, End> {
         loop {
             self.keep_up()?;
-            self.renew_what_is_due()?;
+            if !self.renew_what_is_due()? {
+                // How urgently the work must stop has changed.
+                return Ok(Wake::Poked);
+            }
             let renewal = self.renewal.as_ref().map(|renewal| renewal.next);
             let until = deadline.into_iter().chain(renewal).chain([self.next_upkeep]).min();
             match wait(&self.inbox, until) {
@@ -346,10 +349,11 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    fn renew_what_is_due(&mut self) -> Result<(), End> {
-        let Some(renewal) = &mut self.renewal else { return Ok(()) };
+    /// Renews what is to be renewed now; `false`: it is lost.
+    fn renew_what_is_due(&mut self) -> Result<bool, End> {
+        let Some(renewal) = &mut self.renewal else { return Ok(true) };
         if Instant::now() < renewal.next {
-            return Ok(());
+            return Ok(true);
         }
         match (renewal.renew)() {
             Ok(Renewed::After(span)) => renewal.next = Instant::now() + span,
@@ -358,13 +362,14 @@ impl<'a> Context<'a> {
                 let notice = format!("the attempt ends: {why}");
                 self.forfeit = Some(why);
                 self.pass(Fact::notice(&notice), Unwritten::Nothing, false)?;
+                return Ok(false);
             }
             Err(end) => {
                 self.renewal = None;
                 return Err(end);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Sets the count that listeners get with each fact from here on.

@@ -113,7 +113,7 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         // One that is stopped would not hear anything.
-        let _ = Command::new("kill").args(["-CONT", &self.server.id().to_string()]).status();
+        self.signal("-CONT");
         // It ends its own processes at that.
         let pid = self.server.id().to_string();
         let _ = Command::new("kill").args(["-INT", &pid]).status();

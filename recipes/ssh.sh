@@ -1,0 +1,37 @@
+#!/bin/sh
+# Workers on machines that ssh reaches:
+#   ssh.sh start 4 alpha ann@beta    four on each machine; those that are at work stay as they are
+#   ssh.sh stop alpha ann@beta       what their agents have made is pushed, and their tasks go back
+# RALPH_STORE and RALPH_REMOTE are set here. On each machine a login shell finds git, ralph and the agent, and ~/.pgpass has the
+# password of the graph. Clones and logs are in ~/ralph there.
+set -eu
+verb=$1 count=0
+shift
+if [ "$verb" = start ]; then
+  count=$1
+  shift
+fi
+for host; do
+  ssh "$host" 'mkdir -p ralph && cat >ralph/worker.sh' <"$(dirname "$0")/worker.sh"
+  ssh "$host" "env RALPH_STORE='$RALPH_STORE' RALPH_REMOTE='$RALPH_REMOTE' sh -ls '$verb' '$count'" <<'END'
+cd ~/ralph
+# The process that was noted may be another program by now.
+works() { ps -o args= -p "$(cat "$1.pid" 2>/dev/null)" 2>/dev/null | grep -q -e 'worker\.sh' -e 'ralph run'; }
+case $1 in
+start)
+  for n in $(seq "$2"); do
+    works "$n" && continue
+    setsid sh -c 'echo $$ >"$0.pid"; exec sh worker.sh "$RALPH_REMOTE" "$PWD/$0"' "$n" </dev/null >>"$n.log" 2>&1 &
+  done
+  ;;
+stop)
+  for pid in *.pid; do
+    works "${pid%.pid}" && kill -TERM "$(cat "$pid")"
+  done
+  for pid in *.pid; do
+    while works "${pid%.pid}"; do sleep 1; done
+  done
+  ;;
+esac
+END
+done
