@@ -426,7 +426,10 @@ mod tests {
             Budget { max_cost_usd: Some(1.0), max_duration_seconds: Some(60.0), ..Budget::default() };
         for outcome in Outcome::ALL {
             let is_quiet = matches!(outcome.ended(), Ended::Done | Ended::Cancelled | Ended::Killed)
-                || matches!(outcome, Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed);
+                || matches!(
+                    outcome,
+                    Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed | Outcome::StoreAway
+                );
             let (spent, outcome) = (Some((&tally, budget)), Some(outcome));
             let ending = Ending { verb: "build", name: "build", outcome, spent, ..Ending::default() };
             assert_eq!(next_step(&ending).is_none(), is_quiet, "{outcome:?}");

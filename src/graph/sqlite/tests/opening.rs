@@ -43,7 +43,7 @@ fn what_is_not_ours_is_named_and_kept() {
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 8): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99, known is 9): it is left as it is: use that ralph",
         ),
         ("empty", "another program has truncated it: it is empty: restore a backup of it, or move it away"),
         ("others", "is the database of another program: it is left as it is: move it away"),
@@ -85,7 +85,7 @@ fn another_version_of_our_schema_is_refused_and_kept() {
         let before = fs::read(&path).unwrap();
         let said = open(&path).unwrap_err().to_string();
         let what =
-            format!("another program has changed the version of its schema ({version}, known is 8): restore");
+            format!("another program has changed the version of its schema ({version}, known is 9): restore");
         assert!(said.contains(&what), "{said}");
         assert_eq!(fs::read(&path).unwrap(), before);
         fs::remove_file(&path).unwrap();

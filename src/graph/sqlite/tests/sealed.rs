@@ -512,7 +512,7 @@ fn a_version_that_was_set_back_seals_nothing_and_is_told() {
     assert!(said(&mut store).to_string().contains("the version of its schema"), "{}", said(&mut store));
     // As an agent's `ralph task list` opens it.
     let error = sealed.try_open("key").unwrap_err();
-    let left = "(version 3 of the schema, known is 8): it is left as it is";
+    let left = "(version 3 of the schema, known is 9): it is left as it is";
     assert!(error.to_string().contains(left), "{error}");
     let seals = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'seal'";
     assert_eq!(store.connection.query_row(seals, [], |row| row.get(0)), Ok(0), "it is left as it is");
