@@ -11,7 +11,7 @@ use crate::jobs::{agent, attempts, ended, events, refs};
 use crate::policies::signal;
 use crate::postgres_server::PostgresServer;
 use crate::run_tasks::{add, log, status};
-use crate::scratch::{Run, Scratch, executable, finish, wait_for};
+use crate::scratch::{Scratch, executable, finish, wait_for};
 
 /// A worker on all tasks, with what it needs for quick tests.
 const RUN: &str = "run --all --no-verify --proof place --validate ls";
@@ -92,10 +92,6 @@ impl Fleet {
             serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
         status["fleet"].as_array().unwrap().clone()
     }
-
-    fn finish_all(&self, runs: Vec<Child>) -> Vec<Run> {
-        runs.into_iter().map(finish).collect()
-    }
 }
 
 /// Waits until a file is there.
@@ -117,8 +113,9 @@ fn workers_with_their_own_clones_work_through_one_graph_and_each_task_lands_once
     // It has to be built on what another machine has made.
     let last = add(&fleet.machines[1], &format!("last --after {} --after {}", ids[0], ids[7]));
     ids.push(last.clone());
-    let runs = (0..3).map(|machine| fleet.start(machine, &format!("{RUN} --jobs {}", machine + 1))).collect();
-    for run in fleet.finish_all(runs) {
+    let runs: Vec<_> =
+        (0..3).map(|machine| fleet.start(machine, &format!("{RUN} --jobs {}", machine + 1))).collect();
+    for run in runs.into_iter().map(finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
@@ -158,7 +155,7 @@ fn what_a_lost_machine_has_pushed_is_gone_on_with_by_another_one() {
         let run = fleet.machines[1].run(RUN);
         (run.code == Some(0)).then_some(())
     });
-    fleet.assert_all_landed(&[id.clone()]);
+    fleet.assert_all_landed(std::slice::from_ref(&id));
     // The second agent has found what the first one had done.
     assert!(fleet.there(&["log", "--format=%s", "main"]).lines().any(|subject| subject == "half"));
     assert_eq!((attempts(&fleet.machines[0]), attempts(&fleet.machines[1])), (1, 1));
@@ -310,7 +307,7 @@ fn workers_are_seen_and_steered_from_any_machine() {
     ended(&fleet.machines[2].run(&format!("resume {name}")), 0);
     wait_for("the next task", || (fleet.machines.iter().map(attempts).sum::<usize>() > 2).then_some(()));
     ended(&fleet.machines[2].run("resume --fleet"), 0);
-    for run in fleet.finish_all(runs) {
+    for run in runs.into_iter().map(finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
@@ -393,7 +390,7 @@ fn a_remote_that_takes_branches_only_gets_the_commits_of_claims_as_branches() {
     executable(&Path::new(&fleet.remote).join("hooks/post-receive"), seen);
     let ids = [add(&fleet.machines[0], "first"), add(&fleet.machines[0], "second")];
     let runs = vec![fleet.start(0, RUN), fleet.start(1, RUN)];
-    for run in fleet.finish_all(runs) {
+    for run in runs.into_iter().map(finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);

@@ -370,23 +370,20 @@ impl Tasks {
                 context.clean(output);
             }
         }
-        let made = match (&self.lane, &decision) {
-            (Some(lane), Decision::Done) => {
-                let uncommitted = lane.commit_rest(current, context)?;
-                let how = if uncommitted.is_none() { Keep::Finished } else { Keep::There };
-                let made = lane.keep(&self.graph, current, how, context)?;
-                match uncommitted {
-                    None => made,
-                    Some(reason) => {
-                        decision = Decision::Retry { reason, output: String::new() };
-                        None
-                    }
+        let made = if let (Some(lane), Decision::Done) = (&self.lane, &decision) {
+            let uncommitted = lane.commit_rest(current, context)?;
+            let how = if uncommitted.is_none() { Keep::Finished } else { Keep::There };
+            let made = lane.keep(&self.graph, current, how, context)?;
+            match uncommitted {
+                None => made,
+                Some(reason) => {
+                    decision = Decision::Retry { reason, output: String::new() };
+                    None
                 }
             }
-            _ => {
-                self.keep_made(current, Keep::There, context)?;
-                None
-            }
+        } else {
+            self.keep_made(current, Keep::There, context)?;
+            None
         };
         let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
         let (is_verified, retries, queued) = (self.is_verified, self.target.retries, made.clone());
