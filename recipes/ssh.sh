@@ -11,27 +11,40 @@ if [ "$verb" = start ]; then
   count=$1
   shift
 fi
-for host; do
-  ssh "$host" 'mkdir -p ralph && cat >ralph/worker.sh' <"$(dirname "$0")/worker.sh"
-  ssh "$host" "env RALPH_STORE='$RALPH_STORE' RALPH_REMOTE='$RALPH_REMOTE' sh -ls '$verb' '$count'" <<'END'
-cd ~/ralph
-# The process that was noted may be another program by now.
-works() { ps -o args= -p "$(cat "$1.pid" 2>/dev/null)" 2>/dev/null | grep -q -e 'worker\.sh' -e 'ralph run'; }
+
+on() {
+  ssh "$1" 'mkdir -p ralph && cat >ralph/worker.sh' <"$(dirname "$0")/worker.sh"
+  ssh "$1" "env RALPH_STORE='$RALPH_STORE' RALPH_REMOTE='$RALPH_REMOTE' sh -ls '$verb' '$count'" <<'END'
+cd ~/ralph || exit
+# A process that was noted may be another program by now.
+works() { ps -o args= -p "$(cat "$1" 2>/dev/null)" 2>/dev/null | grep -q -e 'worker\.sh' -e 'ralph run'; }
 case $1 in
 start)
   for n in $(seq "$2"); do
-    works "$n" && continue
+    works "$n.pid" && continue
     setsid sh -c 'echo $$ >"$0.pid"; exec sh worker.sh "$RALPH_REMOTE" "$PWD/$0"' "$n" </dev/null >>"$n.log" 2>&1 &
   done
   ;;
 stop)
   for pid in *.pid; do
-    works "${pid%.pid}" && kill -TERM "$(cat "$pid")"
+    works "$pid" && kill -TERM "$(cat "$pid")"
   done
   for pid in *.pid; do
-    while works "${pid%.pid}"; do sleep 1; done
+    while works "$pid"; do sleep 1; done
   done
   ;;
 esac
 END
+}
+
+# All machines at once, as a stop takes up to 30 s.
+all=''
+for host; do
+  on "$host" &
+  all="$all $!"
 done
+code=0
+for one in $all; do
+  wait "$one" || code=1
+done
+exit "$code"

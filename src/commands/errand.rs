@@ -13,7 +13,7 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::attempt;
-use super::graph_file::FEATURE_VARIABLE;
+use super::graph_file::{FEATURE_VARIABLE, SCHEME, STORE_VARIABLE};
 use super::output;
 use crate::cli::{self, Cli};
 use crate::process::socket;
@@ -22,10 +22,6 @@ use crate::process::{OWN_EXECUTABLE, short};
 use crate::text::line::shell_words;
 use crate::threads;
 
-/// What the address of a loop begins with, in the place of a server's.
-pub(super) const SCHEME: &str = "loop:";
-/// The variable that has it.
-const VARIABLE: &str = "RALPH_STORE";
 /// The most that is sent and answered, in bytes.
 const MOST: u64 = 64 << 20;
 /// The longest that a verb may take.
@@ -54,15 +50,16 @@ struct Done {
 
 /// Whether a verb is one that a loop carries out for its agent: those of the graph that are for agents at all.
 fn is_for_loops(command: &cli::Command) -> bool {
-    use cli::Command::{Feature, Journal, Task};
-    attempt::is_allowed(command) && matches!(command, Task { .. } | Feature { .. } | Journal(_))
+    use cli::Command::{Feature, Journal, Knowledge, Task};
+    let is_of_graph = matches!(command, Task { .. } | Feature { .. } | Journal(_) | Knowledge { .. });
+    is_of_graph && attempt::is_allowed(command)
 }
 
 /// The socket that is named in the place of a server, as by the `--store` that agents are told of: some strip the environment.
 fn loop_of_agent() -> Option<PathBuf> {
     let mut words = std::env::args_os();
     let named = words.find(|word| word == "--store").and_then(|_| words.next());
-    let address = named.or_else(|| std::env::var_os(VARIABLE))?.into_string().ok()?;
+    let address = named.or_else(|| std::env::var_os(STORE_VARIABLE))?.into_string().ok()?;
     address.strip_prefix(SCHEME).map(PathBuf::from)
 }
 
@@ -130,7 +127,7 @@ impl Errands {
 
     /// The variable with it.
     pub(super) fn variable(&self) -> (OsString, OsString) {
-        (VARIABLE.into(), self.address())
+        (STORE_VARIABLE.into(), self.address())
     }
 
     /// How an agent's shell calls our executable.
@@ -170,7 +167,7 @@ fn carry_out(errand: Errand, (run, store, project): &(String, String, PathBuf)) 
         bail!("that is not for agents at work");
     }
     let mut own = Command::new(OWN_EXECUTABLE);
-    own.args(&words).current_dir(project).env(VARIABLE, store).env(RUN_MARK, run).env("NO_COLOR", "1");
+    own.args(&words).current_dir(project).env(STORE_VARIABLE, store).env(RUN_MARK, run).env("NO_COLOR", "1");
     own.envs(errand.feature.map(|feature| (FEATURE_VARIABLE, feature)));
     let output = short::output_with(&mut own, errand.stdin.into_bytes(), LIMIT)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

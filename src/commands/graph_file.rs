@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 
-use super::errand::SCHEME;
 use super::output::remark;
 use crate::cli::{GraphArgs, PlaceArgs};
 use crate::engine::outcome::End;
@@ -23,8 +22,12 @@ use crate::text::count;
 
 /// The environment variable with the feature to which an agent adds tasks.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
+/// What the address of a loop's socket begins with, which agents have in the place of a server's.
+pub(super) const SCHEME: &str = "loop:";
 /// The setting with the address of a graph on a server.
 const STORE: &str = "execution.store";
+/// The variable that has it, too.
+pub(super) const STORE_VARIABLE: &str = "RALPH_STORE";
 /// The folder below the run dir where agents make tasks. A folder of this name is ours alone, with the graph right in it.
 pub(super) const DRAFT: &str = "task-draft/.ralph";
 
@@ -72,7 +75,11 @@ fn meant(args: &GraphArgs) -> anyhow::Result<Option<Address>> {
         return read("--store", text).map(Some);
     }
     let place = PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() };
-    address(None, &workspace::open(&place)?.settings)
+    match workspace::open(&place) {
+        Ok(workspace) => address(None, &workspace.settings),
+        // They are about other things, too, without which a graph can be worked with; the environment says more.
+        Err(_) => std::env::var(STORE_VARIABLE).ok().map(|text| read(STORE_VARIABLE, &text)).transpose(),
+    }
 }
 
 /// The address that was given, or that the settings have. A wrong one is not repeated: it may have a password.
@@ -87,7 +94,7 @@ pub(super) fn address(given: Option<&str>, settings: &Settings) -> anyhow::Resul
 fn read(place: &str, text: &str) -> anyhow::Result<Address> {
     if text.starts_with(SCHEME) {
         bail!(
-            "the graph is on a server, and agents reach it by 'ralph task', 'ralph feature' and 'ralph journal' only"
+            "the graph is on a server, and agents reach it by 'ralph task', 'feature', 'journal' and 'knowledge' only"
         );
     }
     Address::read(text).map_err(|why| anyhow!("{place}: {why}"))

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use serde_json::json;
 
+use super::graph_file::on_server;
 use super::output::{Array, Stream, print_for_people, remark};
 use super::target::count;
 use super::task::{answer, look, secrets};
@@ -91,11 +92,18 @@ pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
 }
 
 fn read(args: &GraphArgs) -> anyhow::Result<(Vec<Knowledge>, Redactor)> {
-    if args.store.is_some() {
-        bail!("--store: what is known is kept in files of the project: leave it out");
-    }
-    let folder = locate_records(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
     let secrets = secrets(args)?;
+    // On a server it is kept one by one: here it is put together as each worker does it.
+    let together = tempfile::tempdir()?;
+    let folder = match on_server(args)? {
+        Some(store) => {
+            for found in store.knowledge()? {
+                knowledge::keep(together.path(), found)?;
+            }
+            together.path().to_owned()
+        }
+        None => locate_records(args.ralph_dir.as_ref())?.graph_dir().join("knowledge"),
+    };
     let (all, notices) = knowledge::read(&folder);
     for notice in &notices {
         remark(&secrets.word(notice));

@@ -1,26 +1,14 @@
 //! Brings what agents commit to the remote while they work, so that a machine that is lost takes little with it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::exchange::Exchange;
-use super::team::Team;
+use super::team::{AtWork, Team};
 use crate::git::landing::head_of;
 use crate::git::range::is_ancestor;
-use crate::graph::{Claim, Made, Store};
-
-/// What a job works on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AtWork {
-    /// Its work tree.
-    pub(crate) tree: PathBuf,
-    /// Its claim.
-    pub(crate) claim: Claim,
-    /// The commit where it began.
-    pub(crate) base: String,
-}
+use crate::graph::{Made, Store};
 
 /// Opens the graph for a moment; `None`: its server is away.
 pub(crate) type OpenGraph = Box<dyn Fn() -> Option<Box<dyn Store + Send>> + Send>;

@@ -22,6 +22,7 @@ use crate::graph::landing::{Base, Next, Round, Verdict};
 use crate::graph::{GraphError, Holder, Landing, Lead, Scope, Standing, Store};
 use crate::landing::exchange::{Exchange, Failed};
 use crate::text::head_and_tail::head_and_tail;
+use crate::text::jitter;
 use crate::text::list::some_of;
 use crate::threads;
 
@@ -29,6 +30,8 @@ use crate::threads;
 const SEEN: Duration = Duration::from_secs(20);
 /// How often another run's landings, and the trunk, are looked for.
 const LOOK: Duration = Duration::from_secs(4);
+/// How rarely at last, where many machines ask one server.
+const RARELY: Duration = Duration::from_secs(30);
 /// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
@@ -59,6 +62,8 @@ pub(crate) struct Lander {
     exchange: Option<Arc<Exchange>>,
     /// When the tip was brought from there last.
     brought: Option<Instant>,
+    /// How long it waits before it looks again.
+    idle: Duration,
     team: Arc<Team>,
     trunk: Trunk,
     /// A work tree of the repository, and the author of merge commits.
@@ -145,6 +150,7 @@ impl Lander {
             store,
             exchange: None,
             brought: None,
+            idle: LOOK,
             team,
             trunk,
             place,
@@ -174,10 +180,11 @@ impl Lander {
         self.put_replayed_away();
         while !self.team.is_over() {
             match self.round() {
-                Ok(Ran::On) | Err(Left::Again) => {}
+                Ok(Ran::On) | Err(Left::Again) => self.idle = LOOK,
                 Ok(Ran::Stands(at)) => {
+                    self.idle = if at == Standstill::Idle { self.idle } else { LOOK };
                     self.team.stands(at);
-                    self.team.wait(LOOK);
+                    self.wait();
                 }
                 Err(Left::Cancelled) => break,
                 Err(Left::Ends(end)) => {
@@ -190,6 +197,15 @@ impl Lander {
         if let Ok(Some(lead)) = self.store.lead(self.trunk.name(), &self.holder, self.rules.lease) {
             let _ = self.store.give_up_lead(&lead);
         }
+    }
+
+    /// Waits until something is handed in here, or for some time: longer each time, where many machines ask one server.
+    fn wait(&mut self) {
+        if self.exchange.is_none() {
+            return self.team.wait(LOOK);
+        }
+        self.team.wait(jitter::around(self.idle));
+        self.idle = RARELY.min(self.idle * 3 / 2);
     }
 
     /// Tries what waits.

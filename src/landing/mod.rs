@@ -12,9 +12,9 @@ mod pusher;
 mod team;
 
 pub(crate) use candidate::Style;
-pub(crate) use courier::{AtWork, Courier, OpenGraph};
+pub(crate) use courier::{Courier, OpenGraph};
 pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules};
 pub(crate) use pusher::Pusher;
-pub(crate) use team::{Standstill, Team};
+pub(crate) use team::{AtWork, Standstill, Team};

@@ -1,18 +1,31 @@
 //! What the loops of one run and its lander know of each other.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use super::courier::AtWork;
 use crate::engine::context::News;
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
+use crate::graph::Claim;
+use crate::memory::knowledge::Knowledge;
 
 /// How long a lander has to end that the user does not want to wait for.
 const LEAVE: Duration = Duration::from_millis(500);
+
+/// What a job works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AtWork {
+    /// Its work tree.
+    pub(crate) tree: PathBuf,
+    /// Its claim.
+    pub(crate) claim: Claim,
+    /// The commit where it began.
+    pub(crate) base: String,
+}
 
 /// The loops of one run, and its lander.
 #[derive(Debug, Default)]
@@ -37,6 +50,8 @@ struct Known {
     begun: u64,
     /// Failed iterations in a row.
     failures: u64,
+    /// What agents have found out and other machines do not know.
+    found: Vec<Knowledge>,
     /// Trees of files that an agent's own validation has found good.
     green: Vec<String>,
     lander: Standstill,
@@ -238,12 +253,15 @@ impl Team {
     /// The lander is at this now; something that was handed in meanwhile stirs it again.
     pub(super) fn stands(&self, at: Standstill) {
         let mut known = self.lock();
-        if !known.is_stirred || at == Standstill::Ended {
+        let is_news = (!known.is_stirred || at == Standstill::Ended) && known.lander != at;
+        if is_news {
             known.lander = at;
         }
         drop(known);
-        self.stirred.notify_all();
-        self.wake();
+        if is_news {
+            self.stirred.notify_all();
+            self.wake();
+        }
     }
 
     /// Waits until something was handed in, all is over, or some time has passed.
@@ -254,6 +272,16 @@ impl Team {
             is_quiet(known) && !self.hurries.load(Ordering::Relaxed)
         });
         waited.unwrap_or_else(PoisonError::into_inner).0.is_stirred = false;
+    }
+
+    /// An agent has found something out.
+    pub(crate) fn has_found(&self, what: Knowledge) {
+        self.lock().found.push(what);
+    }
+
+    /// What agents have found out since the last call.
+    pub(crate) fn take_found(&self) -> Vec<Knowledge> {
+        std::mem::take(&mut self.lock().found)
     }
 
     /// The trees of files that were found good since the last call.

@@ -25,7 +25,7 @@ const ROOM: usize = 2000 * CHARS_PER_TOKEN;
 const LINE: usize = 120;
 
 /// A piece of knowledge. Its JSON is stable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knowledge {
     /// Its file name without `.md`.
     pub slug: String,

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use crate::engine::context::Context;
+use crate::engine::fact::Fact;
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
@@ -68,15 +71,20 @@ pub(crate) fn beside<T: Send + 'static>(
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<io::Result<T>, End> {
-    beside_for((cut_at, Duration::ZERO), context, work)
+    beside_for((cut_at, Duration::ZERO), &|| None, context, work)
 }
 
-/// [`beside`], where the work may go on for this long after the stop request.
+/// How often it is looked whether what the work waits for is away.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// [`beside`], where the work may go on for this long after the stop request, and waits itself, at most until `away` says, for
+/// something that cannot be reached.
 ///
 /// # Errors
 /// The outer one if the loop cannot continue, the inner one if there is no thread for it.
 pub(crate) fn beside_for<T: Send + 'static>(
     (cut_at, grace): (Urgency, Duration),
+    away: &dyn Fn() -> Option<DateTime<Utc>>,
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<io::Result<T>, End> {
@@ -86,15 +94,23 @@ pub(crate) fn beside_for<T: Send + 'static>(
     if let Err(error) = threads::start(move || port.post(0, work(&flag))) {
         return Ok(Err(error));
     }
-    let mut until = None;
+    let (mut until, mut told) = (None, false);
     loop {
+        if let Some(until) = away().filter(|_| !told) {
+            told = true;
+            context.tell(Fact::waiting_for_store(until))?;
+        }
         if context.urgency() >= cut_at {
             let until = *until.get_or_insert_with(|| Instant::now() + grace);
             cancelled.fetch_or(Instant::now() >= until, Ordering::Relaxed);
         }
-        let until = until.filter(|_| !cancelled.load(Ordering::Relaxed));
-        match context.listen(&mailbox, until) {
-            Ok(Wake::Message(done)) => return Ok(Ok(done)),
+        match context.listen(&mailbox, Some(Instant::now() + LOOK)) {
+            Ok(Wake::Message(done)) => {
+                if told {
+                    context.tell(Fact::Resumed { blind_waits: None, waited_s: None })?;
+                }
+                return Ok(Ok(done));
+            }
             Ok(_) => {}
             Err(end) => {
                 // It must not outlive the loop.

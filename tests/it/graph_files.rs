@@ -163,7 +163,7 @@ fn a_graph_of_an_earlier_ralph_is_called_so_and_left_as_it_is() {
     for args in ["run --all", "task list", "task add more"] {
         let run = scratch.run(args);
         assert!(run.code != Some(0) && !run.stderr.contains("another program"), "{args}: {run:?}");
-        let said = "progress.db was written by an earlier ralph, and is not taken over (version 5 of the schema, known is 8): it is \
+        let said = "progress.db was written by an earlier ralph, and is not taken over (version 5 of the schema, known is 9): it is \
                     left as it is: export its tasks with that ralph ('ralph task export')";
         assert!(run.stderr.contains(said), "{args}: {run:?}");
     }
@@ -175,7 +175,7 @@ fn a_graph_with_another_schema_starts_no_run() {
     for (change, what) in [
         ("ALTER TABLE tasks DROP COLUMN seal", "changed its schema ("),
         ("DROP TABLE sealed", "changed its schema ("),
-        ("PRAGMA user_version = 3", "changed the version of its schema (3, known is 8)"),
+        ("PRAGMA user_version = 3", "changed the version of its schema (3, known is 9)"),
         (
             "ALTER TABLE tasks RENAME TO others; CREATE VIEW tasks AS SELECT * FROM others",
             "changed its schema (",

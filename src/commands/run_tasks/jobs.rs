@@ -1,6 +1,7 @@
 //! `ralph run --jobs N`: many agents on one graph, each in a work tree of its own; what they finish lands on one branch.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(super) struct Plan {
     pub(super) jobs: usize,
     pub(super) trunk: Trunk,
     /// The user has named the branch.
-    pub(super) is_named: bool,
+    is_named: bool,
     batch: usize,
 }
 
@@ -143,7 +144,7 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
         prepare(project.root())?;
     }
     let id = run_id();
-    let exchange = many::exchange(&run, &plan, &identity, &id)?;
+    let exchange = many::exchange(&run, (&plan.trunk, plan.is_named), &identity, &id)?;
     let command = own_command_line(&settings.secrets);
     RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
     let housekeeping = retention::tidy(project, &id, kept(settings));
@@ -195,7 +196,11 @@ impl Jobs<'_> {
         }
         let count = self.plan.jobs;
         self.shared.screen.expect(count);
-        let member = self.member()?;
+        let mut member = self.member()?;
+        if let Some(member) = &mut member {
+            // The first prompts have what others have found out.
+            member.report();
+        }
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
             member.map(|member| threads::start_in(scope, || member.run())).transpose()?;
@@ -345,6 +350,7 @@ impl Jobs<'_> {
             place,
             has_told: Cell::default(),
             exchange: self.exchange.clone(),
+            idle: Cell::default(),
         }
     }
 
@@ -439,6 +445,9 @@ impl Jobs<'_> {
             login: format!("{}/{user}", self.run.preflight.agent_name()),
             told: Spent::default(),
             before: None,
+            knowledge: self.run.places.documents.join("knowledge"),
+            found: Vec::new(),
+            known: BTreeSet::new(),
         }))
     }
 

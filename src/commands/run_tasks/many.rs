@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex};
 use anyhow::bail;
 
 use super::Run;
-use super::jobs::Plan;
 use super::run_graph::Server;
 use crate::commands::output::remark;
 use crate::engine::outcome::{End, Outcome};
 use crate::git;
 use crate::git::identity::CommitIdentity;
-use crate::git::landing::{forget_finished, fork, left_over};
+use crate::git::landing::{Trunk, forget_finished, fork, left_over};
 use crate::git::repository::{first_commit, is_shallow};
 use crate::graph::{Claim, GraphError, HowDone, Made, Patience, Store as _};
 use crate::job::Refused;
@@ -21,7 +20,7 @@ use crate::landing::{Exchange, Failed};
 /// The remote of a run whose graph is on a server; `None`: it is in a file. Brings the landed tip here.
 pub(super) fn exchange(
     run: &Run<'_>,
-    plan: &Plan,
+    (trunk, is_named): (&Trunk, bool),
     identity: &CommitIdentity,
     id: &str,
 ) -> anyhow::Result<Option<Arc<Exchange>>> {
@@ -39,14 +38,14 @@ pub(super) fn exchange(
             root.display()
         );
     };
-    server.require_repository(&first_commit(root, plan.trunk.name())?)?;
+    server.require_repository(&first_commit(root, trunk.name())?)?;
     let name = remote.name.clone();
     let exchange = Exchange {
         root: root.to_owned(),
         remote,
         identity: identity.clone(),
-        trunk: plan.trunk.clone(),
-        is_protected: settings.git.protected_branches.iter().any(|name| name == plan.trunk.name()),
+        trunk: trunk.clone(),
+        is_protected: settings.git.protected_branches.iter().any(|name| name == trunk.name()),
         patience: Arc::new(Patience::of(server.longest)),
         requests: settings.git.auto_pr.then(|| id.to_owned()),
         known: Mutex::default(),
@@ -57,7 +56,7 @@ pub(super) fn exchange(
     exchange.check(&never).map_err(|why| {
         refused(format!("{name} does not take what is done here: {why}: let this user push to it"))
     })?;
-    match exchange.bring_tip(plan.is_named, &never).and_then(|()| take_up(&exchange, server, plan, &never)) {
+    match exchange.bring_tip(is_named, &never).and_then(|()| take_up(&exchange, server, trunk, &never)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(Refused::from(End::from(Outcome::Interrupted)).into()),
@@ -65,8 +64,13 @@ pub(super) fn exchange(
 }
 
 /// Brings to the remote, and books, what an earlier run in this clone could not.
-fn take_up(exchange: &Exchange, server: &Server, plan: &Plan, cancelled: &AtomicBool) -> Result<(), Failed> {
-    let Some(tip) = plan.trunk.tip() else { return Ok(()) };
+fn take_up(
+    exchange: &Exchange,
+    server: &Server,
+    trunk: &Trunk,
+    cancelled: &AtomicBool,
+) -> Result<(), Failed> {
+    let Some(tip) = trunk.tip() else { return Ok(()) };
     let left = left_over(&exchange.root, &tip)?;
     if left.is_empty() {
         return Ok(());
@@ -82,7 +86,7 @@ fn take_up(exchange: &Exchange, server: &Server, plan: &Plan, cancelled: &Atomic
         }
         exchange.push_claim(&reference, &head, cancelled)?;
         let base = fork(&exchange.root, &tip, &head).unwrap_or_else(|| tip.clone());
-        let made = Made { trunk: plan.trunk.name().to_owned(), base, head };
+        let made = Made { trunk: trunk.name().to_owned(), base, head };
         let booked = if is_finished {
             store.queue(&claim, &made, HowDone::default()).map(|_| "handed in to land")
         } else {

@@ -1,5 +1,7 @@
 //! A run as one of the workers of a graph on a server: it says what it is at, and hears what others have spent, met and asked.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use crate::engine::stop::{Ask, Request};
 use crate::graph::postgres::{Heard, PostgresStore, Said};
 use crate::job::signals::Signals;
 use crate::landing::Team;
+use crate::memory::knowledge::{self, Knowledge};
 use crate::text::jitter;
 
 /// How often it reports: a request reaches it within ten seconds.
@@ -32,6 +35,12 @@ pub(super) struct Member {
     pub(super) told: Spent,
     /// What all had spent when it began.
     pub(super) before: Option<Spent>,
+    /// Where what agents have found out is kept here.
+    pub(super) knowledge: PathBuf,
+    /// What is still to be told of that.
+    pub(super) found: Vec<Knowledge>,
+    /// The numbers of what others have found out that is kept here.
+    pub(super) known: BTreeSet<i64>,
 }
 
 impl Member {
@@ -48,7 +57,9 @@ impl Member {
         let _ = self.store.leave(&self.run);
     }
 
-    fn report(&mut self) {
+    /// Says what it is at, and hears the others.
+    pub(super) fn report(&mut self) {
+        self.found.extend(self.team.take_found());
         let spent = self.board.spent_beside();
         let tasks = self.team.tasks();
         let said = Said {
@@ -62,9 +73,12 @@ impl Member {
                 (spent.cost_usd - self.told.cost_usd).max(0.0),
                 spent.tokens.saturating_sub(self.told.tokens),
             ),
+            found: &self.found,
+            known: self.known.last().copied().unwrap_or_default(),
         };
         if let Ok(heard) = self.store.report(&said) {
             self.told = spent;
+            self.found.clear();
             self.hear(heard);
         }
     }
@@ -75,6 +89,12 @@ impl Member {
         self.board.note(all.without(before).without(self.told));
         if let Some(until) = heard.closed_until {
             self.board.close(until, Utc::now(), Instant::now());
+        }
+        for (number, found) in heard.found {
+            // What cannot be written is tried again with the next ones.
+            if !self.known.contains(&number) && knowledge::keep(&self.knowledge, found).is_ok() {
+                self.known.insert(number);
+            }
         }
         for ask in heard.asks {
             // One of a later release is not known here.

@@ -7,9 +7,13 @@ use crate::graph::error::GraphError;
 use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
 use crate::graph::sql::{Fallible, Sql, first, moment};
+use crate::memory::knowledge::Knowledge;
 
 /// How long a worker is remembered that is not heard of any more, in milliseconds.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// So many findings are looked at again.
+const OVERLAP: i64 = 100;
 
 /// One run on one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,10 @@ pub struct Said<'a> {
     pub closed_until: Option<DateTime<Utc>>,
     /// What it has spent since it said so last: US dollars and tokens.
     pub spent: (f64, u64),
+    /// What its agents have found out since.
+    pub found: &'a [Knowledge],
+    /// The largest number of what others have found out that it knows.
+    pub known: i64,
 }
 
 /// What a worker hears.
@@ -66,6 +74,8 @@ pub struct Heard {
     pub spent: (f64, u64),
     /// Until when the usage limit of its login lasts, as far as any worker knows.
     pub closed_until: Option<DateTime<Utc>>,
+    /// What agents of others have found out, with numbers; some that it knows come again.
+    pub found: Vec<(i64, Knowledge)>,
 }
 
 /// Something that a worker is asked to do.
@@ -116,6 +126,15 @@ impl PostgresStore {
                 })
             })
         })
+    }
+
+    /// What agents of all workers have found out, the oldest first.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn knowledge(&self) -> Result<Vec<Knowledge>, GraphError> {
+        let found = self.read(|graph| found_since(graph, "", 0))?;
+        Ok(found.into_iter().map(|(_, one)| one).collect())
     }
 
     /// Asks a worker to do something.
@@ -170,5 +189,21 @@ fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
     })?;
     let until = "SELECT until FROM limits WHERE login = ?1 AND until > ?2";
     let closed_until = graph.maybe(until, values![said.login, now], first)?.map(moment);
-    Ok(Heard { asks: asks.into_iter().map(|(_, request)| request).collect(), spent, closed_until })
+    for one in said.found {
+        let text = serde_json::to_string(one).unwrap_or_default();
+        graph.execute("INSERT INTO knowledge (run, found) VALUES (?1, ?2)", values![said.run, text])?;
+    }
+    // Numbers are given before what has them can be seen.
+    let found = found_since(graph, said.run, said.known - OVERLAP)?;
+    Ok(Heard { asks: asks.into_iter().map(|(_, request)| request).collect(), spent, closed_until, found })
+}
+
+/// What agents of other runs have found out from this number on.
+fn found_since(graph: &dyn Sql, but_run: &str, number: i64) -> Fallible<Vec<(i64, Knowledge)>> {
+    let query = "SELECT seq, found FROM knowledge WHERE seq > ?1 AND run <> ?2 ORDER BY seq";
+    let rows: Vec<(i64, String)> =
+        graph.all(query, values![number, but_run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // Another program may have written one that is none.
+    let read = |(number, text): (i64, String)| Some((number, serde_json::from_str(&text).ok()?));
+    Ok(rows.into_iter().filter_map(read).collect())
 }

@@ -8,7 +8,7 @@ pub(super) const VERSION: i64 = 2;
 const FIRST: i64 = 1;
 /// What each version after that does to the tables of the one before. Processes of that one go on: nothing that they use changes.
 const LATER: [&str; 1] = [
-    // The workers of the graph; what they are asked to do; the usage limits of logins; what all have spent.
+    // The workers of the graph; what they are asked to do; what agents have found out; the usage limits of logins; what all have spent.
     "CREATE TABLE workers (
         run TEXT PRIMARY KEY, machine TEXT NOT NULL, since BIGINT NOT NULL, seen BIGINT NOT NULL, tasks TEXT NOT NULL,
         logs TEXT NOT NULL
@@ -18,6 +18,9 @@ const LATER: [&str; 1] = [
         request TEXT NOT NULL
     );
     CREATE INDEX asks_run ON asks (run);
+    CREATE TABLE knowledge (
+        seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run TEXT NOT NULL, found TEXT NOT NULL
+    );
     CREATE TABLE limits (login TEXT PRIMARY KEY, until BIGINT NOT NULL);
     ALTER TABLE meta ADD COLUMN spent_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
         ADD COLUMN spent_tokens BIGINT NOT NULL DEFAULT 0",

@@ -452,7 +452,12 @@ impl Tasks {
             let [title, tags] = ["title", "tags"].map(|name| sigil.attribute(name).unwrap_or_default());
             let feature = current.facts.feature.as_deref();
             let told = match Knowledge::new(title, tags, feature, &sigil.body, Utc::now()) {
-                Some(new) => knowledge::keep(&folder, new).err().map(|error| error.to_string()),
+                Some(new) => {
+                    if let Some(lane) = self.lane.as_ref().filter(|lane| lane.exchange.is_some()) {
+                        lane.team.has_found(new.clone());
+                    }
+                    knowledge::keep(&folder, new).err().map(|error| error.to_string())
+                }
                 None => Some("the agent has found something out without a title or without words".to_owned()),
             };
             if let Some(told) = told {

@@ -18,14 +18,16 @@ use crate::engine::validator::Verdict;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::graph::{Claim, GraphError, Landing, Made, Standing, Status, Store, Task};
+use crate::graph::{Claim, GraphError, Landing, Made, Patience, Standing, Status, Store, Task};
 use crate::landing::{AtWork, Exchange, Failed, Standstill, Team, unprepared};
 use crate::prompt::task::Unlanded;
 use crate::side_command::{ValidationCommand, beside_for};
+use crate::text::jitter;
 use crate::text::list::some_of;
 
-/// How often the graph is read again while a job waits for others.
+/// How often the graph is read again while a job waits for others, and, where many machines ask one server, how rarely at last.
 const LOOK: Duration = Duration::from_secs(2);
+const RARELY: Duration = Duration::from_secs(30);
 /// How long what is committed may be on its way to the remote while the loop ends.
 const LAST: Duration = Duration::from_secs(5);
 /// At most this many commits of others are named for files that conflict.
@@ -61,6 +63,8 @@ pub(crate) struct Lane {
     pub(crate) has_told: Cell<bool>,
     /// The remote, where many machines work on the graph.
     pub(crate) exchange: Option<Arc<Exchange>>,
+    /// How long it waits for others before it reads the graph again.
+    pub(crate) idle: Cell<Duration>,
 }
 
 /// Where what is committed for a task is kept, where many machines work on the graph.
@@ -91,6 +95,7 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Result<Begun, End> {
         self.has_told.set(false);
+        self.idle.set(LOOK);
         self.works_on(None);
         let made = self.bring(made, context)?;
         let base = self.trunk.tip().ok_or_else(|| self.trunk.tip_is_gone())?;
@@ -126,10 +131,12 @@ impl Lane {
     fn bring(&self, made: Option<Landing>, context: &mut Context<'_>) -> Result<Option<Landing>, End> {
         let Some(exchange) = self.exchange.clone() else { return Ok(made) };
         let wanted = made.as_ref().map(|made| (made.reference(), made.made.head.clone()));
-        let there = remotely((Urgency::AfterAttempt, Duration::ZERO), context, move |cancelled| {
-            exchange.bring_tip(false, cancelled)?;
-            wanted.map_or(Ok(true), |(reference, head)| exchange.bring(&reference, &head, cancelled))
-        })?;
+        let patience = Arc::clone(&exchange.patience);
+        let there =
+            remotely((Urgency::AfterAttempt, Duration::ZERO), &patience, context, move |cancelled| {
+                exchange.bring_tip(false, cancelled)?;
+                wanted.map_or(Ok(true), |(reference, head)| exchange.bring(&reference, &head, cancelled))
+            })?;
         if let Some(made) = made.as_ref().filter(|_| !there) {
             context.notice(&format!(
                 "what an earlier agent has committed for {} ({:.10}) is not on the remote: it is done again",
@@ -225,7 +232,8 @@ impl Lane {
             }
             let (reference, head) = (own.clone(), made.head.clone());
             // Also while the loop ends, for a moment: another machine is to go on from there.
-            let pushed = remotely((Urgency::Now, LAST), context, move |cancelled| {
+            let patience = Arc::clone(&exchange.patience);
+            let pushed = remotely((Urgency::Now, LAST), &patience, context, move |cancelled| {
                 exchange.push_claim(&reference, &head, cancelled)
             });
             if let Err(end) = pushed {
@@ -270,6 +278,21 @@ impl Lane {
         Ok(())
     }
 
+    /// Waits before the graph is read again: longer each time, where many machines ask one server.
+    fn wait_a_moment(&self, context: &mut Context<'_>) -> Result<bool, End> {
+        let mut span = LOOK;
+        if self.exchange.is_some() {
+            span = self.idle.get().clamp(LOOK, RARELY);
+            self.idle.set(span * 3 / 2);
+            span = jitter::around(span);
+        }
+        match context.wait(Some(Instant::now() + span))? {
+            // A request to stop or to hold counts, whatever is returned.
+            Wake::Asked(_) if context.is_held_up() => Err(Outcome::Blocked.into()),
+            _ => Ok(true),
+        }
+    }
+
     fn base_of(&self, current: &Current) -> String {
         current.base.clone().or_else(|| self.trunk.tip()).unwrap_or_default()
     }
@@ -278,10 +301,11 @@ impl Lane {
 /// Does something with the remote while the loop handles requests; one of this urgency ends it after this time.
 fn remotely<T: Send + 'static>(
     cut_at: (Urgency, Duration),
+    patience: &Patience,
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, End> {
-    let done = beside_for(cut_at, context, work)?;
+    let done = beside_for(cut_at, &|| patience.until(), context, work)?;
     let done = done.map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
     done.map_err(|failed| match failed {
         Failed::Ends(end) => end,
@@ -386,7 +410,7 @@ impl Tasks {
                 // They may have ended a moment ago, and something else is ready.
                 _ if !is_as_looked_at => Ok(true),
                 // What it takes in may be what a task waits for.
-                Standstill::None => wait_a_moment(context),
+                Standstill::None => lane.wait_a_moment(context),
                 Standstill::Paused(why) => Err(End::because(Outcome::Blocked, why)),
                 _ => Ok(false),
             };
@@ -394,7 +418,7 @@ impl Tasks {
         if !lane.has_told.replace(true) {
             context.notice(&format!("nothing is ready: waits for {}", some_of(&moving, SOME)))?;
         }
-        wait_a_moment(context)
+        lane.wait_a_moment(context)
     }
 
     /// Waits until what is handed in has landed, or cannot now, unless the user wants to leave at once.
@@ -410,14 +434,6 @@ impl Tasks {
         lane.team.leave(lane.place);
         // Where no other loop is left that could tell it.
         context.look_after()
-    }
-}
-
-fn wait_a_moment(context: &mut Context<'_>) -> Result<bool, End> {
-    match context.wait(Some(Instant::now() + LOOK))? {
-        // A request to stop or to hold counts, whatever is returned.
-        Wake::Asked(_) if context.is_held_up() => Err(Outcome::Blocked.into()),
-        _ => Ok(true),
     }
 }
 
