@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 /// From this number on, landings that are red together are tried one by one, and no longer in halves.
 const ONE_BY_ONE: usize = 4;
@@ -25,7 +26,8 @@ pub struct Made {
 }
 
 /// What has become of commits for a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// The task's next agent goes on from them.
     Kept,

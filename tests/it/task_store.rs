@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
+use crate::jobs::{ended, jobs};
 use crate::postgres_server::PostgresServer;
+use crate::run_tasks::add;
 use crate::scratch::{Run, Scratch};
 
 fn on(scratch: &Scratch, address: &str, args: &str) -> Run {
@@ -75,7 +77,7 @@ fn a_wrong_address_is_refused_in_a_line_and_no_password_is_repeated() {
     }
     let run = on(&scratch, &good, "task create words");
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.stderr.contains("RALPH_STORE names a graph on a server"), "{run:?}");
+    assert!(run.stderr.contains("RALPH_STORE in the environment names a graph on a server"), "{run:?}");
     assert!(!scratch.path(".ralph/progress.db").exists());
 }
 
@@ -168,4 +170,30 @@ fn a_server_that_is_frozen_is_given_up() {
     server.freeze(false);
     assert!(run.code == Some(1) && run.stderr.contains("it does not answer"), "{run:?}");
     assert!(said(&on(&scratch, &address, "task list --all")).contains("words"));
+}
+
+#[test]
+fn what_was_worked_on_moves_with_what_has_landed_and_with_the_journal() {
+    let server = PostgresServer::start(&[]);
+    let scratch = jobs("work; done_");
+    let ids = [add(&scratch, "first"), add(&scratch, "second --max-retries 5")];
+    ended(&scratch.run("run --all --no-verify --proof place --validate ls --jobs 2"), 0);
+    let exported = said(&scratch.run("task export"));
+    assert_eq!(exported.matches("\"standing\":\"landed\"").count(), 2, "{exported}");
+    assert_eq!(exported.matches("\"run_id\"").count(), 2, "{exported}");
+    assert_eq!(exported.matches("\"retries_given\":true").count(), 1, "{exported}");
+    let file = scratch.outside().join("graph.jsonl");
+    fs::write(&file, &exported).unwrap();
+    let address = server.address("moved");
+    let import = format!("task import {}", file.display());
+    assert_eq!(said(&on(&scratch, &address, &import)), "2 added, 0 updated, 0 unchanged");
+    assert_eq!(said(&on(&scratch, &address, &import)), "0 added, 0 updated, 2 unchanged");
+    assert_eq!(said(&on(&scratch, &address, "task export")), exported);
+    assert_eq!(said(&on(&scratch, &address, "journal --json")), said(&scratch.run("journal --json")));
+    let shown = said(&on(&scratch, &address, &format!("task show {}", ids[0])));
+    assert!(shown.contains("landing    landed on main, "), "{shown}");
+    // And back, into a project of its own.
+    let elsewhere = Scratch::new();
+    assert_eq!(said(&elsewhere.run(&import)), "2 added, 0 updated, 0 unchanged");
+    assert_eq!(said(&elsewhere.run("task export")), exported);
 }

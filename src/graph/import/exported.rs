@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::json::bad_json;
 use super::{FeatureItem, ImportEntry, Item, Key, Lines, at};
 use crate::graph::error::GraphError;
+use crate::graph::landing::{Landing, Made, Standing};
 use crate::graph::task::{LogLine, Status, Verification};
+use crate::memory::journal::JournalEntry;
 
 /// The version of the format.
 const VERSION: u64 = 1;
@@ -67,6 +69,37 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) group: bool,
     #[serde(default)]
     pub(in crate::graph) log: Vec<LogLine>,
+    /// Its limit of retries was given, and is not the usual one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::graph) retries_given: bool,
+    /// The commit at which it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::graph) commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::graph) landing: Option<ExportedLanding>,
+}
+
+/// What agents have committed for a task, as it is exported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedLanding {
+    pub(in crate::graph) claim: (i64, String),
+    pub(in crate::graph) trunk: String,
+    pub(in crate::graph) base: String,
+    pub(in crate::graph) head: String,
+    pub(in crate::graph) standing: Standing,
+    pub(in crate::graph) since: DateTime<Utc>,
+    pub(in crate::graph) returned: u32,
+    pub(in crate::graph) gates: u32,
+    pub(in crate::graph) reason: String,
+    pub(in crate::graph) landed: Option<String>,
+}
+
+impl From<Landing> for ExportedLanding {
+    fn from(landing: Landing) -> Self {
+        let Landing { fence, nonce, made, standing, since, returned, gates, reason, landed, .. } = landing;
+        let Made { trunk, base, head } = made;
+        Self { claim: (fence, nonce), trunk, base, head, standing, since, returned, gates, reason, landed }
+    }
 }
 
 /// The header line of an export.
@@ -87,6 +120,10 @@ pub(super) fn entries<'a>(
 }
 
 fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
+    // Only attempts are of a run.
+    if let Ok(attempt) = serde_json::from_str::<JournalEntry>(text) {
+        return Ok(ImportEntry::Attempt(Box::new(attempt)));
+    }
     // Only features have a name.
     if let Ok(feature) = serde_json::from_str::<ExportedFeature>(text) {
         require_id(line, "f-", &feature.id)?;
@@ -114,6 +151,13 @@ fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
         is_group: task.group,
         origin: task.origin,
         log: task.log,
+        retries_given: task.retries_given,
+        commit: task.commit,
+        landing: task.landing.map(|landing| ExportedLanding {
+            // It is handed in by its next agent.
+            standing: if landing.standing == Standing::Waiting { Standing::Kept } else { landing.standing },
+            ..landing
+        }),
         ..Item::new(line, Key::Id(task.id), task.title)
     })))
 }

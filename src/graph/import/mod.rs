@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::GraphError;
 use super::task::{LogLine, Status, Verification};
+use crate::memory::journal::JournalEntry;
 
+pub use exported::ExportedLanding;
 pub use exported::header;
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 
@@ -74,8 +76,14 @@ pub struct Item {
     pub is_group: bool,
     /// The id in another file, of a task whose key is a ralph id.
     pub origin: Option<String>,
-    /// Its log, used only if the task is new.
+    /// Its log, used only if the task is new, as is all that follows.
     pub log: Vec<LogLine>,
+    /// Its limit of retries was given.
+    pub retries_given: bool,
+    /// The commit at which it was done.
+    pub commit: Option<String>,
+    /// What agents have committed for it.
+    pub landing: Option<ExportedLanding>,
 }
 
 impl Item {
@@ -97,6 +105,9 @@ impl Item {
             is_group: false,
             origin: None,
             log: Vec::new(),
+            retries_given: false,
+            commit: None,
+            landing: None,
         }
     }
 }
@@ -119,10 +130,12 @@ pub struct FeatureItem {
 }
 
 /// One record of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ImportEntry {
     /// A task.
     Task(Box<Item>),
+    /// An attempt at a task that was exported before.
+    Attempt(Box<JournalEntry>),
     /// A feature.
     Feature(FeatureItem),
 }

@@ -4,7 +4,7 @@ use crate::graph::transitions::Own;
 fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     let task = |entry| match entry {
         ImportEntry::Task(item) => *item,
-        ImportEntry::Feature(feature) => panic!("{feature:?}"),
+        other => panic!("{other:?}"),
     };
     read(text.as_bytes(), &|name| !name.contains(' '))?.map(|entry| entry.map(task)).collect()
 }

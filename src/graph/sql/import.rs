@@ -6,7 +6,7 @@ use super::rebuild::rebuild;
 use super::settle::{Node, Work};
 use super::task_log::write_log;
 use super::values::values;
-use super::{Fallible, Fault, number, queries, status};
+use super::{Fallible, Fault, journal, landings, number, queries, status};
 use super::{Sql, first};
 use crate::graph::error::GraphError;
 use crate::graph::import::{FeatureItem, ImportEntry, Item, Key, at};
@@ -37,6 +37,10 @@ pub(in crate::graph) fn import(
     for entry in entries {
         let item = match entry? {
             ImportEntry::Task(item) => item,
+            ImportEntry::Attempt(attempt) => {
+                journal::note_once(graph, &attempt)?;
+                continue;
+            }
             ImportEntry::Feature(feature) => {
                 take_feature(graph, &feature).map_err(|fault| on_line(feature.line, fault))?;
                 continue;
@@ -151,8 +155,8 @@ fn insert(graph: &dyn Sql, item: &Item) -> Fallible<i64> {
         .map_or((now, now), |(created, updated)| (created.timestamp_millis(), updated.timestamp_millis()));
     let (retries, max_retries) = item.retries.unwrap_or((0, MAX_RETRIES));
     let insert = "INSERT INTO tasks (id, origin, feature, title, status, priority, created_at, updated_at, retry_count,
-        max_retries, verification, work, done_by) VALUES (?1, CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE origin = ?2) THEN NULL ELSE ?2 END,
-        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) RETURNING seq";
+        max_retries, verification, work, done_by, retries_given, done_at_commit) VALUES (?1, CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE origin = ?2) THEN NULL ELSE ?2 END,
+        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) RETURNING seq";
     let status = number(item.status);
     let is_done = item.status == Status::Done;
     let work = Work(Some(Own::of(item.status))).number();
@@ -173,13 +177,18 @@ fn insert(graph: &dyn Sql, item: &Item) -> Fallible<i64> {
         max_retries,
         verification,
         work,
-        done_by
+        done_by,
+        item.retries_given,
+        item.commit
     ];
     let seq = graph.one(insert, values, first)?;
     describe(graph, seq, item.description.as_deref().unwrap_or_default())?;
     for LogLine { message, timestamp, said } in &item.log {
         let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, ?4)";
         graph.execute(insert, values![seq, message, timestamp.timestamp_millis(), *said])?;
+    }
+    if let Some(landing) = &item.landing {
+        landings::put(graph, seq, landing)?;
     }
     let last = item.log.iter().rev().find(|line| !line.said);
     // An export says which tasks are groups; for other files, that follows from the parts.

@@ -52,6 +52,25 @@ pub(in crate::graph) fn note(graph: &dyn Sql, entry: &JournalEntry) -> Fallible<
     Ok(())
 }
 
+/// Adds an attempt that was exported, unless it is there.
+pub(in crate::graph) fn note_once(graph: &dyn Sql, entry: &JournalEntry) -> Fallible<()> {
+    let query = "SELECT 1 FROM journal WHERE task = ?1 AND run = ?2 AND iteration = ?3 AND at = ?4";
+    let iteration = i64::try_from(entry.iteration).unwrap_or(i64::MAX);
+    let at = entry.created_at.timestamp_millis();
+    if graph.exists(query, values![entry.task_id, entry.run_id, iteration, at])? {
+        return Ok(());
+    }
+    note(graph, entry)
+}
+
+/// Shows all attempts to `each` until it returns `false`, the oldest first.
+pub(in crate::graph) fn oldest_first(
+    graph: &dyn Sql,
+    each: &mut dyn FnMut(JournalEntry) -> Fallible<bool>,
+) -> Fallible<()> {
+    graph.each(&format!("{ENTRY} ORDER BY j.seq"), values![], &mut |row| each(of_row(row)?))
+}
+
 const ENTRY: &str =
     "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
     j.input_tokens, j.output_tokens, j.files, j.notes, j.reason, j.at FROM journal j";

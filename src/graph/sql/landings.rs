@@ -5,6 +5,7 @@ use super::settle::LANDING;
 use super::task_log::write_log;
 use super::values::{Row, values};
 use super::{Fallible, moment};
+use crate::graph::import::ExportedLanding;
 use crate::graph::landing::{Landing, Made, Standing};
 
 /// The columns of a landing, for [`of_row`]. The task's commit is sealed, and counts as long as it waits.
@@ -45,6 +46,33 @@ pub(in crate::graph) fn on_the_way(graph: &dyn Sql) -> Fallible<Vec<Landing>> {
         ORDER BY l.returned = 0, l.since, l.task"
     );
     graph.all(&query, values![], of_row)
+}
+
+/// Puts what was exported of a task's commits.
+pub(in crate::graph) fn put(graph: &dyn Sql, seq: i64, exported: &ExportedLanding) -> Fallible<()> {
+    let ExportedLanding { claim, trunk, base, head, standing, since, returned, gates, reason, landed } =
+        exported;
+    let put = "INSERT INTO landings (task, fence, nonce, trunk, base, head, standing, since, returned, gates, reason, landed)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let (since, number) = (since.timestamp_millis(), standing.number());
+    let values = values![
+        seq,
+        claim.0,
+        claim.1,
+        trunk,
+        base,
+        head,
+        number,
+        since,
+        *returned,
+        *gates,
+        reason,
+        landed.as_deref()
+    ];
+    graph.execute(put, values)?;
+    // Claims of it go on from there, so that their refs are others.
+    graph.execute("UPDATE tasks SET fence = ?2 WHERE seq = ?1", values![seq, claim.0])?;
+    Ok(())
 }
 
 /// Whether a task is on its way to a trunk.

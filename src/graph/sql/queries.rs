@@ -9,10 +9,10 @@ use std::iter;
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
-use super::{CANDIDATES, Fallible, features, landings, moment, number, status};
+use super::{CANDIDATES, Fallible, features, journal, landings, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
-use crate::graph::import::{ExportedFeature, ExportedTask};
+use crate::graph::import::{ExportedFeature, ExportedLanding, ExportedTask};
 use crate::graph::store::{Part, Scope, Selection, Stuck, TreePosition};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
@@ -255,7 +255,9 @@ pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bo
             return Ok(());
         }
     }
-    graph.each("SELECT seq, origin, work FROM tasks ORDER BY seq", values![], &mut |row| {
+    let tasks = "SELECT seq, origin, work, retries_given, done_at_commit FROM tasks ORDER BY seq";
+    let mut goes_on = true;
+    graph.each(tasks, values![], &mut |row| {
         let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
         let task = ExportedTask {
             origin: row.get(1)?,
@@ -274,9 +276,17 @@ pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bo
             blockers,
             group: Work::of(row.get(2)?).0.is_none(),
             log,
+            retries_given: row.get(3)?,
+            commit: row.get(4)?,
+            landing: landings::of_task(graph, row.get(0)?)?.map(ExportedLanding::from),
         };
-        Ok(each(&line(&task)?))
-    })
+        goes_on = each(&line(&task)?);
+        Ok(goes_on)
+    })?;
+    if !goes_on {
+        return Ok(());
+    }
+    journal::oldest_first(graph, &mut |entry| Ok(each(&line(&entry)?)))
 }
 
 fn line(exported: &impl Serialize) -> Fallible<String> {
