@@ -41,9 +41,9 @@ Examples:
   ralph                       Where the loops of this project stand, and what to type next
 
 Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
-prompts, ralph-md, branches, tasks, landing, features, workers, agents, acp, filters, scripted-agent, limits, validation,
-stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files, events, safety,
-troubleshooting
+prompts, ralph-md, branches, tasks, landing, many-machines, features, workers, agents, acp, filters, scripted-agent,
+limits, validation, stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files,
+events, safety, troubleshooting
 
 Exit codes:
   0    done, or a limit reached

@@ -38,6 +38,7 @@ const TOPICS: &[Topic] = topics! {
     "branches": "several things at once: a plan of branches, work trees, pull requests",
     "tasks": "the graph of tasks, and how agents work on it",
     "landing": "many agents on one graph of tasks, and how their work lands",
+    "many-machines": "one graph of tasks on a server, and workers on as many machines as there are",
     "features": "a feature from an idea to its tasks, written by agents",
     "workers": "interactive agents in windows of tmux",
     "agents": "which agents there are, how they are started, models",

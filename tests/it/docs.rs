@@ -31,6 +31,18 @@ fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
     lines.skip(2).map(cells).collect()
 }
 
+/// Users copy them from either place.
+#[test]
+fn the_recipes_of_the_guide_are_those_that_are_tried() {
+    let page = fs::read_to_string("docs/many-machines.md").unwrap();
+    let recipes: Vec<PathBuf> = fs::read_dir("recipes").unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(recipes.len() >= 5, "{recipes:?}");
+    for recipe in recipes {
+        let text = fs::read_to_string(&recipe).unwrap();
+        assert!(page.contains(&format!("\n{text}```\n")), "{}", recipe.display());
+    }
+}
+
 /// The text in backticks.
 fn codes(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()

@@ -263,8 +263,9 @@ mod tests {
     fn no_line_of_any_page_is_too_wide() {
         for topic in super::super::TOPICS {
             for width in [45, 60, 80, 200] {
-                // Code is for terminals that are wide enough.
-                let has_room = |line: &&str| width >= 80 || !line.starts_with(INDENT);
+                // Code is for terminals that are wide enough, and recipes are files that are copied as they are.
+                let is_of_file = |line: &str| topic.name == "many-machines" && line.starts_with(INDENT);
+                let has_room = |line: &&str| !is_of_file(line) && (width >= 80 || !line.starts_with(INDENT));
                 for line in plain(topic.text, width).lines().filter(has_room) {
                     assert!(line.width() <= width.min(WIDEST), "{}, {width}: {line}", topic.name);
                     assert!(!line.contains("**") && !line.contains("](") && !line.contains(TURN), "{line}");
