@@ -1,7 +1,7 @@
 #!/bin/sh
 # Workers on machines that ssh reaches:
 #   ssh.sh start 4 alpha ann@beta    four on each machine; those that are at work stay as they are
-#   ssh.sh stop alpha ann@beta       what their agents have made is pushed, and their tasks go back
+#   ssh.sh stop alpha ann@beta       what their agents have made is pushed, and their tasks are given back
 # RALPH_STORE and RALPH_REMOTE are set here. On each machine a login shell finds git, ralph and the agent, and ~/.pgpass has the
 # password of the graph. Clones and logs are in ~/ralph there.
 set -eu

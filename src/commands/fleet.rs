@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::graph_file::address;
+use super::graph_file::{SCHEME, address};
 use super::landings::Queue;
 use super::output::{say, warn};
 use super::target;
@@ -37,6 +37,10 @@ fn store(flag: Option<&str>, place: &PlaceArgs) -> anyhow::Result<Option<Postgre
         Err(error) if flag.is_some() => return Err(error),
         Err(_) => return Ok(None),
     };
+    // In the place of the server's, an agent has the address of its loop.
+    if flag.is_none() && settings.store.as_deref().is_some_and(|store| store.starts_with(SCHEME)) {
+        return Ok(None);
+    }
     Ok(address(flag, &settings)?.map(PostgresStore::open).transpose()?)
 }
 

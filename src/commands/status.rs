@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::fleet::Fleet;
 use super::landings::Queue;
-use super::output::{print, print_for_people, remark, width};
+use super::output::{print, print_for_people, remark, warn, width};
 use super::report::{merges_of, tasks_of_branch};
 use super::target;
 use super::worker::snapshot;
@@ -60,7 +60,14 @@ fn agree(loops: &mut [LoopSnapshot<'_>]) {
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let extent = if args.json { Extent::Whole } else { Extent::Head };
     let fleet = match args.target.name {
-        None => Fleet::of(args.store.as_deref(), &args.target)?,
+        None => match Fleet::of(args.store.as_deref(), &args.target) {
+            // What is here is shown all the same.
+            Err(error) if args.store.is_none() => {
+                warn(&format!("the workers of other machines are not shown: {error:#}"));
+                None
+            }
+            fleet => fleet?,
+        },
         Some(_) => None,
     };
     let (here, loops) = target::listed(&args.target, extent)?;

@@ -59,3 +59,10 @@ pub fn first_commit(root: &Path, branch: &str) -> Result<String, GitError> {
     let said = run(root, &words, LIMIT)?;
     Ok(String::from_utf8_lossy(&said).lines().next_back().unwrap_or_default().to_owned())
 }
+
+/// Why git has no name or address for commits; `None`: it has.
+#[must_use]
+pub fn no_identity(root: &Path) -> Option<String> {
+    let error = run(root, &["var", "GIT_COMMITTER_IDENT"], LIMIT).err()?;
+    Some(error.to_string())
+}

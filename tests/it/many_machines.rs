@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Child;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::jobs::{agent, attempts, ended, events, refs};
-use crate::policies::signal;
 use crate::postgres_server::PostgresServer;
 use crate::run_tasks::{add, log, status};
-use crate::scratch::{Scratch, executable, finish, wait_for};
+use crate::scratch::{Scratch, Started, executable, wait_for};
 
 /// A worker on all tasks, with what it needs for quick tests.
 const RUN: &str = "run --all --no-verify --proof place --validate ls";
@@ -62,8 +60,8 @@ impl Fleet {
         Self { server, remote, machines }
     }
 
-    fn start(&self, machine: usize, args: &str) -> Child {
-        self.machines[machine].start(args)
+    fn start(&self, machine: usize, args: &str) -> Started {
+        Started::new(&self.machines[machine], args)
     }
 
     /// What git says about the remote.
@@ -101,6 +99,11 @@ fn home(machine: &Scratch, name: &str) -> std::path::PathBuf {
     machine.outside().join("home").join(name)
 }
 
+fn signal(worker: &Started, signal: Signal) {
+    let pid = worker.pid().try_into().ok().and_then(Pid::from_raw).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
 fn until_there(path: &Path) {
     wait_for("an agent at work", || path.exists().then_some(()));
 }
@@ -115,7 +118,7 @@ fn workers_with_their_own_clones_work_through_one_graph_and_each_task_lands_once
     ids.push(last.clone());
     let runs: Vec<_> =
         (0..3).map(|machine| fleet.start(machine, &format!("{RUN} --jobs {}", machine + 1))).collect();
-    for run in runs.into_iter().map(finish) {
+    for run in runs.into_iter().map(Started::finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
@@ -148,7 +151,7 @@ fn what_a_lost_machine_has_pushed_is_gone_on_with_by_another_one() {
         (shown["landing"]["standing"] == "kept").then_some(())
     });
     signal(&lost, Signal::KILL);
-    finish_killed(lost);
+    assert_eq!(lost.finish().code, None);
     fs::write(home(&fleet.machines[1], "go"), "").unwrap();
     // The lease is over after a while, by the server's clock.
     wait_for("the lease to be over", || {
@@ -163,10 +166,6 @@ fn what_a_lost_machine_has_pushed_is_gone_on_with_by_another_one() {
         log(&fleet.machines[1], &id).iter().any(|line| line.contains("is gone")),
         "its claim was taken back"
     );
-}
-
-fn finish_killed(mut child: Child) {
-    child.wait().unwrap();
 }
 
 #[test]
@@ -184,7 +183,7 @@ fn a_worker_that_was_stopped_for_longer_than_its_lease_books_nothing_and_keeps_i
     let landed = fleet.there(&["show", &format!("main:work-{id}")]);
     signal(&asleep, Signal::CONT);
     fs::write(home(&fleet.machines[0], "go"), "").unwrap();
-    let run = finish(asleep);
+    let run = asleep.finish();
     ended(&run, 0);
     assert!(
         run.stderr.contains("the attempt ends: ") || run.stderr.contains("taken from this run"),
@@ -212,7 +211,7 @@ fn an_agent_is_ended_before_its_lease_is_over_while_the_server_is_away() {
     wait_for("that it waits for the store", waits);
     fs::write(home(machine, "go"), "").unwrap();
     fleet.server.freeze(false);
-    let run = finish(worker);
+    let run = worker.finish();
     ended(&run, 0);
     assert!(run.stderr.contains("its claim could not be renewed"), "{run:?}");
     assert!(run.stderr.contains("waiting for the store"), "{run:?}");
@@ -228,7 +227,7 @@ fn sigterm_saves_what_an_agent_has_made_and_gives_its_task_back_in_time() {
     let worker = fleet.start(0, &format!("{RUN} --stop-within 1s"));
     until_there(&home(&fleet.machines[0], "at-work"));
     signal(&worker, Signal::TERM);
-    let run = finish(worker);
+    let run = worker.finish();
     ended(&run, 130);
     assert_eq!(status(&fleet.machines[1], &id), "pending", "another one can take it at once");
     let there = fleet.there(&["for-each-ref", "--format=%(refname)", "refs/ralph/tasks"]);
@@ -307,7 +306,7 @@ fn workers_are_seen_and_steered_from_any_machine() {
     ended(&fleet.machines[2].run(&format!("resume {name}")), 0);
     wait_for("the next task", || (fleet.machines.iter().map(attempts).sum::<usize>() > 2).then_some(()));
     ended(&fleet.machines[2].run("resume --fleet"), 0);
-    for run in runs.into_iter().map(finish) {
+    for run in runs.into_iter().map(Started::finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
@@ -390,7 +389,7 @@ fn a_remote_that_takes_branches_only_gets_the_commits_of_claims_as_branches() {
     executable(&Path::new(&fleet.remote).join("hooks/post-receive"), seen);
     let ids = [add(&fleet.machines[0], "first"), add(&fleet.machines[0], "second")];
     let runs = vec![fleet.start(0, RUN), fleet.start(1, RUN)];
-    for run in runs.into_iter().map(finish) {
+    for run in runs.into_iter().map(Started::finish) {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
@@ -403,14 +402,11 @@ fn what_could_not_be_booked_is_booked_by_the_next_run_in_that_clone() {
     let fleet = Fleet::new(1, &format!("work; {UNTIL_GO}; done_"));
     let machine = &fleet.machines[0];
     let id = add(machine, "first");
-    let worker = machine.ralph(&format!("{RUN} --max-limit-wait 2s"));
-    let mut worker = worker;
-    let worker =
-        worker.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let worker = fleet.start(0, &format!("{RUN} --max-limit-wait 2s"));
     until_there(&home(machine, "at-work"));
     fs::rename(&fleet.remote, format!("{}.away", fleet.remote)).unwrap();
     fs::write(home(machine, "go"), "").unwrap();
-    let run = finish(worker);
+    let run = worker.finish();
     ended(&run, 5);
     assert!(
         run.stdout.contains("origin cannot be used") && run.stdout.contains("is kept here as"),

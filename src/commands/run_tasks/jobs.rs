@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
@@ -54,6 +55,8 @@ const MOST: usize = 64;
 
 /// How long an attempt on a graph that many machines work on may go on after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
+/// How long what runs beside the jobs has to end after them.
+const LEAVE: Duration = Duration::from_secs(2);
 
 /// How many jobs there are, and where their work lands.
 pub(super) struct Plan {
@@ -161,6 +164,27 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// What runs beside the jobs where the graph is on a server.
+enum Beside {
+    Member(Box<Member>),
+    Courier(Courier),
+}
+
+impl Beside {
+    /// Starts it in a thread of its own; the channel is closed when it has ended.
+    fn start(self) -> io::Result<Receiver<()>> {
+        let (open, ended) = channel();
+        threads::start(move || {
+            match self {
+                Self::Member(member) => member.run(),
+                Self::Courier(courier) => courier.run(),
+            }
+            drop(open);
+        })?;
+        Ok(ended)
+    }
+}
+
 /// What all jobs of a run share.
 struct Jobs<'a> {
     run: Run<'a>,
@@ -203,11 +227,18 @@ impl Jobs<'_> {
         }
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
-            member.map(|member| threads::start_in(scope, || member.run())).transpose()?;
-            self.courier().map(|courier| threads::start_in(scope, || courier.run())).transpose()?;
+            // What they ask may be away; nothing waits for that.
+            let beside =
+                [member.map(|member| Beside::Member(Box::new(member))), self.courier().map(Beside::Courier)];
+            let ended: Vec<Receiver<()>> =
+                beside.into_iter().flatten().map(Beside::start).collect::<io::Result<_>>()?;
             threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
             self.team.finish();
+            let until = Instant::now() + LEAVE;
+            for one in ended {
+                let _ = one.recv_timeout(until.saturating_duration_since(Instant::now()));
+            }
             io::Result::Ok(fates)
         })?;
         let (rows, codes): (Vec<BranchRow>, Vec<u8>) = { fates.into_iter().enumerate() }

@@ -12,8 +12,8 @@ use crate::engine::outcome::{End, Outcome};
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::{Trunk, forget_finished, fork, left_over};
-use crate::git::repository::{first_commit, is_shallow};
-use crate::graph::{Claim, GraphError, HowDone, Made, Patience, Store as _};
+use crate::git::repository::{first_commit, is_shallow, no_identity};
+use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Store as _};
 use crate::job::Refused;
 use crate::landing::{Exchange, Failed};
 
@@ -31,6 +31,9 @@ pub(super) fn exchange(
             "{}: it has not all commits, and work could not be merged: 'git fetch --unshallow'",
             root.display()
         );
+    }
+    if let Some(why) = no_identity(root).filter(|_| *identity == CommitIdentity::default()) {
+        bail!("git cannot make commits here: {why}: set user.name and user.email with 'git config --global'");
     }
     let Some(remote) = git::remote::remote(root) else {
         bail!(
@@ -80,8 +83,12 @@ fn take_up(
         server.open().map_err(|error| Failed::Ends(End::because(Outcome::StoreAway, error.to_string())))?;
     for (reference, head, is_finished) in left {
         let Some(claim) = Claim::of_reference(&reference) else { continue };
-        // What is there was booked, as far as it could be.
-        if !is_finished && there.iter().any(|(commit, _)| *commit == head) {
+        let is_there = there.iter().any(|(commit, _)| *commit == head);
+        let is_known = |known: Landing| known.reference() == reference && known.made.head == head;
+        if is_there
+            && !is_finished
+            && store.landing(&claim.task).is_ok_and(|known| known.is_some_and(is_known))
+        {
             continue;
         }
         exchange.push_claim(&reference, &head, cancelled)?;
@@ -98,11 +105,12 @@ fn take_up(
         let what = format!("{}: what an earlier run has left here, {:.10}, is", claim.task, made.head);
         match booked {
             Ok(done) => remark(&format!("{what} {done}")),
-            Err(GraphError::ClaimLost { .. } | GraphError::UnknownTask { .. }) => {
-                remark(&format!(
-                    "{what} not taken up, as the task was given out again: it stays as {reference}"
-                ));
-            }
+            // An older one that was told before.
+            Err(GraphError::ClaimLost { .. } | GraphError::UnknownTask { .. })
+                if is_there && !is_finished => {}
+            Err(GraphError::ClaimLost { .. } | GraphError::UnknownTask { .. }) => remark(&format!(
+                "{what} not taken up, as its claim does not hold any more: it stays as {reference}"
+            )),
             Err(error) => return Err(Failed::Ends(error.into())),
         }
         if is_finished {
