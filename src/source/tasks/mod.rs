@@ -24,6 +24,7 @@ use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
 use crate::engine::outcome::End;
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
+use crate::engine::stop::Urgency;
 use crate::engine::tally::{Given, Tally};
 use crate::engine::uptime::Uptime;
 use crate::git::guard;
@@ -568,6 +569,10 @@ impl Source for Tasks {
     }
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
+        // Also if what follows has to be left to the next run.
+        if let Some(lane) = self.lane.as_ref().filter(|_| context.urgency() >= Urgency::Now) {
+            lane.team.hurry();
+        }
         self.closed(end, context).unwrap_or_else(|failure| failure)
     }
 }
