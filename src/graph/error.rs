@@ -190,6 +190,14 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
+    /// The server of the store has no connection left.
+    #[error("{server}: {reason}: try again, or let the server have more connections")]
+    ServerFull {
+        /// Its address.
+        server: String,
+        /// What it says.
+        reason: String,
+    },
     /// The server of the store cannot be used.
     #[error("{server}: {reason}")]
     Refused {
@@ -210,7 +218,7 @@ impl GraphError {
     /// Whether a server is to blame.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
-        matches!(self, Self::Server { .. } | Self::Refused { .. })
+        matches!(self, Self::Server { .. } | Self::ServerFull { .. } | Self::Refused { .. })
     }
 
     /// What another program has done to the store at `path`.

@@ -41,6 +41,7 @@ mod elsewhere;
 mod escapes;
 mod feature_authoring;
 mod filters;
+mod fleet;
 mod free_space;
 mod git_files;
 mod git_safety;

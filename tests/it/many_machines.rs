@@ -12,26 +12,32 @@ use crate::run_tasks::{add, log, status};
 use crate::scratch::{Scratch, Started, executable, wait_for};
 
 /// A worker on all tasks, with what it needs for quick tests.
-const RUN: &str = "run --all --no-verify --proof place --validate ls";
+pub(crate) const RUN: &str = "run --all --no-verify --proof place --validate ls";
 
 /// A server, a remote, and machines, each with a clone.
-struct Fleet {
-    server: PostgresServer,
-    remote: String,
-    machines: Vec<Scratch>,
+pub(crate) struct Fleet {
+    pub(crate) server: PostgresServer,
+    pub(crate) remote: String,
+    pub(crate) machines: Vec<Scratch>,
 }
 
 impl Fleet {
     /// So many machines, whose agents do this.
     fn new(count: usize, body: &str) -> Self {
         let server = PostgresServer::start(&[]);
+        let address = server.address("work");
+        Self::at(server, &address, count, body)
+    }
+
+    /// Machines whose graph has another address than the server's.
+    pub(crate) fn at(server: PostgresServer, address: &str, count: usize, body: &str) -> Self {
         let mut machines: Vec<Scratch> = Vec::new();
         for number in 0..count {
             let machine = Scratch::new();
             agent(&machine, body);
             let user = machine.outside().join("home/config/ralph");
             fs::create_dir_all(&user).unwrap();
-            let settings = format!("[execution]\nstore = \"{}\"\nlease = \"30s\"\n", server.address("work"));
+            let settings = format!("[execution]\nstore = \"{address}\"\nlease = \"30s\"\n");
             fs::write(user.join("ralph.toml"), settings).unwrap();
             if number == 0 {
                 machine.write("tracked.txt", "one\n");
@@ -60,18 +66,18 @@ impl Fleet {
         Self { server, remote, machines }
     }
 
-    fn start(&self, machine: usize, args: &str) -> Started {
+    pub(crate) fn start(&self, machine: usize, args: &str) -> Started {
         Started::new(&self.machines[machine], args)
     }
 
     /// What git says about the remote.
-    fn there(&self, args: &[&str]) -> String {
+    pub(crate) fn there(&self, args: &[&str]) -> String {
         self.machines[0].git(&[&["--git-dir", &self.remote], args].concat())
     }
 
     /// Each task is done, and its work is on the branch of the remote, once.
     #[track_caller]
-    fn assert_all_landed(&self, ids: &[String]) {
+    pub(crate) fn assert_all_landed(&self, ids: &[String]) {
         let files = self.there(&["ls-tree", "--name-only", "main"]);
         let subjects = self.there(&["log", "--format=%s", "main"]);
         for id in ids {
@@ -93,9 +99,9 @@ impl Fleet {
 }
 
 /// Waits until a file is there.
-const UNTIL_GO: &str = "touch \"$HOME/at-work\"; until [ -e \"$HOME/go\" ]; do sleep 0.02; done";
+pub(crate) const UNTIL_GO: &str = "touch \"$HOME/at-work\"; until [ -e \"$HOME/go\" ]; do sleep 0.02; done";
 
-fn home(machine: &Scratch, name: &str) -> std::path::PathBuf {
+pub(crate) fn home(machine: &Scratch, name: &str) -> std::path::PathBuf {
     machine.outside().join("home").join(name)
 }
 
@@ -104,7 +110,7 @@ fn signal(worker: &Started, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-fn until_there(path: &Path) {
+pub(crate) fn until_there(path: &Path) {
     wait_for("an agent at work", || path.exists().then_some(()));
 }
 

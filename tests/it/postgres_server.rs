@@ -27,11 +27,50 @@ impl PostgresServer {
     }
 
     fn start_in(folder: tempfile::TempDir, port: u16, settings: &[&str]) -> Self {
-        let data = folder.path().join("data");
         let mut initdb = program("initdb");
         initdb.args(["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username=ralph", "-D"]);
-        let made = initdb.arg(&data).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        succeed(initdb.arg(folder.path().join("data")));
+        Self::serve(folder, port, settings)
+    }
+
+    /// Starts a standby, which gets what is written here afterwards.
+    pub(crate) fn standby(&self) -> Self {
+        let standby = folder();
+        let mut copy = program("pg_basebackup");
+        copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--username=ralph", "-h"]);
+        succeed(copy.arg(self.folder.path()).arg("-D").arg(standby.path().join("data")));
+        Self::serve(standby, self.port, &[])
+    }
+
+    /// Stops what sends to standbys: they lack what is written from now on.
+    pub(crate) fn send_no_more(&self) {
+        let is_sender = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("walsender"))
+        };
+        let senders: Vec<String> = self.processes().filter(is_sender).map(|pid| pid.to_string()).collect();
+        succeed(Command::new("kill").arg("-STOP").args(senders));
+    }
+
+    /// Kills all processes of the server with -9, and leaves it so.
+    pub(crate) fn kill(&mut self) {
+        self.signal("-KILL");
+        self.server.wait().unwrap();
+    }
+
+    /// Whether this standby has all that was written to that server.
+    pub(crate) fn has_all_of(&self, server: &Self) -> bool {
+        let written = server.sql("SELECT pg_current_wal_lsn()");
+        self.sql(&format!("SELECT pg_last_wal_replay_lsn() >= '{}'", written.trim())) == "t\n"
+    }
+
+    /// Makes this standby the server that takes writes.
+    pub(crate) fn promote(&self) {
+        succeed(
+            program("pg_ctl").args(["promote", "--wait", "-s", "-D"]).arg(self.folder.path().join("data")),
+        );
+    }
+
+    fn serve(folder: tempfile::TempDir, port: u16, settings: &[&str]) -> Self {
         let settings = ["listen_addresses=", "fsync=off", "deadlock_timeout=50ms"].iter().chain(settings);
         let settings: Vec<String> = settings.map(|setting| (*setting).to_owned()).collect();
         let server = serve(folder.path(), port, &settings);
@@ -40,20 +79,22 @@ impl PostgresServer {
 
     /// Kills all processes of the server with -9, and starts it again on what it has left.
     pub(crate) fn crash(&mut self) {
-        self.signal("-KILL");
-        self.server.wait().unwrap();
+        self.kill();
         self.server = serve(self.folder.path(), self.port, &self.settings);
     }
 
     /// Sends a signal to all processes of the server.
     fn signal(&self, signal: &str) {
-        let server = self.server.id();
-        let pids = fs::read_dir("/proc").unwrap().flatten();
-        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let is_ours = |pid: &u32| *pid == server || parent(*pid) == Some(server);
-        let pids: Vec<String> = pids.filter(is_ours).map(|pid| pid.to_string()).collect();
+        let pids = self.processes().map(|pid| pid.to_string());
         // One of them may have ended meanwhile.
         let _ = Command::new("kill").arg(signal).args(pids).stderr(Stdio::null()).status();
+    }
+
+    fn processes(&self) -> impl Iterator<Item = u32> {
+        let server = self.server.id();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(move |pid| *pid == server || parent(*pid) == Some(server))
     }
 
     /// Starts one that is reached by TCP, with this certificate and key; answers its port, too.
@@ -89,13 +130,16 @@ impl PostgresServer {
     /// From now on the user has this password, and has to give it.
     pub(crate) fn require_password(&self, password: &str) {
         let say = format!("ALTER USER ralph PASSWORD '{password}'");
-        let mut psql = program("psql");
-        psql.args(["-q", "-U", "ralph", "-d", "postgres", "-c", &say, "-h"]).arg(self.folder.path());
-        assert!(psql.status().unwrap().success());
+        self.sql(&say);
         fs::write(self.folder.path().join("data/pg_hba.conf"), "local all all scram-sha-256\n").unwrap();
-        let mut psql = program("pg_ctl");
-        psql.args(["reload", "-s", "-D"]).arg(self.folder.path().join("data"));
-        assert!(psql.status().unwrap().success());
+        succeed(program("pg_ctl").args(["reload", "-s", "-D"]).arg(self.folder.path().join("data")));
+    }
+
+    /// Runs statements, as somebody else does who may do everything; answers what they have said.
+    pub(crate) fn sql(&self, statements: &str) -> String {
+        let mut psql = program("psql");
+        psql.args(["-qAt", "--no-psqlrc", "-U", "ralph", "-d", "postgres", "-c", statements, "-h"]);
+        succeed(psql.arg(self.folder.path()))
     }
 
     /// Its socket.
@@ -105,8 +149,57 @@ impl PostgresServer {
 
     /// The address of a graph in this schema.
     pub(crate) fn address(&self, schema: &str) -> String {
-        let host = self.folder.path().to_str().unwrap().replace('/', "%2F");
-        format!("postgres://ralph@{host}/postgres?schema={schema}")
+        format!("postgres://ralph@{}/postgres?schema={schema}", self.host())
+    }
+
+    /// Its host, as addresses have it.
+    pub(crate) fn host(&self) -> String {
+        host(self.folder.path())
+    }
+}
+
+/// The folder of a socket, as addresses have it.
+fn host(folder: &Path) -> String {
+    folder.to_str().unwrap().replace('/', "%2F")
+}
+
+/// A pooler before a server, `pgbouncer` in transaction mode; it ends with this.
+pub(crate) struct Pooler {
+    folder: tempfile::TempDir,
+    pooler: Child,
+}
+
+impl Pooler {
+    /// Starts one that has so many connections to the server.
+    pub(crate) fn start(server: &PostgresServer, connections: usize) -> Self {
+        let folder = folder();
+        let (at, to) = (folder.path().display(), server.folder.path().display());
+        let settings = format!(
+            "[databases]\npostgres = host={to} port={} user=ralph pool_size={connections}\n[pgbouncer]\nlisten_port = 5432\n\
+            unix_socket_dir = {at}\nauth_type = any\npool_mode = transaction\nmax_client_conn = 1000\n",
+            server.port
+        );
+        let config = folder.path().join("pgbouncer.ini");
+        fs::write(&config, settings).unwrap();
+        let pooler = program("pgbouncer").arg("-q").arg(config).stdout(Stdio::null()).spawn().unwrap();
+        let started = Instant::now();
+        while !folder.path().join(".s.PGSQL.5432").exists() {
+            assert!(started.elapsed() < PATIENCE, "the pooler does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { folder, pooler }
+    }
+
+    /// The address of a graph in this schema, through the pooler.
+    pub(crate) fn address(&self, schema: &str) -> String {
+        format!("postgres://ralph@{}/postgres?schema={schema}", host(self.folder.path()))
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.pooler.kill();
+        let _ = self.pooler.wait();
     }
 }
 
@@ -163,15 +256,22 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Runs a program to its end; answers what it has printed.
+#[track_caller]
+fn succeed(command: &mut Command) -> String {
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{command:?}: {}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8(run.stdout).unwrap()
+}
+
 fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 /// A program of the server's, as a user that it runs as.
 fn program(name: &str) -> Command {
-    let path = found(name).unwrap_or_else(|| {
-        panic!("{name} is not there: install PostgreSQL, for example with 'apt-get install postgresql'")
-    });
+    let path = found(name)
+        .unwrap_or_else(|| panic!("{name} is not there: scripts/test, or scripts/test --fleet, installs it"));
     if !is_root() {
         return Command::new(path);
     }

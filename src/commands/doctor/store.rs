@@ -55,7 +55,13 @@ fn findings(shown: &str, health: &Health) -> Vec<Finding> {
             format!("the server's clock and this one differ by {seconds} s; only the server's decides");
         Finding::warn("store clock", what, "let both follow a time server")
     });
-    [Some(server), Some(rights), Some(disk), standbys, clock].into_iter().flatten().collect()
+    let pooler = health.is_pooled.then(|| {
+        Finding::ok(
+            "store pooler",
+            "connections go through a pooler; its session and transaction modes will do",
+        )
+    });
+    [Some(server), Some(rights), Some(disk), standbys, clock, pooler].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -75,6 +81,7 @@ mod tests {
             may_write: true,
             clock_ms: 3,
             round_trip: Duration::from_micros(1500),
+            is_pooled: false,
         };
         let all = findings("postgres://a@h/d", &good);
         assert!(all.iter().all(|finding| finding.status == Found::Ok), "{all:?}");
@@ -89,6 +96,7 @@ mod tests {
                 Found::Fail,
                 "may not make or write",
             ),
+            (Health { is_pooled: true, ..good.clone() }, Found::Ok, "through a pooler"),
             (Health { clock_ms: -61_000, ..good.clone() }, Found::Warn, "differ by -61 s"),
         ] {
             let all = findings("x", &bad);

@@ -466,7 +466,7 @@ impl Jobs<'_> {
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
         Ok(Some(Member {
-            store: server.open()?,
+            store: server.known(),
             team: Arc::clone(&self.team),
             board: self.shared.board.join(),
             signals: self.shared.signals.clone(),
@@ -486,10 +486,7 @@ impl Jobs<'_> {
     fn courier(&self) -> Option<Courier> {
         let (exchange, server) = (self.exchange.clone()?, self.run.graph.server()?);
         let address = server.address.clone();
-        let graph: OpenGraph = Box::new(move || {
-            let store = PostgresStore::open(address.clone()).ok()?;
-            Some(Box::new(store))
-        });
+        let graph: OpenGraph = Box::new(move || Box::new(PostgresStore::at(address.clone())));
         Some(Courier { team: Arc::clone(&self.team), exchange, graph, every: server.lease.renewal() })
     }
 

@@ -1,9 +1,11 @@
 //! Where the graph of a run is: in the project's file, or on a server that many machines work with.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use crate::commands::graph_file;
+use crate::commands::output::remark;
 use crate::engine::outcome::End;
 use crate::graph::postgres::{Address, PASSWORDS, PostgresStore};
 use crate::graph::sqlite::SqliteStore;
@@ -13,6 +15,7 @@ use crate::process;
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::source::tasks::{Graph, Lease};
+use crate::text::duration::format;
 
 /// How long a lander in another pid namespace of this machine keeps the lead.
 const LEAD: Duration = Duration::from_mins(20);
@@ -86,7 +89,7 @@ impl<'a> RunGraph<'a> {
     pub(super) fn asked(&self) -> anyhow::Result<Graph> {
         let Self::Server(server) = self else { return Ok(Graph::new(self.existing()?, Lease::default())?) };
         let patience = Arc::new(Patience::of(server.longest));
-        let store = Box::new(server.open()?.patient(Arc::clone(&patience)));
+        let store = Box::new(server.known().patient(Arc::clone(&patience)));
         let away = (server.longest, Box::new(move || patience.until()) as _);
         Ok(Graph::waiting(store, server.lease, away)?)
     }
@@ -94,7 +97,7 @@ impl<'a> RunGraph<'a> {
     /// It, as the lander asks it.
     pub(super) fn landed_on(&self) -> anyhow::Result<Box<dyn Store + Send>> {
         let Self::Server(server) = self else { return self.existing() };
-        Ok(Box::new(server.open()?.patient(Arc::new(Patience::of(server.longest)))))
+        Ok(Box::new(server.known().patient(Arc::new(Patience::of(server.longest)))))
     }
 
     /// How long the lead on a trunk holds.
@@ -104,10 +107,30 @@ impl<'a> RunGraph<'a> {
 }
 
 impl Server {
-    /// Refuses a clone of another repository than the one that the graph is of.
+    /// Refuses a clone of another repository than the one that the graph is of. A server that has no connection left is waited for.
     pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
         let refused = |error: GraphError| Refused::from(End::from(error));
-        Ok(self.open()?.require_repository(first_commit).map_err(refused)?)
+        let (patience, began, mut tries) = (Patience::of(self.longest), Instant::now(), 0);
+        loop {
+            let opened = PostgresStore::open(self.address.clone());
+            match opened.and_then(|store| store.require_repository(first_commit)) {
+                Err(full @ GraphError::ServerFull { .. }) => {
+                    if tries == 0 {
+                        remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
+                    }
+                    // Ctrl+C ends it: nothing has begun.
+                    if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
+                        return Err(refused(full).into());
+                    }
+                }
+                known => return Ok(known.map_err(refused)?),
+            }
+        }
+    }
+
+    /// It, once it was opened: another view of it.
+    pub(super) fn known(&self) -> PostgresStore {
+        PostgresStore::at(self.address.clone())
     }
 
     /// Opens it, with the exit code that the run would have later.

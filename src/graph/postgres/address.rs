@@ -28,7 +28,7 @@ pub struct Address {
     pub(super) hosts: Vec<(String, u16)>,
     pub(super) database: String,
     pub(super) schema: String,
-    /// Whether the connection is encrypted, and the server's certificate checked.
+    /// Whether the connection is encrypted, and the server's certificate checked; one by a socket never is.
     pub(super) is_secure: bool,
     /// A file with the authorities that are believed instead of the platform's.
     pub(super) authorities: Option<PathBuf>,
@@ -52,7 +52,7 @@ impl Address {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         // A host's name has no '@', but a password may have one.
         let (user, rest) = rest.rsplit_once('@').ok_or_else(|| format!("it names no user: {form}"))?;
-        if user.contains(':') {
+        if user.contains(':') || user.to_ascii_lowercase().contains("%3a") {
             return Err("it has a password, which others can read in a list of processes or in a file: leave that out, and \
                         give it with PGPASSWORD, or in the file that PGPASSFILE names, ~/.pgpass by default"
                 .to_owned());
@@ -80,6 +80,9 @@ impl Address {
             let value = decoded(value).ok_or_else(|| format!("the value of '{name}' is no text"))?;
             address.take(name, &value)?;
         }
+        // Who names an authority wants certificates of it, also of this machine.
+        let says_mode = query.split('&').any(|pair| pair.starts_with("sslmode="));
+        address.is_secure |= !says_mode && address.authorities.is_some();
         Ok(address)
     }
 
@@ -183,6 +186,7 @@ mod tests {
         let other = Address::read(other).unwrap();
         assert_eq!((other.is_secure, other.connect_timeout), (false, Duration::from_secs(9)));
         assert_eq!(other.authorities, Some(PathBuf::from("/ca.pem")));
+        assert!(Address::read("postgres://a@localhost/d?sslrootcert=%2Fca.pem").unwrap().is_secure);
     }
 
     #[test]
@@ -197,6 +201,7 @@ mod tests {
             ("postgres://a@h:x/d", "'x' is no port"),
             ("postgres://a:s3cret@h/d", "it has a password"),
             ("postgres://a:s3@cret@h/d", "it has a password"),
+            ("postgres://a%3As3cret@h/d", "it has a password"),
             ("postgres://a@h/d?schema=Night", "schema=Night"),
             ("postgres://a@h/d?schema=pg_x", "schema=pg_x"),
             ("postgres://a@h/d?sslmode=require", "give 'verify-full'"),

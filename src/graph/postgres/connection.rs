@@ -54,8 +54,9 @@ impl Connection {
         let mut last = Fault::Silent;
         for (host, port) in &address.hosts {
             let password = password::find(address, host, *port).map_err(Fault::Refused)?;
-            let config = config(address, (host, *port), password.as_deref());
-            match runtime.block_on(connect(&config, address)) {
+            let is_secure = address.is_secure && !host.starts_with('/');
+            let config = config(address, (host, *port), password.as_deref(), is_secure);
+            match runtime.block_on(connect(&config, address, is_secure)) {
                 Ok(client) => {
                     let deadline = Cell::new(Instant::now() + LIMIT);
                     return Ok(Self { client, runtime, deadline, now: Cell::new(0) });
@@ -121,10 +122,10 @@ impl Connection {
     }
 }
 
-async fn connect(config: &Config, address: &Address) -> Fallible<Client> {
+async fn connect(config: &Config, address: &Address, is_secure: bool) -> Fallible<Client> {
     let limit = address.connect_timeout;
     let client = async {
-        if address.is_secure {
+        if is_secure {
             let secure = secure::connector(address.authorities.as_deref()).map_err(Fault::Refused)?;
             let (client, connection) = config.connect(secure).await?;
             tokio::spawn(connection);
@@ -138,13 +139,13 @@ async fn connect(config: &Config, address: &Address) -> Fallible<Client> {
     timeout(limit, client).await.unwrap_or(Err(Fault::Silent))
 }
 
-fn config(address: &Address, (host, port): (&str, u16), password: Option<&str>) -> Config {
+fn config(address: &Address, (host, port): (&str, u16), password: Option<&str>, is_secure: bool) -> Config {
     let mut config = Config::new();
     config.user(&address.user).dbname(&address.database).host(host).port(port);
     config.application_name("ralph").connect_timeout(address.connect_timeout);
     config.keepalives_idle(KEPT_ALIVE).tcp_user_timeout(LIMIT);
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    let mode = if address.is_secure {
+    let mode = if is_secure {
         tokio_postgres::config::SslMode::Require
     } else {
         tokio_postgres::config::SslMode::Disable

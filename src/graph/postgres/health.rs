@@ -28,6 +28,8 @@ pub struct Health {
     pub clock_ms: i64,
     /// How long a question takes.
     pub round_trip: Duration,
+    /// Whether a pooler is in between.
+    pub is_pooled: bool,
 }
 
 impl PostgresStore {
@@ -36,10 +38,17 @@ impl PostgresStore {
     /// # Errors
     /// If it cannot be reached, or not be written to.
     pub fn examine(address: Address) -> Result<Health, GraphError> {
+        // A server begins a process for each connection, and a pooler gives the next one what the last one had.
+        let first = Self::at(address.clone()).read(process)?;
         let store = Self::at(address);
         let schema = store.address.schema.clone();
-        store.read(|graph| health(graph, &schema))
+        store.read(|graph| Ok(Health { is_pooled: process(graph)? == first, ..health(graph, &schema)? }))
     }
+}
+
+/// The process of the server that answers.
+fn process(graph: &dyn Sql) -> Fallible<i64> {
+    graph.one("SELECT CAST(pg_backend_pid() AS BIGINT)", &[], first)
 }
 
 fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
@@ -78,5 +87,6 @@ fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
         may_write: may_make && graph.one(may_write, values![schema], first)?,
         clock_ms,
         round_trip,
+        is_pooled: false,
     })
 }

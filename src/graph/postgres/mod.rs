@@ -16,6 +16,8 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
+use std::io;
+use std::iter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -109,7 +111,9 @@ impl PostgresStore {
         Ok(store)
     }
 
-    fn at(address: Address) -> Self {
+    /// The store there, which connects when it is asked something. Its tables have to be there.
+    #[must_use]
+    pub fn at(address: Address) -> Self {
         Self { address, connection: RefCell::default(), was_there: Cell::default(), patience: None }
     }
 
@@ -339,6 +343,9 @@ impl PostgresStore {
                 "restore a backup of that schema, or use another one",
             ),
             Fault::Sqlite(error) => (error.to_string(), "try again"),
+            Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+                return GraphError::ServerFull { server, reason: said(&error) };
+            }
             Fault::Server(error) => (said(&error), advice(&error)),
         };
         GraphError::Server { server, reason, advice }
@@ -386,13 +393,19 @@ fn is_away(fault: &Fault) -> bool {
     match fault {
         Fault::Silent | Fault::Unsure => true,
         Fault::Server(error) => {
-            has_left(error)
-                || error.code().is_none_or(|code| {
-                    [SqlState::TOO_MANY_CONNECTIONS, SqlState::READ_ONLY_SQL_TRANSACTION].contains(code)
-                })
+            let passing =
+                [SqlState::TOO_MANY_CONNECTIONS, SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::DISK_FULL];
+            has_left(error) || error.code().map_or(!is_untrusted(error), |code| passing.contains(code))
         }
         _ => false,
     }
+}
+
+/// Whether the server's certificate is not believed.
+fn is_untrusted(error: &tokio_postgres::Error) -> bool {
+    let mut causes = iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let inner = causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// Whether the nonce of an operation is there: it was written before.
@@ -438,11 +451,11 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
         Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
             "name the server that can be written to"
         }
-        Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS => {
-            "try again, or let the server have more of them"
-        }
         Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
         Some(_) => "see the server's log",
+        None if is_untrusted(error) => {
+            "name the host that its certificate is for, and its authority with sslrootcert=FILE"
+        }
         None if said(error).contains("does not allow writes") => "name the server that can be written to",
         None if said(error).contains("password missing") => "give it with PGPASSWORD or in ~/.pgpass",
         None => "check that it runs and can be reached",

@@ -263,3 +263,49 @@ fn a_server_that_is_killed_again_and_again_loses_no_booking_and_makes_none_twice
     assert_eq!(first.counts(&Scope::All).unwrap().done, u64::try_from(TASKS).unwrap());
     assert!(booked.iter().all(|claim| first.logs(&claim.task).unwrap().len() == 1));
 }
+
+/// The tables of a schema as the first version had them, with so many tasks.
+fn of_first_version(server: &PostgresServer, schema: &str, tasks: usize) {
+    let tables = schema::tables().replace(&schema::later(1), "");
+    server.sql(&format!("CREATE SCHEMA \"{schema}\"; SET search_path TO \"{schema}\"; {tables}"));
+    let mut store = PostgresStore::at(Address::read(&server.address(schema)).unwrap());
+    for number in 0..tasks {
+        store.add(&NewTask { title: format!("task {number}"), ..NewTask::default() }).unwrap();
+    }
+}
+
+#[test]
+fn tables_are_brought_up_to_date_while_workers_of_the_version_before_go_on() {
+    const TASKS: usize = 200;
+    let server = PostgresServer::start(&[]);
+    of_first_version(&server, "older", TASKS);
+    let version = || server.sql("SELECT version FROM older.meta");
+    assert_eq!(version(), "1\n");
+    let booked = Mutex::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                // It does not look at the version, as one that has begun before.
+                let mut store = PostgresStore::at(Address::read(&server.address("older")).unwrap());
+                while let Some(claim) = store.claim(&Scope::All, &us("worker"), LEASE).unwrap() {
+                    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+                    *booked.lock().unwrap() += 1;
+                }
+            });
+        }
+        while *booked.lock().unwrap() < TASKS / 4 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Several that come at once: one of them does it.
+        for _ in 0..3 {
+            scope.spawn(|| open(&server, "older"));
+        }
+    });
+    assert_eq!(version(), format!("{}\n", schema::VERSION));
+    assert_eq!(*booked.lock().unwrap(), TASKS);
+    let store = open(&server, "older");
+    assert_eq!(store.counts(&Scope::All).unwrap().done, u64::try_from(TASKS).unwrap());
+    server.sql("UPDATE older.meta SET version = 99");
+    let refused = PostgresStore::open(Address::read(&server.address("older")).unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("is of a newer ralph: update this one"), "{refused}");
+}

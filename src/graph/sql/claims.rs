@@ -14,7 +14,8 @@ use crate::graph::limits::LEVELS;
 use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
 
-/// Claims the next ready task, in one statement, which is a transaction of its own.
+/// Claims the next ready task, in one statement, which is a transaction of its own. Where others book meanwhile, its row is read again
+/// once it is locked, and the list is not: so the row says that it is ready, too.
 pub(in crate::graph) fn claim(
     graph: &dyn Sql,
     scope: &Scope,
@@ -22,7 +23,7 @@ pub(in crate::graph) fn claim(
     lease: Duration,
 ) -> Fallible<Option<Claim>> {
     let next = "SELECT task FROM ready {in_order} tasks AS listed ON listed.seq = task
-        WHERE scope = {scope} AND listed.status = 0 ORDER BY ready.priority, task LIMIT 1";
+        WHERE scope = {scope} AND listed.status = 0 AND listed.ready = 1 ORDER BY ready.priority, task LIMIT 1";
     claim_of(graph, next, scope, holder, lease)
 }
 
@@ -35,7 +36,7 @@ pub(in crate::graph) fn claim_returned(
 ) -> Fallible<Option<Claim>> {
     let next = "SELECT l.task FROM landings l {in_order} tasks AS listed ON listed.seq = l.task
         JOIN ready ON scope = {scope} AND ready.priority = listed.priority AND ready.task = l.task
-        WHERE l.standing = 2 AND listed.status = 0 ORDER BY l.since, l.task LIMIT 1";
+        WHERE l.standing = 2 AND listed.status = 0 AND listed.ready = 1 ORDER BY l.since, l.task LIMIT 1";
     claim_of(graph, next, scope, holder, lease)
 }
 
@@ -85,11 +86,14 @@ pub(in crate::graph) fn until(now: i64, lease: Duration) -> i64 {
 
 /// Locks the tasks above a task, from the top, so that two bookings do not wait for each other.
 fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
+    let for_booking = graph.dialect().for_booking;
+    if for_booking.is_empty() {
+        return Ok(());
+    }
     let above = format!(
         "WITH RECURSIVE up (seq, level) AS (SELECT parent, 1 FROM tasks WHERE id = ?1
         UNION ALL SELECT tasks.parent, level + 1 FROM tasks JOIN up ON tasks.seq = up.seq WHERE level < {LEVELS})
-        SELECT t.seq FROM tasks t JOIN up ON up.seq = t.seq ORDER BY level DESC {}",
-        graph.dialect().for_booking
+        SELECT t.seq FROM tasks t JOIN up ON up.seq = t.seq ORDER BY level DESC {for_booking}"
     );
     graph.each(&above, values![id], &mut |_| Ok(true))
 }
@@ -97,9 +101,7 @@ fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
 /// The claimed task, if the claim still holds.
 pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
     let for_booking = graph.dialect().for_booking;
-    if !for_booking.is_empty() {
-        lock_above(graph, &claim.task)?;
-    }
+    lock_above(graph, &claim.task)?;
     let query = format!(
         "SELECT seq FROM tasks t WHERE id = ?1 AND fence = ?2 AND status = 1
         AND holder LIKE '%' || ?3 || '%' {for_booking}"
@@ -162,8 +164,12 @@ pub(in crate::graph) fn reopen(graph: &dyn Sql, seq: i64, why: &str) -> Fallible
 }
 
 pub(in crate::graph) fn release_changed(graph: &dyn Sql, id: &str, run: &str) -> Fallible<bool> {
-    let query = "SELECT seq FROM tasks WHERE id = ?1 AND status = 1 AND run = ?2";
-    let seq = graph.maybe(query, values![id, run], |row| row.get(0))?;
+    lock_above(graph, id)?;
+    let query = format!(
+        "SELECT seq FROM tasks t WHERE id = ?1 AND status = 1 AND run = ?2 {}",
+        graph.dialect().for_booking
+    );
+    let seq = graph.maybe(&query, values![id, run], |row| row.get(0))?;
     if let Some(seq) = seq {
         give_back(graph, seq, "released: another program than ralph has changed its claim")?;
     }
