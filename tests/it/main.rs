@@ -111,6 +111,7 @@ mod spawned;
 mod state;
 mod status_line;
 mod stopping;
+mod store_faults;
 mod supervision;
 mod survivors;
 mod task_cheats;

@@ -242,6 +242,12 @@ impl Started {
         Self(Some(scratch.start(args)))
     }
 
+    /// Starts a command; its messages go to this file.
+    pub(crate) fn into(file: &Path, command: &mut Command) -> Self {
+        let file = fs::File::create(file).unwrap();
+        Self(Some(command.stdout(Stdio::piped()).stderr(file).spawn().unwrap()))
+    }
+
     /// Starts a command and discards its output.
     pub(crate) fn quietly(command: &mut Command) -> Self {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()))

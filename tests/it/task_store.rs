@@ -149,8 +149,8 @@ fn a_servers_certificate_is_checked() {
     assert!(said(&Scratch::finish(&mut command)).contains("words"));
     for (bad, words) in [
         (address("localhost", ""), "UnknownIssuer"),
-        (address("localhost", &by(&wrong)), "certificate"),
-        (address("127.0.0.1", &by(&right)), "certificate"),
+        (address("localhost", &by(&wrong)), "name the host that its certificate is for"),
+        (address("127.0.0.1", &by(&right)), "name the host that its certificate is for"),
         (address("localhost", "&sslrootcert=/no/file"), "sslrootcert /no/file"),
     ] {
         let run = on(&scratch, &bad, "task list");

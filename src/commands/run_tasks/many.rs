@@ -79,8 +79,7 @@ fn take_up(
         return Ok(());
     }
     let there = exchange.claims(cancelled)?;
-    let mut store =
-        server.open().map_err(|error| Failed::Ends(End::because(Outcome::StoreAway, error.to_string())))?;
+    let mut store = server.known();
     for (reference, head, is_finished) in left {
         let Some(claim) = Claim::of_reference(&reference) else { continue };
         let is_there = there.iter().any(|(commit, _)| *commit == head);

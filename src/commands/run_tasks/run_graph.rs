@@ -107,35 +107,35 @@ impl<'a> RunGraph<'a> {
 }
 
 impl Server {
-    /// Refuses a clone of another repository than the one that the graph is of. A server that has no connection left is waited for.
+    /// Refuses a clone of another repository than the one that the graph is of.
     pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
-        let refused = |error: GraphError| Refused::from(End::from(error));
+        Ok(self.known().require_repository(first_commit).map_err(refused)?)
+    }
+
+    /// Opens it, before anything has begun. If it has no connection left, that is told and waited for, until Ctrl+C.
+    fn open(&self) -> anyhow::Result<PostgresStore> {
         let (patience, began, mut tries) = (Patience::of(self.longest), Instant::now(), 0);
         loop {
-            let opened = PostgresStore::open(self.address.clone());
-            match opened.and_then(|store| store.require_repository(first_commit)) {
-                Err(full @ GraphError::ServerFull { .. }) => {
-                    if tries == 0 {
-                        remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
-                    }
-                    // Ctrl+C ends it: nothing has begun.
-                    if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
-                        return Err(refused(full).into());
-                    }
-                }
-                known => return Ok(known.map_err(refused)?),
+            let full = match PostgresStore::open(self.address.clone()) {
+                Err(full @ GraphError::ServerFull { .. }) => full,
+                opened => return Ok(opened.map_err(refused)?),
+            };
+            if tries == 0 {
+                remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
+            }
+            if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
+                return Err(refused(full).into());
             }
         }
     }
 
-    /// It, once it was opened: another view of it.
+    /// Another view of it, once it was opened.
     pub(super) fn known(&self) -> PostgresStore {
         PostgresStore::at(self.address.clone())
     }
+}
 
-    /// Opens it, with the exit code that the run would have later.
-    pub(super) fn open(&self) -> anyhow::Result<PostgresStore> {
-        let refused = |error: GraphError| Refused::from(End::from(error));
-        Ok(PostgresStore::open(self.address.clone()).map_err(refused)?)
-    }
+/// A run that cannot begin for this ends with the code that it would have later.
+fn refused(error: GraphError) -> Refused {
+    Refused::from(End::from(error))
 }
