@@ -117,6 +117,8 @@ pub struct Lead {
     pub trunk: String,
     /// Grows each time another process takes the lead.
     pub fence: i64,
+    /// The process that has it, as the store writes it: a server that has lost its last seconds hands numbers out again.
+    pub holder: String,
 }
 
 /// A gate that runs.

@@ -204,7 +204,8 @@ fn one_process_lands_on_a_trunk_at_a_time(store: &mut dyn Store) {
     let second = store.lead("main", &other, Duration::ZERO).unwrap().unwrap();
     let third = lead(store);
     assert!(first.fence < second.fence && second.fence < third.fence);
-    for stale in [first, second] {
+    let same_number = Lead { holder: second.holder.clone(), ..third.clone() };
+    for stale in [first, second, same_number] {
         assert!(refused(store.land(&stale, &landing, "tip", "x")).contains("lead on main is lost"));
         assert!(refused(store.give_back(&stale, &landing, "x", 3)).contains("nothing is booked"));
     }

@@ -127,14 +127,15 @@ pub(in crate::graph) fn gate_begins(graph: &dyn Sql, lead: &Lead, landings: &[&L
     }
     let tasks: Vec<&str> = landings.iter().map(|landing| landing.task.as_str()).collect();
     let tasks = serde_json::to_string(&tasks).unwrap_or_default();
-    let update = "UPDATE landers SET gated = ?3, gated_since = ?4 WHERE trunk = ?1 AND fence = ?2";
-    graph.execute(update, values![lead.trunk, lead.fence, tasks, graph.now()?])?;
+    let update =
+        "UPDATE landers SET gated = ?4, gated_since = ?5 WHERE trunk = ?1 AND fence = ?2 AND holder = ?3";
+    graph.execute(update, values![lead.trunk, lead.fence, lead.holder, tasks, graph.now()?])?;
     Ok(())
 }
 
 pub(in crate::graph) fn gate_ends(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
-    let update = "UPDATE landers SET gated = NULL WHERE trunk = ?1 AND fence = ?2";
-    graph.execute(update, values![lead.trunk, lead.fence])?;
+    let update = "UPDATE landers SET gated = NULL WHERE trunk = ?1 AND fence = ?2 AND holder = ?3";
+    graph.execute(update, values![lead.trunk, lead.fence, lead.holder])?;
     Ok(())
 }
 
@@ -182,14 +183,15 @@ pub(in crate::graph) fn lead(
         .map_err(|error| GraphError::BadValue(format!("the holder of a lead: {error}")))?;
     let put = "UPDATE landers SET fence = ?2, holder = ?3, lease_until = ?4 WHERE trunk = ?1";
     graph.execute(put, values![trunk, fence, text, until(graph.now()?, lease)])?;
-    Ok(Some(Lead { trunk: trunk.to_owned(), fence }))
+    Ok(Some(Lead { trunk: trunk.to_owned(), fence, holder: text }))
 }
 
 /// Refuses a booking by a process that has lost the lead.
 fn require_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
     let for_booking = graph.dialect().for_booking;
-    let query = format!("SELECT 1 FROM landers t WHERE trunk = ?1 AND fence = ?2 {for_booking}");
-    if graph.exists(&query, values![lead.trunk, lead.fence])? {
+    let query =
+        format!("SELECT 1 FROM landers t WHERE trunk = ?1 AND fence = ?2 AND holder = ?3 {for_booking}");
+    if graph.exists(&query, values![lead.trunk, lead.fence, lead.holder])? {
         return Ok(());
     }
     Err(GraphError::LeadLost { trunk: lead.trunk.clone() }.into())
@@ -197,9 +199,9 @@ fn require_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
 
 pub(in crate::graph) fn give_up_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
     // The fence stays, so that it grows.
-    let update =
-        "UPDATE landers SET holder = '', lease_until = 0, gated = NULL WHERE trunk = ?1 AND fence = ?2";
-    graph.execute(update, values![lead.trunk, lead.fence])?;
+    let update = "UPDATE landers SET holder = '', lease_until = 0, gated = NULL
+        WHERE trunk = ?1 AND fence = ?2 AND holder = ?3";
+    graph.execute(update, values![lead.trunk, lead.fence, lead.holder])?;
     Ok(())
 }
 
