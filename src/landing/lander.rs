@@ -32,6 +32,8 @@ const SEEN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(4);
 /// How rarely at last, where many machines ask one server.
 const RARELY: Duration = Duration::from_secs(30);
+/// How long something is handed in at least before it lands from a server: longer than what a failover may lose.
+const SETTLED: Duration = Duration::from_secs(4);
 /// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
@@ -133,6 +135,8 @@ struct Way {
     /// The tip with what others have committed on the trunk.
     base: String,
     waiting: usize,
+    /// When it was read what waits.
+    read: Instant,
 }
 
 impl Lander {
@@ -216,6 +220,7 @@ impl Lander {
         let waiting: Vec<Landing> = { self.store.landings()?.into_iter() }
             .filter(|one| one.standing == Standing::Waiting && one.made.trunk == self.trunk.name())
             .collect();
+        let read = Instant::now();
         if waiting.is_empty() && !matches!(stand, Stand::Ahead(_)) {
             if stand != Stand::Level || self.settled.as_ref() != Some(&tip) {
                 self.follow(&tip)?;
@@ -240,7 +245,7 @@ impl Lander {
         if waiting.is_empty() && base == tip {
             return Ok(Ran::Stands(Standstill::Idle));
         }
-        let way = Way { lead, tip, base, waiting: waiting.len() };
+        let way = Way { lead, tip, base, waiting: waiting.len(), read };
         if let Some(gate) = &mut self.gate {
             gate.trust(self.team.take_green());
         }
@@ -370,6 +375,9 @@ impl Lander {
                     let judged = self.judge(&candidate, &way, again)?;
                     let verdict = judged.verdict;
                     output = judged.output;
+                    if verdict == Verdict::Green {
+                        self.let_settle(&way)?;
+                    }
                     let withdrawn = self.withdrawn(&gated)?;
                     if !withdrawn.is_empty() {
                         // The others are tried without them.
@@ -385,6 +393,16 @@ impl Lander {
                 }
             }
         }
+    }
+
+    /// Waits until no failover of a store takes it back any more that these were handed in. If they still wait then, they are known
+    /// to wait until it is booked that they have landed, whatever the store loses of that.
+    fn let_settle(&self, way: &Way) -> Result<(), Left> {
+        let left = SETTLED.saturating_sub(way.read.elapsed());
+        if self.exchange.is_none() || left.is_zero() || self.team.goes_on_for(left) {
+            return Ok(());
+        }
+        Err(Left::Cancelled)
     }
 
     /// Those of these landings that wait no more: their tasks were reset, ended or deleted meanwhile.
