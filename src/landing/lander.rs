@@ -39,8 +39,8 @@ const REASON: usize = 6000;
 /// At most this many files are named.
 const SOME: usize = 10;
 
-/// Tasks, with the fences of their claims.
-type Claims = Vec<(String, i64)>;
+/// The refs of claims, which name their tasks, fences and nonces.
+type Claims = Vec<String>;
 
 /// How work lands.
 #[derive(Debug, Clone)]
@@ -410,7 +410,7 @@ impl Lander {
         let mut waiting = self.store.landings()?;
         waiting.retain(|one| one.made.trunk == self.trunk.name());
         let waiting = claims(&waiting);
-        let is_gone = |one: &&Landing| !waiting.contains(&(one.task.clone(), one.fence));
+        let is_gone = |one: &&Landing| !waiting.contains(&one.reference());
         Ok(landings.iter().filter(is_gone).cloned().collect())
     }
 
@@ -557,7 +557,7 @@ fn keeping_lead<T>(
 /// The claims that made these.
 fn claims(landings: &[Landing]) -> Claims {
     let waiting = landings.iter().filter(|one| one.standing == Standing::Waiting);
-    waiting.map(|one| (one.task.clone(), one.fence)).collect()
+    waiting.map(Landing::reference).collect()
 }
 
 /// However it ends, nothing waits for it any more.
