@@ -240,6 +240,15 @@ pub fn replayed_ref(reference: &str) -> String {
     format!("{REPLAYED}{}", reference.strip_prefix(TASKS).unwrap_or(reference))
 }
 
+/// Notes as which commit those of a task's ref have landed.
+///
+/// # Errors
+/// If git fails.
+pub fn set_replayed(root: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
+    let words = ["update-ref", "-m", "ralph: landed", &replayed_ref(reference), commit];
+    change(root, &words).map_err(|error| error.of("update-ref", root))
+}
+
 /// The commit as which those of a task's ref were made again; `None` if they were not.
 #[must_use]
 pub fn replayed(root: &Path, reference: &str) -> Option<String> {

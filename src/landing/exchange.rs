@@ -3,6 +3,9 @@
 //! The remote has the truth about the tip: it moves by pushes that are no force, so that two landers at once are harmless. Each claim
 //! has refs of its own, which are only added to.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +16,7 @@ use super::pusher::{beside, request};
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
 use crate::git::identity::CommitIdentity;
-use crate::git::landing::{Trunk, has_commit, replayed_ref};
+use crate::git::landing::{Trunk, has_commit, replayed_ref, set_replayed};
 use crate::git::publish::{PUSH_LIMIT, ROOM, Unpublished, answered, pushed};
 use crate::git::range::is_ancestor;
 use crate::git::remote::{Remote, fetch, list, push_refs};
@@ -139,7 +142,8 @@ impl Exchange {
         cancelled: &AtomicBool,
     ) -> Tried<Moved> {
         for (reference, commit) in again {
-            let place = self.place(&replayed_ref(reference));
+            // Each attempt has a note of its own: another lander may try the same, and the tip says which one has landed.
+            let place = self.place(&format!("{}.{commit}", replayed_ref(reference)));
             self.patiently(cancelled, || self.push(&format!("+{commit}:{place}"), cancelled))?;
         }
         let name = self.trunk.name().to_owned();
@@ -199,22 +203,23 @@ impl Exchange {
 
     /// Brings the commits of a claim here, up to this one, and as what they have landed; returns whether they are here.
     pub(crate) fn bring(&self, reference: &str, commit: &str, cancelled: &AtomicBool) -> Tried<bool> {
-        let note = replayed_ref(reference);
         let both = |reference: &str| [reference.to_owned(), as_branch(reference)];
-        let [claims, notes] = [both(reference), both(&note)];
-        let asked: Vec<String> = claims.iter().map(|at| format!("{at}*")).chain(notes.clone()).collect();
+        let [claims, notes] = [both(reference), both(&replayed_ref(reference))];
+        let asked: Vec<String> = claims.iter().chain(&notes).map(|at| format!("{at}*")).collect();
         let listed = self.patiently(cancelled, || self.listed(&asked, cancelled))?;
-        let mut wanted = Vec::new();
-        if !has_commit(&self.root, commit) {
-            let Some((_, at)) = listed.iter().find(|(there, _)| there == commit) else { return Ok(false) };
-            wanted.push(format!("{at}:{reference}"));
+        let is_note = |at: &str| notes.iter().any(|note| at.starts_with(note));
+        let tip = self.trunk.tip().unwrap_or_default();
+        let has_landed =
+            |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, &tip);
+        if let Some((landed, _)) = listed.iter().find(|(commit, at)| is_note(at) && has_landed(commit)) {
+            set_replayed(&self.root, reference, landed)?;
         }
-        if let Some((_, at)) = listed.iter().find(|(_, at)| notes.contains(at)) {
-            wanted.push(format!("+{at}:{note}"));
+        if has_commit(&self.root, commit) {
+            return Ok(true);
         }
-        if !wanted.is_empty() {
-            self.get(&wanted, cancelled)?;
-        }
+        let mut its = listed.iter().filter(|(_, at)| !is_note(at));
+        let Some((_, at)) = its.find(|(there, _)| there == commit) else { return Ok(false) };
+        self.get(&[format!("{at}:{reference}")], cancelled)?;
         Ok(has_commit(&self.root, commit))
     }
 

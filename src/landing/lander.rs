@@ -424,19 +424,21 @@ impl Lander {
     ) -> Result<Candidate, Left> {
         let mut candidate = Candidate::on(&way.base);
         for one in group {
-            if let Some(exchange) = &self.exchange
-                && !exchange.bring(&one.reference(), &one.made.head, self.team.hurries())?
-            {
+            let bring = |exchange: &Arc<Exchange>| {
+                exchange.bring(&one.reference(), &one.made.head, self.team.hurries())
+            };
+            let is_here = self.exchange.as_ref().map_or(Ok(true), bring)?;
+            if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
+                self.book(way, one, (&one.made.base, &commit))?;
+                round.leave_out(one);
+                continue;
+            }
+            if !is_here {
                 let why = format!(
                     "its commits are not on the remote any more ({:.10}): do it again",
                     one.made.head
                 );
                 self.give_back(way, one, &why)?;
-                round.leave_out(one);
-                continue;
-            }
-            if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
-                self.book(way, one, (&one.made.base, &commit))?;
                 round.leave_out(one);
                 continue;
             }
