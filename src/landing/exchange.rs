@@ -217,9 +217,15 @@ impl Exchange {
         if has_commit(&self.root, commit) {
             return Ok(true);
         }
-        let mut its = listed.iter().filter(|(_, at)| !is_note(at));
-        let Some((_, at)) = its.find(|(there, _)| there == commit) else { return Ok(false) };
-        self.get(&[format!("{at}:{reference}")], cancelled)?;
+        let its = || listed.iter().filter(|(_, at)| !is_note(at));
+        let wanted: Vec<String> = match its().find(|(there, _)| there == commit) {
+            Some((_, at)) => vec![format!("{at}:{reference}")],
+            // More was brought there than was booked: it is inside.
+            None => its().map(|(_, at)| at.clone()).collect(),
+        };
+        if !wanted.is_empty() {
+            self.get(&wanted, cancelled)?;
+        }
         Ok(has_commit(&self.root, commit))
     }
 

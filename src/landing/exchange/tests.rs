@@ -71,6 +71,19 @@ fn done<T>(tried: Tried<T>) -> T {
 }
 
 #[test]
+fn commits_are_found_where_more_was_brought_after_them() {
+    let Clones { _dir, one, other, first } = Clones::new();
+    let never = AtomicBool::new(false);
+    let booked = commit_on(&one.root, &first, "booked");
+    let last = commit_on(&one.root, &booked, "last");
+    done(one.push_claim(CLAIM, &last, &never));
+    assert!(!has_commit(&other.root, &booked));
+    assert!(done(other.bring(CLAIM, &booked, &never)));
+    assert!(has_commit(&other.root, &booked));
+    assert!(!done(other.bring(CLAIM, &"0".repeat(40), &never)), "that is nowhere");
+}
+
+#[test]
 fn of_several_attempts_to_land_the_one_on_the_tip_is_found() {
     let Clones { _dir, one, other, first } = Clones::new();
     let never = AtomicBool::new(false);
