@@ -97,13 +97,9 @@ impl Exchange {
         let why = |failure: Unpublished| failure.why().unwrap_or_else(|| "interrupted".to_owned());
         self.listed(&[format!("{OURS}none")], cancelled).map_err(why)?;
         let Some(commit) = self.trunk.commit() else { return Ok(()) };
-        let mut launch =
+        let launch =
             push_refs(&self.root, &self.remote, &[format!("{commit}:{OURS}try/{commit}")], &self.identity);
-        launch.args.insert(
-            launch.args.iter().position(|word| word == "--porcelain").unwrap_or(0),
-            "--dry-run".into(),
-        );
-        run_push(&launch, cancelled).map_err(why)
+        run_push(&with_options(launch, ["--dry-run".to_owned()]), cancelled).map_err(why)
     }
 
     /// Brings the landed tip of the remote here. `anew`: it is accepted although it was rewritten.
@@ -250,10 +246,12 @@ impl Exchange {
         let has_landed =
             |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
         let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
-        let gone: Vec<String> = gone.map(|(_, at)| format!(":{at}")).collect();
+        // What is brought there meanwhile stays.
+        let (leases, gone): (Vec<_>, Vec<_>) =
+            gone.map(|(commit, at)| (format!("--force-with-lease={at}:{commit}"), format!(":{at}"))).unzip();
         if !gone.is_empty() {
             let launch = push_refs(&self.root, &self.remote, &gone, &self.identity);
-            let _ = run_push(&launch, cancelled);
+            let _ = run_push(&with_options(launch, leases), cancelled);
         }
         let mut known = self.known();
         known.claims.retain(|reference, _| !references.contains(reference));
@@ -363,6 +361,13 @@ impl Exchange {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A push with further options.
+fn with_options(mut launch: Launch, options: impl IntoIterator<Item = String>) -> Launch {
+    let at = launch.args.iter().position(|word| word == "--porcelain").unwrap_or(0);
+    launch.args.splice(at..at, options.into_iter().map(Into::into));
+    launch
 }
 
 fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> {
