@@ -222,6 +222,7 @@ impl Tasks {
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
+        let _renewed = self.graph.keep_while_booked(&current.claim);
         let head = left.head.clone();
         let mut entry = self.entry(current, booked, Became::Done, "", left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;

@@ -76,6 +76,16 @@ impl Graph {
         self.desk.ask_before(|store| order(&mut **store))
     }
 
+    /// Renews a claim while the result of its agent is booked, until what is returned is dropped: its commits may be on their way for
+    /// longer than it holds. If it is lost, the booking says so.
+    pub(super) fn keep_while_booked(&self, claim: &Claim) -> EndsDuty {
+        let (claim, length) = (claim.clone(), self.lease.length);
+        self.desk.begin_duty(self.lease.renewal(), move |store| {
+            let _ = store.renew(&claim, length);
+        });
+        EndsDuty(Rc::clone(&self.desk))
+    }
+
     /// Renews a claim that was asked for at this moment, on the thread of the store: no agent can hold that up. The attempt ends
     /// when it does not hold any more.
     pub(super) fn keep(&self, claim: &Claim, sent: Uptime, context: &mut Context<'_>) {
@@ -99,7 +109,7 @@ impl Graph {
 }
 
 /// Ends the duty of a desk with what it is kept in.
-struct EndsDuty(Rc<Desk<Box<dyn Store + Send>>>);
+pub(super) struct EndsDuty(Rc<Desk<Box<dyn Store + Send>>>);
 
 impl Drop for EndsDuty {
     fn drop(&mut self) {
