@@ -63,9 +63,8 @@ pub(super) fn steer(fleet: &FleetArgs, target: &TargetArgs, request: Request) ->
         request => request,
     };
     let mut workers = store.workers(milliseconds(SILENT))?;
-    if let Some(name) = name {
-        workers.retain(|worker| worker.name() == name);
-    }
+    // Those that were killed are still in the list.
+    workers.retain(|worker| name.map_or(worker.is_heard, |name| worker.name() == name));
     if workers.is_empty() {
         match name {
             Some(name) => bail!("no loop here and no worker is called '{name}': 'ralph status' lists them"),
@@ -74,8 +73,11 @@ pub(super) fn steer(fleet: &FleetArgs, target: &TargetArgs, request: Request) ->
     }
     let text = serde_json::to_string(&request).context("the request")?;
     let asked = workers.iter().map(|worker| store.ask(worker, &text)).collect::<Result<Vec<_>, _>>()?;
-    let (all, began) = (asked.len(), Instant::now());
-    let mut left = asked;
+    let mut left: Vec<_> = asked.into_iter().flatten().collect();
+    let (all, began) = (left.len(), Instant::now());
+    if left.is_empty() {
+        bail!("the worker has ended meanwhile");
+    }
     while !left.is_empty() && began.elapsed() < PATIENCE {
         thread::sleep(LOOK);
         left = store.unheard(left)?;

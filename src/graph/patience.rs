@@ -1,7 +1,7 @@
 //! How long a server that is away is waited for, and what others may know of that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,21 @@ pub struct Patience {
     longest: Duration,
     /// Until when it is waited for.
     until: Mutex<Option<DateTime<Utc>>>,
+    /// Nothing is waited for any more once this is set.
+    ended_by: Arc<AtomicBool>,
 }
 
 impl Patience {
     /// At most this long.
     #[must_use]
     pub fn of(longest: Duration) -> Self {
-        Self { longest, until: Mutex::default() }
+        Self::until_set(longest, Arc::default())
+    }
+
+    /// At most this long, and until this is set.
+    #[must_use]
+    pub fn until_set(longest: Duration, ended_by: Arc<AtomicBool>) -> Self {
+        Self { longest, until: Mutex::default(), ended_by }
     }
 
     /// Until when a server is waited for that is away now; `None`: it is not.
@@ -48,7 +56,7 @@ impl Patience {
         let pause = LONGEST.min(FIRST * (1 << (*tries).min(6)));
         *tries += 1;
         let until = Instant::now() + left.min(jitter::around(pause));
-        while !cancelled.load(Ordering::Relaxed) {
+        while !cancelled.load(Ordering::Relaxed) && !self.ended_by.load(Ordering::Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Caught;
 
 use crate::engine::inbox::Inbox;
-use crate::engine::stop::Ask;
+use crate::engine::stop::{Ask, Request};
 use crate::git;
 use crate::record::requests::Requests;
 use crate::threads;
@@ -22,7 +22,10 @@ pub(crate) struct Signals(Arc<Mutex<Heard>>);
 
 #[derive(Default)]
 struct Heard {
+    /// What a loop that joins hears first.
     asks: Vec<Ask>,
+    /// How many signals have come, with the end of the time after one.
+    signals: usize,
     /// How long an attempt may go on after SIGTERM or SIGHUP; `None`: as long as it takes.
     grace: Option<Duration>,
     inboxes: Vec<Weak<Inbox>>,
@@ -64,17 +67,30 @@ impl Signals {
 
     /// How many signals have come.
     pub(crate) fn count(&self) -> usize {
-        self.lock().asks.len()
+        self.lock().signals
     }
 
-    /// Passes a request from elsewhere on to all loops that there are.
+    /// Whether the user wants to leave now: this is the second signal, or a loop has no time left after the first.
+    pub(crate) fn leaves(&self) -> bool {
+        let heard = self.lock();
+        heard.signals > 1 || heard.asks.contains(&Ask::GraceOver)
+    }
+
+    /// Passes a request from elsewhere on to all loops, also to those that join later.
     pub(crate) fn pass(&self, ask: &Ask) {
-        self.lock().inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| inbox.ask(ask.clone()));
+        let mut heard = self.lock();
+        // Of these only the last one counts; the others hold for what is at work then.
+        if let Ask::Request(Request::Pause | Request::Resume | Request::Cancel) = ask {
+            heard.asks.retain(|one| !matches!(one, Ask::Request(_)));
+            heard.asks.push(ask.clone());
+        }
+        heard.inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| inbox.ask(ask.clone()));
     }
 
     fn tell(&self, ask: &Ask) {
         let mut heard = self.lock();
         heard.asks.push(ask.clone());
+        heard.signals += 1;
         if matches!(ask, Ask::Terminate | Ask::HangUp)
             && let Some(grace) = heard.grace.take()
         {
@@ -85,7 +101,7 @@ impl Signals {
                 others.tell(&Ask::GraceOver);
             });
         }
-        if heard.asks.len() > 1 {
+        if heard.signals > 1 {
             // Work trees that are being made end with the agents.
             git::change::leave();
         }

@@ -36,7 +36,7 @@ impl Courier {
                 // Its tree may be at another task by now.
                 let is_still = self.team.is_at_work(place, &at_work);
                 let Some(head) = head.filter(is_new).filter(|_| is_still) else { continue };
-                if told.get(&place) != Some(&head) && self.bring(&at_work, &head) {
+                if told.get(&place) != Some(&head) && self.bring((place, &at_work), &head) {
                     told.insert(place, head);
                 }
             }
@@ -44,10 +44,14 @@ impl Courier {
     }
 
     /// Pushes the commits of a claim up to this one, and tells the graph; returns whether that is done.
-    fn bring(&self, at_work: &AtWork, head: &str) -> bool {
+    fn bring(&self, (place, at_work): (usize, &AtWork), head: &str) -> bool {
         let AtWork { claim, base, .. } = at_work;
         if self.exchange.push_claim(&claim.reference(), head, self.team.hurries()).is_err() {
             return false;
+        }
+        // Its loop may have told the graph of newer ones meanwhile.
+        if !self.team.is_at_work(place, at_work) {
+            return true;
         }
         let trunk = self.exchange.trunk.name().to_owned();
         let made = Made { trunk, base: base.clone(), head: head.to_owned() };

@@ -8,9 +8,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::pusher::{beside, request};
 use crate::engine::outcome::{End, Outcome};
@@ -29,6 +30,11 @@ const OURS: &str = "refs/ralph/";
 const AS_BRANCHES: &str = "refs/heads/ralph/";
 /// How often the commits of one claim may go apart, as by `git commit --amend`.
 const APART: usize = 100;
+
+/// How often it is looked whether another loop still moves the tip here.
+const TURN: Duration = Duration::from_millis(20);
+/// How often refs are removed that another push is in the way of.
+const REMOVALS: usize = 3;
 
 /// The remote, as the runs on many machines use it.
 pub(crate) struct Exchange {
@@ -105,7 +111,7 @@ impl Exchange {
     /// Brings the landed tip of the remote here. `anew`: it is accepted although it was rewritten.
     pub(crate) fn bring_tip(&self, anew: bool, cancelled: &AtomicBool) -> Tried<()> {
         // The loops of a run do so one after the other: each finds what the last one has brought.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.take_turn(cancelled)?;
         let name = self.trunk.name();
         let places = [format!("refs/heads/{name}"), format!("refs/heads/{}", beside(name))];
         let listed = self.patiently(cancelled, || self.listed(&places, cancelled))?;
@@ -227,40 +233,51 @@ impl Exchange {
 
     /// The commits that the remote has for claims, with their refs.
     pub(crate) fn claims(&self, cancelled: &AtomicBool) -> Tried<Vec<(String, String)>> {
-        let all = [format!("{OURS}tasks/*"), format!("{AS_BRANCHES}tasks/*")];
-        self.patiently(cancelled, || self.listed(&all, cancelled))
+        self.patiently(cancelled, || self.listed(&all_claims(), cancelled))
     }
 
-    /// Removes the refs of these claims, which have landed, from the remote, and those of their tasks' other claims whose commits the
-    /// tip has. What fails stays there, and harms nothing.
+    /// Removes the refs of these claims, which have landed, from the remote, and those of any claims whose commits the tip has. What
+    /// fails stays there until something lands again, and harms nothing.
     pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) {
-        let of_task = |reference: &str| {
-            reference.rsplit_once('/').map_or(String::new(), |(task, _)| format!("{task}/*"))
-        };
-        let asked: Vec<String> = { references.iter() }
-            .flat_map(|reference| [of_task(reference), of_task(&as_branch(reference))])
-            .collect();
-        let Ok(listed) = self.listed(&asked, cancelled) else { return };
-        let is_of =
-            |at: &str| references.iter().any(|one| at.starts_with(one) || at.starts_with(&as_branch(one)));
-        let has_landed =
-            |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
-        let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
-        // What is brought there meanwhile stays.
-        let (leases, gone): (Vec<_>, Vec<_>) =
-            gone.map(|(commit, at)| (format!("--force-with-lease={at}:{commit}"), format!(":{at}"))).unzip();
-        if !gone.is_empty() {
+        for _ in 0..REMOVALS {
+            let Ok(listed) = self.listed(&all_claims(), cancelled) else { break };
+            let is_of = |at: &str| {
+                references.iter().any(|one| at.starts_with(one) || at.starts_with(&as_branch(one)))
+            };
+            let has_landed =
+                |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
+            let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
+            // What is brought there meanwhile stays.
+            let (leases, gone): (Vec<_>, Vec<_>) = gone
+                .map(|(commit, at)| (format!("--force-with-lease={at}:{commit}"), format!(":{at}")))
+                .unzip();
             let launch = push_refs(&self.root, &self.remote, &gone, &self.identity);
-            let _ = run_push(&with_options(launch, leases), cancelled);
+            if gone.is_empty() || run_push(&with_options(launch, leases), cancelled).is_ok() {
+                break;
+            }
         }
         let mut known = self.known();
         known.claims.retain(|reference, _| !references.contains(reference));
     }
 
     /// Moves the tip here, where nothing else does so meanwhile.
-    pub(crate) fn in_turn<T>(&self, act: impl FnOnce() -> T) -> T {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        act()
+    pub(crate) fn in_turn<T>(&self, cancelled: &AtomicBool, act: impl FnOnce() -> T) -> Tried<T> {
+        let _turn = self.take_turn(cancelled)?;
+        Ok(act())
+    }
+
+    /// Waits for its turn: the one that has it may wait for a remote that is away.
+    fn take_turn(&self, cancelled: &AtomicBool) -> Tried<MutexGuard<'_, ()>> {
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if cancelled.load(Ordering::Relaxed) => {
+                    return Err(Failed::Cut);
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(TURN),
+            }
+        }
     }
 
     /// Why the tip is a branch beside the trunk; `None`: it is the trunk.
@@ -372,6 +389,11 @@ fn with_options(mut launch: Launch, options: impl IntoIterator<Item = String>) -
 
 fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> {
     pushed(run_alone(launch, (PUSH_LIMIT, ROOM), cancelled))
+}
+
+/// What the refs of all claims match.
+fn all_claims() -> [String; 2] {
+    [OURS, AS_BRANCHES].map(|ours| format!("{ours}tasks/*"))
 }
 
 /// A ref of ours as a branch.

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::member::Member;
+use super::member::{Member, Told};
 use super::{Run, many, own_call};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
 use crate::commands::errand::Errands;
 use crate::commands::report;
 use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
-use crate::engine::budget::Spent;
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
@@ -234,7 +233,7 @@ impl Jobs<'_> {
                 beside.into_iter().flatten().map(Beside::start).collect::<io::Result<_>>()?;
             threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
-            self.team.finish();
+            self.team.finish(|| self.shared.signals.leaves());
             let until = Instant::now() + LEAVE;
             for one in ended {
                 let _ = one.recv_timeout(until.saturating_duration_since(Instant::now()));
@@ -416,7 +415,7 @@ impl Jobs<'_> {
     /// The lander of this run, with its own view of the graph. `pushes`: a pusher waits for it.
     fn lander(&self, pushes: bool) -> anyhow::Result<Lander> {
         let (settings, main) = (self.settings(), self.project());
-        let store = self.run.graph.landed_on()?;
+        let store = self.run.graph.landed_on(self.team.hurries())?;
         let holder = Holder::of_self(&self.shared.id).context("cannot tell which process this is")?;
         let command = settings.landing.command.as_deref().or(validation(settings));
         let gate = match command {
@@ -474,7 +473,8 @@ impl Jobs<'_> {
             machine,
             logs: self.project().run(&self.shared.id).to_string_lossy().into_owned(),
             login: format!("{}/{user}", self.run.preflight.agent_name()),
-            told: Spent::default(),
+            told: Told::default(),
+            heard: 0,
             before: None,
             knowledge: self.run.places.documents.join("knowledge"),
             found: Vec::new(),

@@ -94,10 +94,11 @@ impl<'a> RunGraph<'a> {
         Ok(Graph::waiting(store, server.lease, away)?)
     }
 
-    /// It, as the lander asks it.
-    pub(super) fn landed_on(&self) -> anyhow::Result<Box<dyn Store + Send>> {
+    /// It, as the lander asks it, until the user wants to leave.
+    pub(super) fn landed_on(&self, leaves: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Store + Send>> {
         let Self::Server(server) = self else { return self.existing() };
-        Ok(Box::new(server.known().patient(Arc::new(Patience::of(server.longest)))))
+        let patience = Patience::until_set(server.longest, Arc::clone(leaves));
+        Ok(Box::new(server.known().patient(Arc::new(patience))))
     }
 
     /// How long the lead on a trunk holds.

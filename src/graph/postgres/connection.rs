@@ -37,11 +37,28 @@ static DIALECT: Dialect = Dialect {
 pub(super) struct Connection {
     client: Client,
     /// Declared last: what it drives is dropped before it.
-    runtime: Runtime,
+    runtime: Driver,
     /// When the current statement has to be over.
     deadline: Cell<Instant>,
     /// The server's time when the current transaction began, in milliseconds since 1970.
     now: Cell<i64>,
+}
+
+/// Drives a connection. It waits for none of its threads when it is dropped: one may look up a host's name for long.
+struct Driver(Option<Runtime>);
+
+impl Driver {
+    fn block_on<T>(&self, asked: impl Future<Output = Fallible<T>>) -> Fallible<T> {
+        self.0.as_ref().map_or(Err(Fault::Silent), |runtime| runtime.block_on(asked))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Connection {
@@ -50,7 +67,7 @@ impl Connection {
     /// # Errors
     /// What the last one has said.
     pub(super) fn open(address: &Address) -> Fallible<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Driver(Some(Builder::new_current_thread().enable_all().build()?));
         let mut last = Fault::Silent;
         for (host, port) in &address.hosts {
             let password = password::find(address, host, *port).map_err(Fault::Refused)?;
@@ -95,14 +112,11 @@ impl Connection {
 
     fn wait<T>(&self, asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Fallible<T> {
         let left = self.deadline.get().saturating_duration_since(Instant::now());
-        match self.runtime.block_on(async { timeout(left, asked).await }) {
-            Ok(answer) => {
-                // What answers is not away, however much there is to ask.
-                self.start();
-                Ok(answer?)
-            }
-            Err(_) => Err(Fault::Silent),
-        }
+        let answer =
+            self.runtime.block_on(async { timeout(left, asked).await.map_err(|_| Fault::Silent) })?;
+        // What answers is not away, however much there is to ask.
+        self.start();
+        Ok(answer?)
     }
 
     /// The rows of a statement, and how many it has changed.

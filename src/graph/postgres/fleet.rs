@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{For, PostgresStore};
+use super::{For, PostgresStore, always};
 use crate::graph::error::GraphError;
 use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
@@ -10,10 +10,7 @@ use crate::graph::sql::{Fallible, Sql, first, moment};
 use crate::memory::knowledge::Knowledge;
 
 /// How long a worker is remembered that is not heard of any more, in milliseconds.
-const REMEMBERED: i64 = 7 * 24 * 60 * 60 * 1000;
-
-/// So many findings are looked at again.
-const OVERLAP: i64 = 100;
+const REMEMBERED: i64 = 24 * 60 * 60 * 1000;
 
 /// One run on one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,24 +54,26 @@ pub struct Said<'a> {
     pub login: &'a str,
     /// Until when the usage limit of that is known to last.
     pub closed_until: Option<DateTime<Utc>>,
-    /// What it has spent since it said so last: US dollars and tokens.
+    /// What it has spent since it began: US dollars and tokens.
     pub spent: (f64, u64),
-    /// What its agents have found out since.
+    /// What its agents have found out.
     pub found: &'a [Knowledge],
-    /// The largest number of what others have found out that it knows.
+    /// The number after which it does not know what others have found out.
     pub known: i64,
+    /// The number of the last request that it has heard.
+    pub heard: i64,
 }
 
 /// What a worker hears.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heard {
-    /// What it is asked to do, as JSON, the oldest first.
-    pub asks: Vec<String>,
+    /// What it is asked to do, with numbers and as JSON, the oldest first. It comes again until the worker says that it has it.
+    pub asks: Vec<(i64, String)>,
     /// What all workers have ever spent: US dollars and tokens.
     pub spent: (f64, u64),
     /// Until when the usage limit of its login lasts, as far as any worker knows.
     pub closed_until: Option<DateTime<Utc>>,
-    /// What agents of others have found out, with numbers; some that it knows come again.
+    /// What agents of others have found out, with numbers.
     pub found: Vec<(i64, Knowledge)>,
 }
 
@@ -87,12 +86,20 @@ pub struct Asked {
 }
 
 impl PostgresStore {
-    /// Says what a worker is at, and takes what it is asked to do.
+    /// Says what a worker is at, and hears what it is asked to do. The same may be said again.
     ///
     /// # Errors
     /// If the server fails.
     pub fn report(&self, said: &Said<'_>) -> Result<Heard, GraphError> {
-        self.transact(For::Booking, true, &|graph| report(graph, said))
+        self.transact(For::Report, &always, &|graph| report(graph, said))
+    }
+
+    /// Whether a worker is asked to do something.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn is_asked(&self, run: &str) -> Result<bool, GraphError> {
+        self.read(|graph| graph.exists("SELECT 1 FROM asks WHERE run = ?1", values![run]))
     }
 
     /// A worker has ended.
@@ -100,7 +107,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server fails.
     pub fn leave(&self, run: &str) -> Result<(), GraphError> {
-        self.transact(For::Booking, true, &|graph| {
+        self.transact(For::Report, &always, &|graph| {
             graph.execute("DELETE FROM workers WHERE run = ?1", values![run]).map(drop)
         })
     }
@@ -137,16 +144,17 @@ impl PostgresStore {
         Ok(found.into_iter().map(|(_, one)| one).collect())
     }
 
-    /// Asks a worker to do something.
+    /// Asks a worker to do something; `None`: it has ended.
     ///
     /// # Errors
     /// If the server fails.
-    pub fn ask(&self, worker: &Worker, request: &str) -> Result<Asked, GraphError> {
-        let number = self.transact(For::Booking, true, &|graph| {
-            let insert = "INSERT INTO asks (run, request) VALUES (?1, ?2) RETURNING seq";
-            graph.one(insert, values![worker.run, request], first)
+    pub fn ask(&self, worker: &Worker, request: &str) -> Result<Option<Asked>, GraphError> {
+        let number = self.transact(For::Booking, &always, &|graph| {
+            let insert =
+                "INSERT INTO asks (run, request) SELECT run, ?2 FROM workers WHERE run = ?1 RETURNING seq";
+            graph.maybe(insert, values![worker.run, request], first)
         })?;
-        Ok(Asked { worker: worker.name(), number })
+        Ok(number.map(|number| Asked { worker: worker.name(), number }))
     }
 
     /// Those of these that no worker has heard yet.
@@ -166,23 +174,24 @@ fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
         ON CONFLICT (run) DO UPDATE SET seen = ?3, tasks = ?4";
     graph.execute(put, values![said.run, said.machine, now, tasks, said.logs])?;
     graph.execute("DELETE FROM workers WHERE seen < ?1", values![now - REMEMBERED])?;
-    let mut asks: Vec<(i64, String)> =
-        graph.all("DELETE FROM asks WHERE run = ?1 RETURNING seq, request", values![said.run], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-    asks.sort_unstable();
+    graph.execute("DELETE FROM asks WHERE run = ?1 AND seq <= ?2", values![said.run, said.heard])?;
+    let asks = "SELECT seq, request FROM asks WHERE run = ?1 ORDER BY seq";
+    let asks = graph.all(asks, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if let Some(until) = said.closed_until {
         let put = "INSERT INTO limits (login, until) VALUES (?1, ?2)
             ON CONFLICT (login) DO UPDATE SET until = greatest(limits.until, ?2)";
         graph.execute(put, values![said.login, until.timestamp_millis()])?;
     }
-    let (dollars, tokens) = said.spent;
-    if dollars > 0.0 || tokens > 0 {
-        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
-        graph.execute(
-            "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2",
-            values![dollars, tokens],
-        )?;
+    let tokens = i64::try_from(said.spent.1).unwrap_or(i64::MAX);
+    let was = "SELECT spent_usd, spent_tokens FROM workers WHERE run = ?1";
+    let was: (f64, i64) = graph.one(was, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let more = ((said.spent.0 - was.0).max(0.0), (tokens - was.1).max(0));
+    if more > (0.0, 0) {
+        let add = "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2";
+        graph.execute(add, values![more.0, more.1])?;
+        let add =
+            "UPDATE workers SET spent_usd = spent_usd + ?2, spent_tokens = spent_tokens + ?3 WHERE run = ?1";
+        graph.execute(add, values![said.run, more.0, more.1])?;
     }
     let spent = graph.one("SELECT spent_usd, spent_tokens FROM meta", &[], |row| {
         Ok((row.get::<f64>(0)?, u64::try_from(row.get::<i64>(1)?).unwrap_or_default()))
@@ -191,11 +200,12 @@ fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
     let closed_until = graph.maybe(until, values![said.login, now], first)?.map(moment);
     for one in said.found {
         let text = serde_json::to_string(one).unwrap_or_default();
-        graph.execute("INSERT INTO knowledge (run, found) VALUES (?1, ?2)", values![said.run, text])?;
+        let put = "INSERT INTO knowledge (run, found) SELECT ?1, ?2
+            WHERE NOT EXISTS (SELECT 1 FROM knowledge WHERE run = ?1 AND found = ?2)";
+        graph.execute(put, values![said.run, text])?;
     }
-    // Numbers are given before what has them can be seen.
-    let found = found_since(graph, said.run, said.known - OVERLAP)?;
-    Ok(Heard { asks: asks.into_iter().map(|(_, request)| request).collect(), spent, closed_until, found })
+    let found = found_since(graph, said.run, said.known)?;
+    Ok(Heard { asks, spent, closed_until, found })
 }
 
 /// What agents of other runs have found out from this number on.

@@ -43,13 +43,19 @@ use crate::text::jitter;
 /// How often an operation is tried again that another one was in the way of, and the first pause before that.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often a server that is away is tried.
+/// The first pause before a server that is away is tried again.
 const AWAY: Duration = Duration::from_millis(200);
 /// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
 const SETTINGS: &str =
     "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
     SET LOCAL search_path TO ";
+/// What one that has locks says besides: a machine that is cut off in the middle of it holds the others up no longer.
+const SHORT: &str = "SET LOCAL idle_in_transaction_session_timeout = 20000;";
+/// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
+const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// So many notes of operations are forgotten at once.
+const FORGOTTEN: i64 = 20_000;
 /// How long the nonce of an operation is kept, in milliseconds.
 const KEPT: i64 = 24 * 60 * 60 * 1000;
 
@@ -79,6 +85,8 @@ enum For {
     Booking,
     /// Changing which tasks there are, and what waits for what.
     Shape,
+    /// What a worker says of itself, which may be said again.
+    Report,
     /// Making the tables.
     Tables,
 }
@@ -98,7 +106,7 @@ impl PostgresStore {
             Ok((version, forgets))
         })?;
         if version.is_none_or(|version| version < schema::VERSION) {
-            store.transact(For::Tables, true, &|graph| store.make_tables(graph))?;
+            store.transact(For::Tables, &always, &|graph| store.make_tables(graph))?;
         }
         if version.is_some_and(|version| version > schema::VERSION) {
             let reason = format!("schema {schema} is of a newer ralph: update this one");
@@ -106,7 +114,7 @@ impl PostgresStore {
         }
         if forgets {
             // Who may only read cannot do that.
-            let _ = store.forget_answers();
+            let _ = store.tidy();
         }
         Ok(store)
     }
@@ -134,7 +142,7 @@ impl PostgresStore {
     /// # Errors
     /// If it is of another one.
     pub fn require_repository(&self, first_commit: &str) -> Result<(), GraphError> {
-        let known: Option<String> = self.transact(For::Booking, true, &|graph| {
+        let known: Option<String> = self.transact(For::Booking, &always, &|graph| {
             graph
                 .execute("UPDATE meta SET repository = ?1 WHERE repository IS NULL", values![first_commit])?;
             Ok(graph.maybe("SELECT repository FROM meta", &[], first)?.flatten())
@@ -170,10 +178,14 @@ impl PostgresStore {
         connection.batch(&schema::tables()).map(drop)
     }
 
-    /// Removes notes of what was written so long ago that no process asks for it.
-    fn forget_answers(&self) -> Result<(), GraphError> {
-        self.transact(For::Booking, true, &|graph| {
-            graph.execute("DELETE FROM answers WHERE at < ?1", values![graph.now()? - KEPT]).map(drop)
+    /// Removes some of the notes of what was written so long ago that no process asks for it.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn tidy(&self) -> Result<(), GraphError> {
+        self.transact(For::Report, &always, &|graph| {
+            let old = "DELETE FROM answers WHERE nonce IN (SELECT nonce FROM answers WHERE at < ?1 LIMIT ?2)";
+            graph.execute(old, values![graph.now()? - KEPT, FORGOTTEN]).map(drop)
         })
     }
 
@@ -182,7 +194,7 @@ impl PostgresStore {
     fn transact<T>(
         &self,
         what: For,
-        commits: bool,
+        commits: &dyn Fn(&T) -> bool,
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
         let nonce = nonce().map_err(|fault| self.error(fault))?;
@@ -192,18 +204,20 @@ impl PostgresStore {
             let fault = match self.once(what, commits, Some(&nonce), change) {
                 Attempt::Done(value) => return Ok(value),
                 Attempt::Failed(Fault::Server(error)) if unsure.is_some() && is_noted(&error) => {
-                    return unsure.ok_or_else(|| self.error(Fault::Unsure));
+                    return unsure.map_or_else(|| Err(self.error(Fault::Unsure)), |(value, _)| Ok(value));
                 }
                 // What was lost before was not written: the nonce was free.
                 Attempt::Failed(Fault::Graph(error)) => return Err(error),
                 Attempt::Unsure(value) => {
-                    unsure = Some(value);
+                    unsure = Some((value, Instant::now()));
                     Fault::Unsure
                 }
                 Attempt::Failed(fault) => fault,
             };
-            let goes_on =
-                if unsure.is_some() { began.elapsed() < LIMIT } else { is_passing(&fault) && tries < TRIES };
+            let goes_on = match &unsure {
+                Some((_, since)) => since.elapsed() < LIMIT,
+                None => is_passing(&fault) && tries < TRIES,
+            };
             if !goes_on {
                 if self.waits(&fault, began, &mut waits) {
                     continue;
@@ -237,7 +251,7 @@ impl PostgresStore {
     fn once<T>(
         &self,
         what: For,
-        commits: bool,
+        commits: &dyn Fn(&T) -> bool,
         nonce: Option<&str>,
         change: impl FnOnce(&dyn Sql) -> Fallible<T>,
     ) -> Attempt<T> {
@@ -250,12 +264,15 @@ impl PostgresStore {
             let Some(connection) = connection.as_ref() else { return Attempt::Failed(Fault::Silent) };
             match change(connection) {
                 Err(fault) => Attempt::Failed(fault),
-                Ok(value) => match connection.batch(if commits { "COMMIT" } else { "ROLLBACK" }) {
-                    Ok(_) => Attempt::Done(value),
-                    Err(Fault::Server(error)) if commits && has_left(&error) => Attempt::Unsure(value),
-                    Err(Fault::Silent) if commits => Attempt::Unsure(value),
-                    Err(fault) => Attempt::Failed(fault),
-                },
+                Ok(value) => {
+                    let commits = commits(&value);
+                    match connection.batch(if commits { COMMIT } else { "ROLLBACK" }) {
+                        Ok(_) => Attempt::Done(value),
+                        Err(Fault::Server(error)) if commits && has_left(&error) => Attempt::Unsure(value),
+                        Err(Fault::Silent) if commits => Attempt::Unsure(value),
+                        Err(fault) => Attempt::Failed(fault),
+                    }
+                }
             }
         };
         if !matches!(done, Attempt::Done(_)) {
@@ -267,14 +284,15 @@ impl PostgresStore {
     /// Begins a transaction, on a new connection where the last one was lost.
     fn begin(&self, what: For, nonce: Option<&str>) -> Fallible<()> {
         let schema = &self.address.schema;
-        let (mode, lock) = match what {
-            For::Look => ("ISOLATION LEVEL REPEATABLE READ READ ONLY", None),
-            For::Booking => {
-                ("ISOLATION LEVEL READ COMMITTED READ WRITE", Some("pg_advisory_xact_lock_shared"))
-            }
-            For::Shape | For::Tables => {
-                ("ISOLATION LEVEL READ COMMITTED READ WRITE", Some("pg_advisory_xact_lock"))
-            }
+        let mode = match what {
+            For::Look => "REPEATABLE READ READ ONLY",
+            _ => "READ COMMITTED READ WRITE",
+        };
+        let short = if what == For::Look { "" } else { SHORT };
+        let lock = match what {
+            For::Look | For::Report => None,
+            For::Booking => Some("pg_advisory_xact_lock_shared"),
+            For::Shape | For::Tables => Some("pg_advisory_xact_lock"),
         };
         let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
         let noted = nonce.filter(|_| matches!(what, For::Booking | For::Shape));
@@ -282,7 +300,9 @@ impl PostgresStore {
         let noted =
             noted.map(|nonce| format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"));
         let noted = noted.unwrap_or_default();
-        let begin = format!("BEGIN {mode}; {SETTINGS} \"{schema}\"; {lock} {noted} SELECT {CLOCK}");
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {short} {lock} {noted} SELECT {CLOCK}"
+        );
         let mut connection = self.connection.borrow_mut();
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
             known.start();
@@ -300,13 +320,15 @@ impl PostgresStore {
         answer
     }
 
-    /// Connects; a server that was there before may begin anew, and is waited for.
+    /// Connects; a server that was there before may begin anew, and is waited for here where it is not anyway.
     fn connect(&self) -> Fallible<Connection> {
-        let began = Instant::now();
+        let (began, mut pause) = (Instant::now(), AWAY);
+        let waits = self.was_there.get() && self.patience.is_none();
         loop {
             match Connection::open(&self.address) {
-                Err(fault) if self.was_there.get() && is_away(&fault) && began.elapsed() < LIMIT => {
-                    thread::sleep(jitter::around(AWAY));
+                Err(fault) if waits && is_away(&fault) && began.elapsed() < LIMIT => {
+                    thread::sleep(jitter::around(pause));
+                    pause *= 2;
                 }
                 opened => {
                     self.was_there.set(self.was_there.get() || opened.is_ok());
@@ -352,6 +374,14 @@ impl PostgresStore {
     }
 }
 
+fn always<T>(_: &T) -> bool {
+    true
+}
+
+fn never<T>(_: &T) -> bool {
+    false
+}
+
 /// The server is there again when this is dropped, or the operation has failed.
 struct Back<'a>(Option<&'a Patience>);
 
@@ -382,19 +412,33 @@ fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
     Ok(None)
 }
 
-/// Whether the server has ended the connection, so that nothing of the transaction is there.
+/// Whether the server, or a pooler, has ended the connection, so that nothing of the transaction is there, unless it was being
+/// committed.
 fn has_left(error: &tokio_postgres::Error) -> bool {
-    let leaving = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
-    error.is_closed() || error.code().is_some_and(|code| leaving.contains(code))
+    let leaving = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::IDLE_SESSION_TIMEOUT,
+    ];
+    // Class 08: a pooler says so where its server is gone.
+    error.is_closed()
+        || error.code().is_some_and(|code| leaving.contains(code) || code.code().starts_with("08"))
 }
 
-/// Whether the server cannot be reached now.
+/// Whether the server cannot be reached, or not be used, for a time.
 fn is_away(fault: &Fault) -> bool {
     match fault {
         Fault::Silent | Fault::Unsure => true,
         Fault::Server(error) => {
-            let passing =
-                [SqlState::TOO_MANY_CONNECTIONS, SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::DISK_FULL];
+            let passing = [
+                SqlState::TOO_MANY_CONNECTIONS,
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                SqlState::DISK_FULL,
+                // A large change of the graph, or somebody's by hand, takes long.
+                SqlState::LOCK_NOT_AVAILABLE,
+            ];
             has_left(error) || error.code().map_or(!is_untrusted(error), |code| passing.contains(code))
         }
         _ => false,
@@ -451,6 +495,9 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
         Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
             "name the server that can be written to"
         }
+        Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => {
+            "something else changes the graph for long: try again"
+        }
         Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
         Some(_) => "see the server's log",
         None if is_untrusted(error) => {
@@ -464,25 +511,26 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
 
 impl Database for PostgresStore {
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(if how.is_shape { For::Shape } else { For::Booking }, true, &change)
+        self.transact(if how.is_shape { For::Shape } else { For::Booking }, &always, &change)
     }
 
-    fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(For::Booking, true, change)
+    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
+        // Where nothing is taken, nothing is written.
+        self.transact(For::Booking, &Option::is_some, change)
     }
 
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(For::Shape, false, change)
+        self.transact(For::Shape, &never, change)
     }
 
     fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.look(|| (self.once(For::Look, false, None, &look), true))
+        self.look(|| (self.once(For::Look, &never, None, &look), true))
     }
 
     fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
         let look = Cell::new(Some(look));
         self.look(|| {
-            let attempt = self.once(For::Look, false, None, |graph| match look.take() {
+            let attempt = self.once(For::Look, &never, None, |graph| match look.take() {
                 Some(look) => look(graph),
                 None => Err(Fault::Silent),
             });

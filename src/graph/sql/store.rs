@@ -39,8 +39,8 @@ const WHOLE: Write = Write { is_shape: true, lasts: true };
 pub(in crate::graph) trait Database {
     /// Runs `change` in one transaction, which other processes see as a whole. It may run again, if the database asks for that.
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
-    /// Runs one statement, which is a transaction of its own.
-    fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    /// Runs one statement that takes something if there is something, in a transaction of its own.
+    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError>;
     /// Runs `change`, and takes it back.
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `look` on one state of the database.
@@ -70,13 +70,13 @@ impl<D: Database> Store for D {
         holder: &Holder,
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
-        if let Some(claim) = self.at_once(&|graph| claims::claim(graph, scope, holder, lease))? {
+        if let Some(claim) = self.take(&|graph| claims::claim(graph, scope, holder, lease))? {
             return Ok(Some(claim));
         }
         // Expensive steps run only if there is nothing to claim.
         let scope = self.read(|graph| claims::resolved(graph, scope))?;
         self.recover()?;
-        self.at_once(&|graph| claims::claim(graph, &scope, holder, lease))
+        self.take(&|graph| claims::claim(graph, &scope, holder, lease))
     }
 
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
@@ -98,7 +98,7 @@ impl<D: Database> Store for D {
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
         let scope = self.read(|graph| claims::resolved(graph, scope))?;
-        self.at_once(&|graph| claims::claim_returned(graph, &scope, holder, lease))
+        self.take(&|graph| claims::claim_returned(graph, &scope, holder, lease))
     }
 
     fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {

@@ -167,7 +167,7 @@ impl Database for SqliteStore {
         written
     }
 
-    fn at_once<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
         self.is_in_place()?;
         self.checked(change(&self.connection))
     }

@@ -35,7 +35,10 @@ impl Lander {
             return Err(Left::Again);
         }
         let advance = || self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes);
-        let advanced = self.exchange.as_ref().map_or_else(advance, |exchange| exchange.in_turn(advance));
+        let advanced = match &self.exchange {
+            Some(exchange) => exchange.in_turn(self.team.hurries(), advance)?,
+            None => advance(),
+        };
         if let Err(error) = advanced {
             let is_moved = self.trunk.tip().is_some_and(|tip| tip != way.tip);
             return Err(if is_moved { Left::Again } else { error.into() });

@@ -206,6 +206,8 @@ impl Lane {
         how: Keep,
         context: &mut Context<'_>,
     ) -> Result<Option<Made>, End> {
+        // From here on only this tells the graph of its commits.
+        self.works_on(None);
         let base = self.base_of(current);
         let was_on = checked_out(&self.tree);
         // The trunk does not follow as long as it is checked out here.
@@ -237,21 +239,23 @@ impl Lane {
                 exchange.push_claim(&reference, &head, cancelled)
             });
             if let Err(end) = pushed {
-                if context.urgency() < Urgency::Now {
+                if context.urgency() < Urgency::Now || how == Keep::Finished {
                     return Err(self.kept_here(current, end));
                 }
                 context.notice(&format!(
                     "{} is kept here as {own}, and is not on the remote",
                     current.claim.task
                 ))?;
+                return Ok(None);
             }
         }
         // The graph first: no later agent would find a ref that it does not know.
         let (claim, kept) = (current.claim.clone(), made.clone());
-        match graph.book(context, move |graph| graph.keep(&claim, &kept))? {
+        let told = graph.book(context, move |graph| graph.keep(&claim, &kept));
+        match told.map_err(|end| self.kept_here(current, end))? {
             // What follows reports that.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.kept_here(current, error.into())),
         }
         landing::keep(&self.root, &own, &made.head)?;
         self.kept.replace(Some((own, made.head.clone())));
