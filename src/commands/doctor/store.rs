@@ -44,11 +44,17 @@ fn findings(shown: &str, health: &Health) -> Vec<Finding> {
             "set fsync = on in postgresql.conf",
         )
     };
-    let standbys = (health.late_standbys > 0).then(|| {
-        let what =
-            "there are asynchronous standbys: a failover may take back the last seconds; nothing lands twice";
-        Finding::warn("store copies", what, "name one of them in synchronous_standby_names")
-    });
+    let standbys = match health.late_standbys {
+        Some(0) => None,
+        Some(_) => {
+            let what = "there are asynchronous standbys: a failover may take back the last seconds; nothing lands twice";
+            Some(Finding::warn("store copies", what, "name one of them in synchronous_standby_names"))
+        }
+        None => {
+            let what = "there are standbys, which may be asynchronous: this user may not see that";
+            Some(Finding::warn("store copies", what, "grant pg_monitor to it, or ask who runs the server"))
+        }
+    };
     let clock = (health.clock_ms.abs() > CLOCKS).then(|| {
         let seconds = health.clock_ms / 1000;
         let what =
@@ -76,7 +82,7 @@ mod tests {
         let good = Health {
             version: 150_006,
             syncs: true,
-            late_standbys: 0,
+            late_standbys: Some(0),
             has_graph: true,
             may_write: true,
             clock_ms: 3,
@@ -89,7 +95,8 @@ mod tests {
         for (bad, status, said) in [
             (Health { version: 120_001, ..good.clone() }, Found::Fail, "PostgreSQL 12.1"),
             (Health { syncs: false, ..good.clone() }, Found::Warn, "fsync is off"),
-            (Health { late_standbys: 1, ..good.clone() }, Found::Warn, "take back the last seconds"),
+            (Health { late_standbys: Some(1), ..good.clone() }, Found::Warn, "take back the last seconds"),
+            (Health { late_standbys: None, ..good.clone() }, Found::Warn, "may be asynchronous"),
             (Health { may_write: false, ..good.clone() }, Found::Fail, "may not make or write"),
             (
                 Health { may_write: false, has_graph: false, ..good.clone() },

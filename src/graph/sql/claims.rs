@@ -85,7 +85,7 @@ pub(in crate::graph) fn until(now: i64, lease: Duration) -> i64 {
 }
 
 /// Locks the tasks above a task, from the top, so that two bookings do not wait for each other.
-fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
+pub(super) fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
     let for_booking = graph.dialect().for_booking;
     if for_booking.is_empty() {
         return Ok(());

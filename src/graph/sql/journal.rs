@@ -1,5 +1,7 @@
 //! The journal of attempts, and its search.
 
+use std::cmp::Reverse;
+
 use super::values::{Row, Value, values};
 use super::{Dialect, Sql, first};
 use super::{Fallible, moment};
@@ -11,6 +13,8 @@ use crate::memory::journal::{Became, JournalEntry};
 const TRIGRAM: usize = 3;
 /// At most this many words of a text are searched.
 const MOST_WORDS: usize = 50;
+/// At most this many are where there is no table of words.
+const MOST_LIKE: usize = 12;
 /// So many characters of a word are searched. `SQLite` reads the positions of each trigram of a word at once: for a
 /// megabyte of base64, that took all memory of the machine.
 const LONGEST_WORD: usize = 64;
@@ -147,15 +151,17 @@ pub(in crate::graph) fn search(
                 let any = terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR ");
                 add("journal_words MATCH ?", &any);
             } else {
-                // What has most of them comes first.
+                // The longest ones tell most. Each alone, so that an index may serve it.
+                let mut terms = terms;
+                terms.sort_by_key(|term| Reverse(term.chars().count()));
                 let first = values.len() + 1;
-                values.extend(terms.iter().map(|term| like(term)));
-                let found: Vec<String> = (first..=values.len())
-                    .map(|at| format!("CASE WHEN {TEXT} {is_like} ?{at} ESCAPE '\\' THEN 1 ELSE 0 END"))
-                    .collect();
-                let found = found.join(" + ");
-                wheres.push(format!("{found} > 0"));
-                order = format!("{found} DESC, j.seq DESC");
+                values.extend(terms.iter().take(MOST_LIKE).map(|term| like(term)));
+                let found: Vec<String> =
+                    (first..=values.len()).map(|at| format!("{TEXT} {is_like} ?{at} ESCAPE '\\'")).collect();
+                wheres.push(format!("({})", found.join(" OR ")));
+                // What has most of them comes first.
+                let count = found.iter().map(|one| format!("CASE WHEN {one} THEN 1 ELSE 0 END"));
+                order = format!("{} DESC, j.seq DESC", count.collect::<Vec<_>>().join(" + "));
             }
         }
     }

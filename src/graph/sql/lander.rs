@@ -4,7 +4,7 @@ use super::values::values;
 use super::{Sql, first, holds, noted};
 use std::time::Duration;
 
-use super::claims::{held, leave, until};
+use super::claims::{held, leave, lock_above, until};
 use super::settle::{LANDING, Node};
 use super::{Fallible, moment};
 use crate::graph::error::GraphError;
@@ -59,9 +59,11 @@ pub(in crate::graph) fn queue(
 /// The task of a landing that still waits as it was handed in; `None` if it was reset, ended by hand or deleted meanwhile, or is to
 /// land elsewhere.
 fn waiting(graph: &dyn Sql, landing: &Landing) -> Fallible<Option<i64>> {
+    lock_above(graph, &landing.task)?;
     let query = format!(
         "SELECT t.seq FROM tasks t JOIN landings l ON l.task = t.seq
-        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.nonce = ?4 AND l.standing = 1 AND t.work = {LANDING}"
+        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.nonce = ?4 AND l.standing = 1 AND t.work = {LANDING} {}",
+        graph.dialect().for_booking
     );
     graph.maybe(&query, values![landing.task, landing.fence, landing.made.trunk, landing.nonce], first)
 }

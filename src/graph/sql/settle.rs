@@ -141,6 +141,15 @@ pub(in crate::graph) fn settle(graph: &dyn Sql, seq: i64, own: Option<Own>) -> F
         let became = |what: Status| i64::from(status == what) - i64::from(old.status == what);
         let (done, failed) = (became(Status::Done), became(Status::Failed));
         if done != 0 {
+            let for_booking = graph.dialect().for_booking;
+            if !for_booking.is_empty() {
+                // In one order, so that two bookings do not wait for each other.
+                let lock = format!(
+                    "SELECT t.seq FROM tasks t WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)
+                    ORDER BY seq {for_booking}"
+                );
+                numbers(graph, &lock, seq)?;
+            }
             let count = "UPDATE tasks SET open_blockers = open_blockers - ?2
                 WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)";
             graph.execute(count, values![seq, done])?;
