@@ -6,11 +6,12 @@ set -eu
 remote=$1 folder=$2
 shift 2
 if [ -e "$folder/.git" ]; then
-  git -C "$folder" fetch --quiet
+  git -C "$folder" fetch --quiet || exit 5
 else
   # A clone that was cut off is made again.
   rm -rf "$folder.new"
-  git clone --quiet "$remote" "$folder.new"
+  # A remote that is away is no reason to stop: 5 is started again.
+  git clone --quiet "$remote" "$folder.new" || exit 5
   mv "$folder.new" "$folder"
 fi
 cd "$folder"

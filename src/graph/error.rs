@@ -189,6 +189,8 @@ pub enum GraphError {
         reason: String,
         /// What to do.
         advice: &'static str,
+        /// Whether that may pass by itself.
+        passes: bool,
     },
     /// The server of the store has no connection left.
     #[error("{server}: {reason}: try again, or let the server have more connections")]
@@ -213,6 +215,12 @@ impl GraphError {
     #[must_use]
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Lost { .. } | Self::Damaged { .. })
+    }
+
+    /// Whether a server is to blame, and that may pass by itself.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Server { passes: true, .. } | Self::ServerFull { .. })
     }
 
     /// Whether a server is to blame.

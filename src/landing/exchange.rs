@@ -99,13 +99,12 @@ impl Exchange {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub(crate) fn check(&self, cancelled: &AtomicBool) -> Result<(), String> {
-        let why = |failure: Unpublished| failure.why().unwrap_or_else(|| "interrupted".to_owned());
-        self.listed(&[format!("{OURS}none")], cancelled).map_err(why)?;
+    pub(crate) fn check(&self, cancelled: &AtomicBool) -> Result<(), Unpublished> {
+        self.listed(&[format!("{OURS}none")], cancelled)?;
         let Some(commit) = self.trunk.commit() else { return Ok(()) };
         let launch =
             push_refs(&self.root, &self.remote, &[format!("{commit}:{OURS}try/{commit}")], &self.identity);
-        run_push(&with_options(launch, ["--dry-run".to_owned()]), cancelled).map_err(why)
+        run_push(&with_options(launch, ["--dry-run".to_owned()]), cancelled)
     }
 
     /// Brings the landed tip of the remote here. `anew`: it is accepted although it was rewritten.

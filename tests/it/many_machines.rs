@@ -349,7 +349,7 @@ fn what_cannot_work_is_refused_before_any_agent_starts() {
     // No remote.
     other.git(&["remote", "rename", "origin", "gone"]);
     other.git(&["config", "remote.gone.url", "/nowhere"]);
-    refused(other, 5, "gone does not take what is done here");
+    refused(other, 5, "gone cannot be used");
     other.git(&["remote", "remove", "gone"]);
     refused(other, 1, "git remote add origin URL");
     other.git(&["remote", "add", "origin", &fleet.remote]);
@@ -361,7 +361,7 @@ fn what_cannot_work_is_refused_before_any_agent_starts() {
     other.git(&["init", "--quiet", "--initial-branch=main"]);
     other.git(&["commit", "--quiet", "--allow-empty", "--message", "another"]);
     other.git(&["remote", "add", "origin", &fleet.remote]);
-    refused(other, 5, "has the tasks of another repository");
+    refused(other, 1, "has the tasks of another repository");
     // No server.
     let run = Scratch::finish(machine.ralph(RUN).env("RALPH_STORE", "postgres://ralph@%2Fnowhere/x"));
     ended(&run, 5);

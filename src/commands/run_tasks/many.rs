@@ -12,6 +12,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::{Trunk, forget_finished, fork, left_over};
+use crate::git::publish::Unpublished;
 use crate::git::repository::{first_commit, is_shallow, no_identity};
 use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Store as _};
 use crate::job::Refused;
@@ -55,10 +56,17 @@ pub(super) fn exchange(
         turn: Mutex::default(),
     };
     let never = AtomicBool::new(false);
-    let refused = |why: String| Refused::from(End::because(Outcome::GitFailed, why));
-    exchange.check(&never).map_err(|why| {
-        refused(format!("{name} does not take what is done here: {why}: let this user push to it"))
-    })?;
+    match exchange.check(&never) {
+        Ok(()) => {}
+        Err(Unpublished::Wrong(why)) => {
+            let end = End::because(Outcome::StoreAway, format!("{name} cannot be used: {why}"));
+            return Err(Refused::from(end).into());
+        }
+        Err(failure) => {
+            let why = failure.why().unwrap_or_else(|| "interrupted".to_owned());
+            bail!("{name} does not take what is done here: {why}: let this user push to it");
+        }
+    }
     match exchange.bring_tip(is_named, &never).and_then(|()| take_up(&exchange, server, trunk, &never)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),

@@ -110,7 +110,7 @@ impl<'a> RunGraph<'a> {
 impl Server {
     /// Refuses a clone of another repository than the one that the graph is of.
     pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
-        Ok(self.known().require_repository(first_commit).map_err(refused)?)
+        self.known().require_repository(first_commit).map_err(refused)
     }
 
     /// Opens it, before anything has begun. If it has no connection left, that is told and waited for, until Ctrl+C.
@@ -119,13 +119,13 @@ impl Server {
         loop {
             let full = match PostgresStore::open(self.address.clone()) {
                 Err(full @ GraphError::ServerFull { .. }) => full,
-                opened => return Ok(opened.map_err(refused)?),
+                opened => return opened.map_err(refused),
             };
             if tries == 0 {
                 remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
             }
             if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
-                return Err(refused(full).into());
+                return Err(refused(full));
             }
         }
     }
@@ -136,7 +136,8 @@ impl Server {
     }
 }
 
-/// A run that cannot begin for this ends with the code that it would have later.
-fn refused(error: GraphError) -> Refused {
-    Refused::from(End::from(error))
+/// A run that cannot begin for what may pass ends with the code that it would have later; else with that of what a person has to
+/// see to.
+fn refused(error: GraphError) -> anyhow::Error {
+    if error.passes() { Refused::from(End::from(error)).into() } else { error.into() }
 }

@@ -350,7 +350,7 @@ impl PostgresStore {
 
     /// The user's error.
     fn error(&self, fault: Fault) -> GraphError {
-        let server = self.address.to_string();
+        let (server, passes) = (self.address.to_string(), is_away(&fault) || is_passing(&fault));
         let (reason, advice) = match fault {
             Fault::Graph(error) => return error,
             Fault::Refused(reason) => return GraphError::Refused { server, reason },
@@ -370,7 +370,7 @@ impl PostgresStore {
             }
             Fault::Server(error) => (said(&error), advice(&error)),
         };
-        GraphError::Server { server, reason, advice }
+        GraphError::Server { server, reason, advice, passes }
     }
 }
 

@@ -263,7 +263,7 @@ impl Lane {
     }
 
     /// An end of the loop before what there is of a task could be booked, with where that is.
-    fn kept_here(&self, current: &Current, mut end: End) -> End {
+    pub(super) fn kept_here(&self, current: &Current, mut end: End) -> End {
         if self.exchange.is_some() {
             let (task, reference) = (&current.claim.task, current.claim.reference());
             let why = end.detail.take().unwrap_or_default();

@@ -219,7 +219,10 @@ impl Validator for Verifier<'_> {
         match self.graph.book(context, move |graph| graph.mark_unverified(&claim, head.as_deref()))? {
             // Booking the attempt reports a lost claim.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                let end = End::from(error);
+                Err(self.lane.as_ref().map_or(end.clone(), |lane| lane.kept_here(current, end)))
+            }
         }
     }
 
