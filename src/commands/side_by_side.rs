@@ -37,15 +37,16 @@ pub(super) struct SideBySide<'a> {
 }
 
 impl<'a> SideBySide<'a> {
-    /// Listens for signals, and takes the screen.
+    /// Takes the screen, and listens for signals if that was not begun before.
     pub(super) fn begin(
         workspace: &'a Workspace,
         flags: &LoopFlags,
         id: String,
         lock: Lock,
+        signals: Option<Signals>,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = workspace;
-        let signals = Signals::listen()?;
+        let signals = signals.map_or_else(Signals::listen, Ok)?;
         signals.allow(Some(settings.stop_within.unwrap_or(settings.term_grace)));
         Ok(Self {
             workspace,

@@ -91,6 +91,9 @@ impl News {
 /// Returns the next result of what runs beside the loop.
 pub type Beside<'a> = Box<dyn FnMut() -> Option<News> + 'a>;
 
+/// How long a loop may take that has to stop now, with all that it leaves behind; and what each thing has of that at least.
+const LEAVING: Duration = Duration::from_secs(9);
+const MOMENT: Duration = Duration::from_millis(700);
 /// How often the records are checked.
 const UPKEEP: Duration = Duration::from_secs(1);
 
@@ -110,6 +113,8 @@ pub struct Context<'a> {
     renewal: Option<Renewal>,
     /// Why the work at hand is this loop's no more.
     forfeit: Option<String>,
+    /// When all has to be over that a loop leaves behind; `None`: nothing presses.
+    leaves_by: Option<Instant>,
     person: Option<Box<dyn Person>>,
     /// How long the person has taken to answer.
     thought: Duration,
@@ -146,6 +151,7 @@ impl<'a> Context<'a> {
             beside: Box::new(|| None),
             next_upkeep: Instant::now(),
             renewal: None,
+            leaves_by: None,
             forfeit: None,
             person: None,
             thought: Duration::ZERO,
@@ -214,6 +220,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn stopped_by(&self) -> Option<Outcome> {
         self.stop.outcome()
+    }
+
+    /// How much of this time there is for something that the loop leaves behind.
+    #[must_use]
+    pub fn last(&self, span: Duration) -> Duration {
+        let left = self.leaves_by.map_or(span, |by| by.saturating_duration_since(Instant::now()));
+        span.min(left.max(MOMENT))
     }
 
     /// Whether the loop must end now and leave its agent alone.
@@ -299,6 +312,8 @@ impl<'a> Context<'a> {
             match wait(&self.inbox, until) {
                 Wake::Asked(ask) => {
                     self.stop.book(ask.clone());
+                    let leaves_by = self.leaves_by.unwrap_or_else(|| Instant::now() + LEAVING);
+                    self.leaves_by = (self.stop.urgency() >= Urgency::Now).then_some(leaves_by);
                     let unwritten = match &ask {
                         Ask::Request(Request::Change(change)) => Unwritten::Change(change),
                         _ => Unwritten::Nothing,

@@ -119,7 +119,7 @@ impl<S: Send + 'static> Desk<S> {
         order: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, End> {
         let (port, mailbox) = context.open();
-        let span = if context.urgency() < unless { self.longest } else { LAST };
+        let span = if context.urgency() < unless { self.longest } else { context.last(LAST) };
         let mut deadline = Instant::now() + self.unless_stuck(span);
         let mut told = false;
         self.give(order, move |answer| {

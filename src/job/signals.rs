@@ -1,5 +1,6 @@
 //! Signals and requests as messages: small threads post them into the inboxes of the loops that they are for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -18,12 +19,18 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// The signals that came, and the loops of this process that get them.
 #[derive(Clone, Default)]
-pub(crate) struct Signals(Arc<Mutex<Heard>>);
+pub(crate) struct Signals {
+    heard: Arc<Mutex<Heard>>,
+    /// One has come.
+    has_come: Arc<AtomicBool>,
+}
 
 #[derive(Default)]
 struct Heard {
     /// What a loop that joins hears first.
     asks: Vec<Ask>,
+    /// What is done when the user wants to leave.
+    leaving: Vec<Box<dyn Fn() + Send>>,
     /// How many signals have come, with the end of the time after one.
     signals: usize,
     /// How long an attempt may go on after SIGTERM or SIGHUP; `None`: as long as it takes.
@@ -65,15 +72,23 @@ impl Signals {
         heard.inboxes.push(Arc::downgrade(inbox));
     }
 
+    /// Set when one has come: what begins before there are loops ends at that.
+    pub(crate) fn has_come(&self) -> &Arc<AtomicBool> {
+        &self.has_come
+    }
+
     /// How many signals have come.
     pub(crate) fn count(&self) -> usize {
         self.lock().signals
     }
 
-    /// Whether the user wants to leave now: this is the second signal, or a loop has no time left after the first.
-    pub(crate) fn leaves(&self) -> bool {
-        let heard = self.lock();
-        heard.signals > 1 || heard.asks.contains(&Ask::GraceOver)
+    /// Does this when the user wants to leave now: at the second signal, and when no time is left after the first.
+    pub(crate) fn when_leaving(&self, act: impl Fn() + Send + 'static) {
+        let mut heard = self.lock();
+        if heard.signals > 1 {
+            act();
+        }
+        heard.leaving.push(Box::new(act));
     }
 
     /// Passes a request from elsewhere on to all loops, also to those that join later.
@@ -91,6 +106,7 @@ impl Signals {
         let mut heard = self.lock();
         heard.asks.push(ask.clone());
         heard.signals += 1;
+        self.has_come.store(true, Ordering::Relaxed);
         if matches!(ask, Ask::Terminate | Ask::HangUp)
             && let Some(grace) = heard.grace.take()
         {
@@ -104,6 +120,7 @@ impl Signals {
         if heard.signals > 1 {
             // Work trees that are being made end with the agents.
             git::change::leave();
+            heard.leaving.iter().for_each(|act| act());
         }
         heard.inboxes.retain(|inbox| {
             inbox.upgrade().is_some_and(|inbox| {
@@ -115,7 +132,7 @@ impl Signals {
 
     /// A panic of another thread cannot leave the lists half-changed.
     fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -223,17 +223,14 @@ impl Team {
     }
 
     /// All loops have ended. Waits for the lander, or, where the user wants to leave now, at least for the gate that it runs: the
-    /// graph may be held by another program for long. `leaves`: whether the user wants that, as no loop hears any more.
-    pub(crate) fn finish(&self, leaves: impl Fn() -> bool) {
+    /// graph may be held by another program for long.
+    pub(crate) fn finish(&self) {
         self.lock().is_over = true;
         self.stirred.notify_all();
         loop {
             let is_busy = |known: &mut Known| known.lander != Standstill::Ended;
             let waited = self.stirred.wait_timeout_while(self.lock(), LEAVE, is_busy);
             let (known, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if leaves() {
-                self.hurries.store(true, Ordering::Relaxed);
-            }
             let may_leave = self.hurries.load(Ordering::Relaxed) && !known.is_at_gate;
             if !timeout.timed_out() || may_leave {
                 break;

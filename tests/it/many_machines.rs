@@ -105,7 +105,7 @@ pub(crate) fn home(machine: &Scratch, name: &str) -> std::path::PathBuf {
     machine.outside().join("home").join(name)
 }
 
-fn signal(worker: &Started, signal: Signal) {
+pub(crate) fn signal(worker: &Started, signal: Signal) {
     let pid = worker.pid().try_into().ok().and_then(Pid::from_raw).unwrap();
     kill_process(pid, signal).unwrap();
 }

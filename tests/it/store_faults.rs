@@ -1,13 +1,17 @@
 //! What happens to workers when their server does not do what it should.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::jobs::{attempts, ended, events};
-use crate::many_machines::{Fleet, RUN, UNTIL_GO, home, until_there};
+use crate::many_machines::{Fleet, RUN, UNTIL_GO, home, signal, until_there};
 use crate::postgres_server::PostgresServer;
 use crate::run_tasks::add;
-use crate::scratch::{Scratch, Started, wait_for};
+use crate::scratch::{Scratch, Started, executable, wait_for};
 
 /// A machine, whose agent waits for a file.
 fn fleet() -> Fleet {
@@ -97,4 +101,78 @@ fn rights_that_are_revoked_end_a_worker_with_its_work_kept() {
     assert!(again.stderr.contains("what an earlier run has left here"), "{again:?}");
     fleet.assert_all_landed(&[id]);
     assert!(events(machine, "waiting").is_empty(), "what is refused is not waited for");
+}
+
+/// What a worker may take for its end beside the time of its attempt, and what a busy machine may add.
+const LEAVING: Duration = Duration::from_secs(10);
+const BUSY: Duration = Duration::from_secs(4);
+
+/// Sends SIGTERM to a worker, whose attempt has a second then.
+#[track_caller]
+fn ends_in_time(worker: Started) {
+    let began = Instant::now();
+    signal(&worker, Signal::TERM);
+    let run = worker.finish();
+    let took = began.elapsed();
+    ended(&run, 130);
+    assert!(took < Duration::from_secs(1) + LEAVING + BUSY, "{took:?}: {run:?}");
+}
+
+#[test]
+fn sigterm_ends_a_worker_in_time_while_its_agent_does_not_listen_and_nothing_answers() {
+    let server = PostgresServer::start(&[]);
+    let address = server.address("work");
+    let body = "work; trap '' INT TERM; touch \"$HOME/at-work\"; while :; do sleep 0.1; done";
+    let fleet = Fleet::at(server, &address, 1, body);
+    add(&fleet.machines[0], "first");
+    let worker = fleet.start(0, &format!("{RUN} --stop-within 1s"));
+    until_there(&home(&fleet.machines[0], "at-work"));
+    executable(&Path::new(&fleet.remote).join("hooks/update"), "#!/bin/sh\nexec sleep 300\n");
+    fleet.server.freeze(true);
+    ends_in_time(worker);
+    fleet.server.freeze(false);
+    // The push that was given up may still be there.
+    let kept = crate::jobs::refs(&fleet.machines[0], "tasks");
+    assert_eq!(kept.len(), 1, "its commits are kept");
+}
+
+#[test]
+fn sigterm_ends_a_worker_in_time_while_a_gate_runs_and_the_store_is_away() {
+    let server = PostgresServer::start(&[]);
+    let address = server.address("work");
+    let fleet = Fleet::at(server, &address, 1, "work; done_");
+    let machine = &fleet.machines[0];
+    let ids = [add(machine, "first"), add(machine, "second")];
+    machine.git(&["commit", "--quiet", "--allow-empty", "--message", "what a person has committed"]);
+    machine.write(
+        "ralph.toml",
+        "[git]\nprotected_branches = []\n[landing]\ncommand = \"touch $HOME/at-gate; sleep 300\"\n",
+    );
+    let worker = fleet.start(0, &format!("{RUN} --stop-within 1s"));
+    until_there(&home(machine, "at-gate"));
+    fleet.server.freeze(true);
+    ends_in_time(worker);
+    fleet.server.freeze(false);
+    machine.write("ralph.toml", "[git]\nprotected_branches = []\n");
+    wait_for("the leases to be over", || (machine.run(RUN).code == Some(0)).then_some(()));
+    fleet.assert_all_landed(&ids);
+}
+
+#[test]
+fn sigterm_ends_a_worker_that_waits_for_others_or_for_a_connection() {
+    let fleet = fleet();
+    let machine = &fleet.machines[0];
+    fleet.server.sql("CREATE USER limited; GRANT CREATE ON DATABASE postgres TO limited");
+    Scratch::finish(&mut limited(&fleet, "task add first"));
+    let first = fleet.start(0, RUN);
+    until_there(&home(machine, "at-work"));
+    fleet.server.sql("ALTER USER limited CONNECTION LIMIT 0");
+    let said = machine.outside().join("said");
+    let second = Started::into(&said, &mut limited(&fleet, RUN));
+    wait_for("that it waits", || {
+        fs::read_to_string(&said).unwrap().contains("waiting for the store").then_some(())
+    });
+    ends_in_time(second);
+    go(&fleet);
+    ended(&first.finish(), 0);
 }

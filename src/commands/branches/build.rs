@@ -106,7 +106,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
-        shared: SideBySide::begin(&workspace, flags, run, lock)?,
+        shared: SideBySide::begin(&workspace, flags, run, lock, None)?,
         preflight,
         text,
         trees: git::trees::list(project.root())?,

@@ -55,7 +55,7 @@ const MOST: usize = 64;
 /// How long an attempt on a graph that many machines work on may go on after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 /// How long what runs beside the jobs has to end after them.
-const LEAVE: Duration = Duration::from_secs(2);
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// How many jobs there are, and where their work lands.
 pub(super) struct Plan {
@@ -150,7 +150,8 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let command = own_command_line(&settings.secrets);
     RunStart::now(&id, run.call.verb.words(), &command, ProcessIdentity::of_self()?).write(project)?;
     let housekeeping = retention::tidy(project, &id, kept(settings));
-    let shared = SideBySide::begin(run.workspace, flags, id, lock)?;
+    let signals = run.graph.server().map(|server| server.signals.clone());
+    let shared = SideBySide::begin(run.workspace, flags, id, lock, signals)?;
     if exchange.is_some() {
         // Those who place workers end them without asking.
         shared.signals.allow(Some(settings.stop_within.unwrap_or(STOP_WITHIN)));
@@ -224,6 +225,9 @@ impl Jobs<'_> {
             // The first prompts have what others have found out.
             member.report();
         }
+        // Also while no loop hears of it.
+        let team = Arc::clone(&self.team);
+        self.shared.signals.when_leaving(move || team.hurry());
         let fates = thread::scope(|scope| {
             pusher.map(|pusher| threads::start_in(scope, || pusher.run())).transpose()?;
             // What they ask may be away; nothing waits for that.
@@ -233,7 +237,7 @@ impl Jobs<'_> {
                 beside.into_iter().flatten().map(Beside::start).collect::<io::Result<_>>()?;
             threads::start(|| lander.run())?;
             let fates = parallel::run(&vec![None; count], &|place| self.job(place), &|_| true);
-            self.team.finish(|| self.shared.signals.leaves());
+            self.team.finish();
             let until = Instant::now() + LEAVE;
             for one in ended {
                 let _ = one.recv_timeout(until.saturating_duration_since(Instant::now()));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::bail;
 
 use super::Run;
-use super::run_graph::Server;
+use super::run_graph::{Server, interrupted};
 use crate::commands::output::remark;
 use crate::engine::outcome::{End, Outcome};
 use crate::git;
@@ -55,22 +55,23 @@ pub(super) fn exchange(
         known: Mutex::default(),
         turn: Mutex::default(),
     };
-    let never = AtomicBool::new(false);
-    match exchange.check(&never) {
+    let has_come = server.signals.has_come();
+    match exchange.check(has_come) {
         Ok(()) => {}
         Err(Unpublished::Wrong(why)) => {
             let end = End::because(Outcome::StoreAway, format!("{name} cannot be used: {why}"));
             return Err(Refused::from(end).into());
         }
+        Err(Unpublished::Cut) => return Err(interrupted()),
         Err(failure) => {
-            let why = failure.why().unwrap_or_else(|| "interrupted".to_owned());
+            let why = failure.why().unwrap_or_default();
             bail!("{name} does not take what is done here: {why}: let this user push to it");
         }
     }
-    match exchange.bring_tip(is_named, &never).and_then(|()| take_up(&exchange, server, trunk, &never)) {
+    match exchange.bring_tip(is_named, has_come).and_then(|()| take_up(&exchange, server, trunk, has_come)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
-        Err(Failed::Cut) => Err(Refused::from(End::from(Outcome::Interrupted)).into()),
+        Err(Failed::Cut) => Err(interrupted()),
     }
 }
 

@@ -1,16 +1,18 @@
 //! Where the graph of a run is: in the project's file, or on a server that many machines work with.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::commands::graph_file;
 use crate::commands::output::remark;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::graph::postgres::{Address, PASSWORDS, PostgresStore};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{GraphError, Patience, Store};
 use crate::job::Refused;
+use crate::job::signals::Signals;
 use crate::process;
 use crate::project::Project;
 use crate::settings::Settings;
@@ -34,14 +36,17 @@ pub(super) struct Server {
     pub(super) lease: Lease,
     /// How long it is waited for when it is away.
     pub(super) longest: Duration,
+    /// Heard from here on: what places workers may end one at any time, and a first process is not ended by signals otherwise.
+    pub(super) signals: Signals,
 }
 
 impl<'a> RunGraph<'a> {
-    /// The graph that is meant.
+    /// The graph that is meant. With one on a server, signals are heard from here on as `listen` does.
     pub(super) fn find(
         flag: Option<&str>,
         settings: &Settings,
         project: &'a Project,
+        listen: fn() -> io::Result<Signals>,
     ) -> anyhow::Result<Self> {
         Ok(match graph_file::address(flag, settings)? {
             None => Self::File(project),
@@ -51,6 +56,7 @@ impl<'a> RunGraph<'a> {
                     address,
                     lease: Lease { length: settings.lease, counts_here: true },
                     longest: settings.max_limit_wait,
+                    signals: listen()?,
                 })
             }
         })
@@ -113,9 +119,10 @@ impl Server {
         self.known().require_repository(first_commit).map_err(refused)
     }
 
-    /// Opens it, before anything has begun. If it has no connection left, that is told and waited for, until Ctrl+C.
+    /// Opens it, before anything has begun. If it has no connection left, that is told and waited for.
     fn open(&self) -> anyhow::Result<PostgresStore> {
-        let (patience, began, mut tries) = (Patience::of(self.longest), Instant::now(), 0);
+        let patience = Patience::until_set(self.longest, Arc::clone(self.signals.has_come()));
+        let (began, mut tries) = (Instant::now(), 0);
         loop {
             let full = match PostgresStore::open(self.address.clone()) {
                 Err(full @ GraphError::ServerFull { .. }) => full,
@@ -125,7 +132,7 @@ impl Server {
                 remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
             }
             if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
-                return Err(refused(full));
+                return Err(if self.signals.count() > 0 { interrupted() } else { refused(full) });
             }
         }
     }
@@ -134,6 +141,11 @@ impl Server {
     pub(super) fn known(&self) -> PostgresStore {
         PostgresStore::at(self.address.clone())
     }
+}
+
+/// A run that a signal has ended before it has begun.
+pub(super) fn interrupted() -> anyhow::Error {
+    Refused::from(End::from(Outcome::Interrupted)).into()
 }
 
 /// A run that cannot begin for what may pass ends with the code that it would have later; else with that of what a person has to

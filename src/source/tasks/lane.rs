@@ -235,7 +235,7 @@ impl Lane {
             let (reference, head) = (own.clone(), made.head.clone());
             // Also while the loop ends, for a moment: another machine is to go on from there.
             let patience = Arc::clone(&exchange.patience);
-            let pushed = remotely((Urgency::Now, LAST), &patience, context, move |cancelled| {
+            let pushed = remotely((Urgency::Now, context.last(LAST)), &patience, context, move |cancelled| {
                 exchange.push_claim(&reference, &head, cancelled)
             });
             if let Err(end) = pushed {
