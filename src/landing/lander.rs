@@ -1,6 +1,7 @@
 //! The lander of one trunk: takes what waits, tries it together, and brings it onto the trunk.
 
 mod booking;
+pub(crate) use booking::at_work;
 #[cfg(test)]
 mod tests;
 

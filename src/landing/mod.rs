@@ -15,6 +15,6 @@ pub(crate) use candidate::Style;
 pub(crate) use courier::{Courier, OpenGraph};
 pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
-pub(crate) use lander::{Lander, Rules};
+pub(crate) use lander::{Lander, Rules, at_work};
 pub(crate) use pusher::Pusher;
 pub(crate) use team::{AtWork, Standstill, Team};

@@ -1,6 +1,6 @@
 //! What the loops of one run and its lander know of each other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -52,6 +52,8 @@ struct Known {
     failures: u64,
     /// What agents have found out and other machines do not know.
     found: Vec<Knowledge>,
+    /// What was handed in and is not known to have landed: the refs of claims.
+    handed_in: BTreeSet<String>,
     /// Trees of files that an agent's own validation has found good.
     green: Vec<String>,
     lander: Standstill,
@@ -170,9 +172,10 @@ impl Team {
         known.failures
     }
 
-    /// A task was handed in. `green`: the tree of its files, where its agent's own validation has passed.
-    pub(crate) fn hand_in(&self, green: Option<String>) {
+    /// A task was handed in by this claim. `green`: the tree of its files, where its agent's own validation has passed.
+    pub(crate) fn hand_in(&self, reference: String, green: Option<String>) {
         let mut known = self.lock();
+        known.handed_in.insert(reference);
         known.green.extend(green);
         if known.lander != Standstill::Ended {
             known.lander = Standstill::None;
@@ -180,6 +183,16 @@ impl Team {
         known.is_stirred = true;
         drop(known);
         self.stirred.notify_all();
+    }
+
+    /// What this run has handed in and what is not known to have landed.
+    pub(crate) fn handed_in(&self) -> Vec<String> {
+        self.lock().handed_in.iter().cloned().collect()
+    }
+
+    /// What was handed in by this claim waits no more; returns whether that was not known.
+    pub(crate) fn waits_no_more(&self, reference: &str) -> bool {
+        self.lock().handed_in.remove(reference)
     }
 
     /// What the lander is at; it does not stand still as long as something is to be pushed.
@@ -323,7 +336,7 @@ mod tests {
         let team = Team::default();
         team.stands(Standstill::Idle);
         assert_eq!(team.standstill(), Standstill::Idle);
-        team.hand_in(Some("tree".into()));
+        team.hand_in("claim".into(), Some("tree".into()));
         assert_eq!(team.standstill(), Standstill::None);
         team.stands(Standstill::Idle);
         assert_eq!(team.standstill(), Standstill::None, "it has not looked since");
@@ -332,7 +345,7 @@ mod tests {
         assert_eq!((team.standstill(), team.take_green()), (Standstill::Idle, vec!["tree".to_owned()]));
         // After its end nothing is waited for.
         team.stands(Standstill::Ended);
-        team.hand_in(None);
+        team.hand_in("other".into(), None);
         assert_eq!(team.standstill(), Standstill::Ended);
     }
 }

@@ -126,6 +126,7 @@ fn workers_with_their_own_clones_work_through_one_graph_and_each_task_lands_once
         (0..3).map(|machine| fleet.start(machine, &format!("{RUN} --jobs {}", machine + 1))).collect();
     for run in runs.into_iter().map(Started::finish) {
         ended(&run, 0);
+        assert!(!run.stdout.contains(" landing"), "its report says what others have landed: {run:?}");
     }
     fleet.assert_all_landed(&ids);
     assert_eq!(fleet.machines.iter().map(attempts).sum::<usize>(), ids.len());

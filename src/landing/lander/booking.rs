@@ -72,6 +72,7 @@ impl Lander {
         // It was reset, ended by hand or deleted a moment ago: its commits are on the trunk all the same.
         let is_booked = self.store.land(&way.lead, one, before, commit)?;
         put_away(&self.place.0, &one.reference())?;
+        self.team.waits_no_more(&one.reference());
         if is_booked {
             let (task, tasks) = (at_work(one), self.counts()?);
             let trunk = self.trunk.name().to_owned().into();
@@ -107,6 +108,7 @@ impl Lander {
 
     pub(super) fn give_back(&mut self, way: &Way, one: &Landing, why: &str) -> Result<(), Left> {
         let ended = self.store.give_back(&way.lead, one, why, self.rules.retries)?;
+        self.team.waits_no_more(&one.reference());
         let Some(ended) = ended else { return Ok(()) };
         let (task, tasks) = (at_work(one), self.counts()?);
         let (failed, trunk) = (ended == Ended::Failed, self.trunk.name().to_owned().into());
@@ -136,7 +138,7 @@ impl Lander {
 }
 
 /// A landing's task, as facts name it.
-fn at_work(one: &Landing) -> TaskAtWork<'static> {
+pub(crate) fn at_work(one: &Landing) -> TaskAtWork<'static> {
     TaskAtWork {
         feature: one.feature.clone().map(Into::into),
         id: one.task.clone().into(),

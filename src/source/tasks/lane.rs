@@ -19,7 +19,7 @@ use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::git::trees::{CheckedOut, checked_out};
 use crate::graph::{Claim, GraphError, Landing, Made, Patience, Standing, Status, Store, Task};
-use crate::landing::{AtWork, Exchange, Failed, Standstill, Team, unprepared};
+use crate::landing::{AtWork, Exchange, Failed, Standstill, Team, at_work, unprepared};
 use crate::prompt::task::Unlanded;
 use crate::side_command::{ValidationCommand, beside_for};
 use crate::text::jitter;
@@ -369,7 +369,32 @@ impl Tasks {
             task: current.at_work(),
             trunk: made.trunk.clone().into(),
         })?;
-        lane.team.hand_in(green);
+        lane.team.hand_in(current.claim.reference(), green);
+        Ok(())
+    }
+
+    /// Tells what this run has handed in and another one has landed.
+    fn tell_landed_elsewhere(&self, lane: &Lane, context: &mut Context<'_>) -> Result<(), End> {
+        let handed_in = lane.team.handed_in();
+        if handed_in.is_empty() {
+            return Ok(());
+        }
+        let looked = self.graph.look(context, move |graph| {
+            let mut known = Vec::new();
+            for claim in handed_in.iter().filter_map(|reference| Claim::of_reference(reference)) {
+                known.extend(graph.landing(&claim.task)?.filter(|one| one.reference() == claim.reference()));
+            }
+            Ok::<_, GraphError>(known)
+        });
+        for one in looked?? {
+            let Some(commit) = one.landed.clone().filter(|_| lane.team.waits_no_more(&one.reference()))
+            else {
+                continue;
+            };
+            let (task, trunk) = (at_work(&one), one.made.trunk.clone().into());
+            let tasks = self.task_counts(context)?;
+            context.tell(Fact::Landed { commit: commit.into(), task, tasks, trunk })?;
+        }
         Ok(())
     }
 
@@ -401,6 +426,7 @@ impl Tasks {
     /// Waits for tasks that are at work or landing, if any are; returns whether there may be something to do now.
     pub(super) fn wait_for_others(&self, context: &mut Context<'_>) -> Result<bool, End> {
         let Some(lane) = &self.lane else { return Ok(false) };
+        self.tell_landed_elsewhere(lane, context)?;
         let (target, trunk, at) =
             (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
         let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
@@ -434,6 +460,9 @@ impl Tasks {
                 break;
             }
             context.wait(Some(Instant::now() + LOOK))?;
+        }
+        if context.urgency() < Urgency::Now {
+            self.tell_landed_elsewhere(lane, context)?;
         }
         lane.team.leave(lane.place);
         // Where no other loop is left that could tell it.
