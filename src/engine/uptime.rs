@@ -21,12 +21,25 @@ impl Uptime {
     /// How long ago it was.
     #[must_use]
     pub fn elapsed(self) -> Duration {
-        Self::now().0.saturating_sub(self.0)
+        self.until(Self::now())
+    }
+
+    /// How long after it `later` is.
+    #[must_use]
+    pub fn until(self, later: Self) -> Duration {
+        later.0.saturating_sub(self.0)
     }
 
     /// The moment this much earlier.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(span))
+    }
+
+    /// The moment this long after the machine was started.
+    #[cfg(test)]
+    #[must_use]
+    pub fn at(span: Duration) -> Self {
+        Self(span)
     }
 }

@@ -99,7 +99,7 @@ impl Graph {
         });
         let duty = EndsDuty(Rc::clone(&self.desk));
         context.renew(LOOK, move || {
-            let looked = held.look();
+            let looked = held.look(Uptime::now());
             if !matches!(looked, Ok(Renewed::After(_))) {
                 duty.0.end_duty();
             }

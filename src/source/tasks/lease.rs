@@ -75,11 +75,11 @@ impl Held {
         }
     }
 
-    /// Whether the agent may go on.
+    /// Whether the agent may go on at this moment.
     ///
     /// # Errors
     /// If the store fails, where the lease does not count.
-    pub(super) fn look(&self) -> Result<Renewed, End> {
+    pub(super) fn look(&self, now: Uptime) -> Result<Renewed, End> {
         let mut known = self.lock();
         if known.is_lost {
             return Ok(Renewed::Lost("its task was taken from this run meanwhile".to_owned()));
@@ -87,7 +87,7 @@ impl Held {
         if !self.lease.counts_here {
             return known.failure.take().map_or(Ok(Renewed::After(LOOK)), |error| Err(error.into()));
         }
-        if known.sent.elapsed() < self.lease.allowed() {
+        if known.sent.until(now) < self.lease.allowed() {
             return Ok(Renewed::After(LOOK));
         }
         let length = duration::format(self.lease.length);
@@ -123,13 +123,13 @@ mod tests {
         let lease = Lease { length: Duration::from_secs(30), counts_here: true };
         let now = Uptime::now();
         let held = Held::new(lease, now);
-        assert_eq!(held.look(), Ok(Renewed::After(LOOK)));
+        assert_eq!(held.look(Uptime::now()), Ok(Renewed::After(LOOK)));
         // Sent long ago, and answered only now.
         held.renewed(now.before(Duration::from_secs(28)), Ok(()));
-        assert!(matches!(held.look(), Ok(Renewed::Lost(why)) if why.contains("30s")));
+        assert!(matches!(held.look(Uptime::now()), Ok(Renewed::Lost(why)) if why.contains("30s")));
         held.renewed(Uptime::now(), Ok(()));
-        assert_eq!(held.look(), Ok(Renewed::After(LOOK)));
+        assert_eq!(held.look(Uptime::now()), Ok(Renewed::After(LOOK)));
         held.renewed(Uptime::now(), Err(GraphError::ClaimLost { id: "t-1".to_owned() }));
-        assert!(matches!(held.look(), Ok(Renewed::Lost(_))));
+        assert!(matches!(held.look(Uptime::now()), Ok(Renewed::Lost(_))));
     }
 }

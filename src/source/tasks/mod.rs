@@ -9,6 +9,8 @@ mod graph;
 mod lane;
 mod lease;
 mod model;
+#[cfg(test)]
+mod simulation;
 mod trace;
 mod verifier;
 
