@@ -1,14 +1,15 @@
 #[path = "../../../tests/it/postgres_server.rs"]
 mod postgres_server;
 
+mod histories;
+mod proxy;
+
 use std::collections::HashSet;
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use postgres_server::PostgresServer;
+use proxy::{Cut, proxy};
 
 use super::*;
 use crate::graph::sql::rebuild;
@@ -143,64 +144,15 @@ fn a_server_that_is_away_is_an_error_and_comes_back() {
     assert!(error.contains("check that it runs and can be reached"), "{error}");
 }
 
-/// What a proxy does with a connection at the first `COMMIT` in it.
-#[derive(Clone, Copy, PartialEq)]
-enum Cut {
-    /// The server does not get it.
-    Request,
-    /// The client does not get the answer.
-    Answer,
-}
-
-/// A proxy to the server that cuts the first connection of which it has seen that, and no other one; answers its port, and whether it has.
-fn proxy(server: &PostgresServer, cut: Cut) -> (u16, Arc<AtomicBool>) {
-    let has_cut = Arc::new(AtomicBool::new(false));
-    let cuts = Arc::clone(&has_cut);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (port, socket) = (listener.local_addr().unwrap().port(), server.socket());
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let Ok(server) = UnixStream::connect(&socket) else { break };
-            let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-            let (has_cut, is_mute) = (Arc::clone(&cuts), Arc::new(AtomicBool::new(false)));
-            let muted = Arc::clone(&is_mute);
-            thread::spawn(move || {
-                let mut bytes = [0; 4096];
-                while let Ok(count @ 1..) = from.read(&mut bytes) {
-                    if muted.load(Ordering::SeqCst) || to.write_all(&bytes[..count]).is_err() {
-                        break;
-                    }
-                }
-                let _ = to.shutdown(Shutdown::Both);
-            });
-            thread::spawn(move || {
-                let (mut from, mut to, mut bytes) = (client, server, [0; 4096]);
-                while let Ok(count @ 1..) = from.read(&mut bytes) {
-                    let commits = bytes[..count].windows(7).any(|word| word == b"COMMIT\0");
-                    if commits && !has_cut.swap(true, Ordering::SeqCst) {
-                        if cut == Cut::Request {
-                            break;
-                        }
-                        is_mute.store(true, Ordering::SeqCst);
-                    }
-                    if to.write_all(&bytes[..count]).is_err() {
-                        break;
-                    }
-                }
-                let _ = from.shutdown(Shutdown::Both);
-                let _ = to.shutdown(Shutdown::Both);
-            });
-        }
-    });
-    (port, has_cut)
-}
-
 #[test]
 fn an_answer_that_is_lost_is_asked_for_and_nothing_is_written_twice() {
     let server = PostgresServer::start(&[]);
     for (cut, schema) in [(Cut::Request, "request"), (Cut::Answer, "answer")] {
         let mut beside = open(&server, schema);
-        let (port, has_cut) = proxy(&server, cut);
+        let has_cut = Arc::new(AtomicBool::new(false));
+        let cuts = Arc::clone(&has_cut);
+        // Only the first time.
+        let port = proxy(&server, move || (!cuts.swap(true, Ordering::SeqCst)).then_some(cut));
         let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
         let mut store = PostgresStore::open(Address::read(&address).unwrap()).unwrap();
         let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
