@@ -146,6 +146,25 @@ fn workers_with_their_own_clones_work_through_one_graph_and_each_task_lands_once
 }
 
 #[test]
+fn what_another_machine_has_landed_meanwhile_is_built_on() {
+    // The first agent of the second machine commits nothing, so that its lander has no reason to look at the remote.
+    let body =
+        format!("if [ -e \"$HOME/waits\" ]; then rm \"$HOME/waits\"; {UNTIL_GO}; else work; fi; done_");
+    let fleet = Fleet::new(2, &body);
+    let second = &fleet.machines[1];
+    add(second, "quiet");
+    fs::write(home(second, "waits"), "").unwrap();
+    let worker = fleet.start(1, RUN);
+    until_there(&home(second, "at-work"));
+    let first = add(second, "first");
+    ended(&fleet.machines[0].run(&RUN.replace("--all", &first)), 0);
+    let last = add(second, &format!("last --after {first}"));
+    fs::write(home(second, "go"), "").unwrap();
+    ended(&worker.finish(), 0);
+    fleet.assert_all_landed(&[first, last]);
+}
+
+#[test]
 fn what_a_lost_machine_has_pushed_is_gone_on_with_by_another_one() {
     let body = format!("echo half > half-$id; commit half; {UNTIL_GO}; work; done_");
     let fleet = Fleet::new(2, &body);

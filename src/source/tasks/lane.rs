@@ -127,6 +127,15 @@ impl Lane {
         Ok(Begun { base, unlanded: Some(Unlanded { trunk, reason: made.reason, files, whose }) })
     }
 
+    /// Brings the landed tip here, as another machine has landed this commit; returns whether there is anything new in it.
+    fn catches_up(&self, missing: &str, context: &mut Context<'_>) -> Result<bool, End> {
+        let before = self.trunk.tip();
+        self.bring(None, context)?;
+        let tip = self.trunk.tip();
+        // The lander may have brought it a moment ago.
+        Ok(tip != before || tip.is_some_and(|tip| is_ancestor(&self.root, missing, &tip)))
+    }
+
     /// Brings the landed tip here from the remote, and what there is of a task, unless that is nowhere any more.
     fn bring(&self, made: Option<Landing>, context: &mut Context<'_>) -> Result<Option<Landing>, End> {
         let Some(exchange) = self.exchange.clone() else { return Ok(made) };
@@ -430,11 +439,18 @@ impl Tasks {
         let (target, trunk, at) =
             (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
         let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
+        let is_remote = lane.exchange.is_some();
         let looked = self.graph.look(context, move |graph| {
             let moving = target.moving(graph, &trunk, lands)?;
-            Ok::<_, End>((moving, graph.is_as_looked_at()?))
+            let missing = if is_remote { target.missing(graph)? } else { None };
+            Ok::<_, End>((moving, missing, graph.is_as_looked_at()?))
         });
-        let (moving, is_as_looked_at) = looked??;
+        let (moving, missing, is_as_looked_at) = looked??;
+        if let Some(missing) = missing
+            && lane.catches_up(&missing, context)?
+        {
+            return Ok(true);
+        }
         if moving.is_empty() {
             return match at {
                 // They may have ended a moment ago, and something else is ready.

@@ -257,6 +257,19 @@ impl Target {
         };
         Ok(commits.into_iter().find(is_missing))
     }
+
+    /// A commit that a ready task builds on and that is not here, where such tasks are all that could begin now.
+    fn missing(&self, graph: &dyn Store) -> Result<Option<String>, End> {
+        if !self.has_room(graph)? {
+            return Ok(None);
+        }
+        for id in ends::ready(graph, &self.scope, CANDIDATES)? {
+            if let Some((_, commit)) = self.missing_here(graph, &id)? {
+                return Ok(Some(commit));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Tasks {
