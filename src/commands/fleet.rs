@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::graph_file::{SCHEME, address};
+use super::graph_file::{SCHEME, address, there};
 use super::landings::Queue;
 use super::output::{say, warn};
 use super::target;
@@ -41,7 +41,8 @@ fn store(flag: Option<&str>, place: &PlaceArgs) -> anyhow::Result<Option<Postgre
     if flag.is_none() && settings.store.as_deref().is_some_and(|store| store.starts_with(SCHEME)) {
         return Ok(None);
     }
-    Ok(address(flag, &settings)?.map(PostgresStore::open).transpose()?)
+    let Some(address) = address(flag, &settings)? else { return Ok(None) };
+    there(address)
 }
 
 /// Sends a request to workers on any machine, if those are meant: all of them, or the one of this name that is no loop here.

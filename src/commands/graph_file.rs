@@ -59,9 +59,25 @@ impl DerefMut for Opened {
     }
 }
 
-/// The graph on a server that is meant; `None`: the file of the project.
-pub(super) fn on_server(args: &GraphArgs) -> anyhow::Result<Option<PostgresStore>> {
-    Ok(meant(args)?.map(PostgresStore::open).transpose()?)
+/// The graph on a server that is meant; `None`: the file of the project. If there is none there it is empty, and none is made.
+pub(super) fn on_server(args: &GraphArgs) -> anyhow::Result<Option<Opened>> {
+    let Some(address) = meant(args)? else { return Ok(None) };
+    Ok(Some(match there(address)? {
+        Some(store) => Opened::Server(store),
+        None => Opened::File(SqliteStore::nowhere()?),
+    }))
+}
+
+/// The graph at an address; if there is none, that is told.
+pub(super) fn there(address: Address) -> anyhow::Result<Option<PostgresStore>> {
+    let shown = address.to_string();
+    let store = PostgresStore::open(address)?;
+    if store.is_none() {
+        remark(&format!(
+            "{shown}: there is no graph there yet: 'ralph task add' and 'ralph task import' make one"
+        ));
+    }
+    Ok(store)
 }
 
 /// Whether a graph on a server is meant.
@@ -115,7 +131,7 @@ pub(super) fn require_file(what: &str, settings: &Settings) -> anyhow::Result<()
 /// Opens the graph to change it. If there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
     let mut store = if let Some(store) = on_server(args)? {
-        Opened::Server(store)
+        store
     } else {
         let project = place(args)?;
         let Some(store) = existing(&project)? else {
@@ -130,8 +146,10 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
 
 /// Opens the graph that is meant, and makes it if there is none.
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<Opened> {
-    if meant(args)?.is_some() {
-        return open(args);
+    if let Some(address) = meant(args)? {
+        let mut store = PostgresStore::create(address)?;
+        tell_recovered(store.recover()?);
+        return Ok(Opened::Server(store));
     }
     create_file(&place(args)?).map(Opened::File)
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use serde_json::json;
 
-use super::graph_file::on_server;
+use super::graph_file::{Opened, on_server};
 use super::output::{Array, Stream, print_for_people, remark};
 use super::target::count;
 use super::task::{answer, look, secrets};
@@ -97,8 +97,10 @@ fn read(args: &GraphArgs) -> anyhow::Result<(Vec<Knowledge>, Redactor)> {
     let together = tempfile::tempdir()?;
     let folder = match on_server(args)? {
         Some(store) => {
-            for found in store.knowledge()? {
-                knowledge::keep(together.path(), found)?;
+            if let Opened::Server(store) = store {
+                for found in store.knowledge()? {
+                    knowledge::keep(together.path(), found)?;
+                }
             }
             together.path().to_owned()
         }

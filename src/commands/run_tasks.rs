@@ -68,7 +68,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if let Scope::Feature(name) = &scope {
         env.push((FEATURE_VARIABLE.into(), name.into()));
     }
-    if let Err(why) = graph_file::key(project) {
+    // A server's graph has no seals.
+    if graph.server().is_none()
+        && let Err(why) = graph_file::key(project)
+    {
         remark(&format!(
             "what is done in the graph is not sealed, so that another program could change it unseen: {why}"
         ));

@@ -11,6 +11,7 @@ use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
 use crate::git::remove::RemoveError;
+use crate::graph::GraphError;
 use crate::job::detached;
 use crate::job::ready::notifier;
 use crate::job::signals::Signals;
@@ -87,6 +88,8 @@ impl<'a> SideBySide<'a> {
             Outcome::Interrupted
         } else if error.is::<GitError>() || error.is::<RemoveError>() {
             Outcome::GitFailed
+        } else if error.downcast_ref().is_some_and(GraphError::is_of_server) {
+            Outcome::StoreAway
         } else {
             Outcome::RecordFailed
         };

@@ -129,6 +129,9 @@ impl<S: Send + 'static> Desk<S> {
             if let Some(until) = (self.away)().filter(|_| !told) {
                 told = true;
                 context.tell(Fact::waiting_for_store(until))?;
+                if context.urgency() > Urgency::None {
+                    deadline = deadline.min(Instant::now() + GRACE);
+                }
             }
             match context.listen(&mailbox, Some(deadline.min(Instant::now() + LOOK)))? {
                 Wake::Message(answer) => {
@@ -137,7 +140,10 @@ impl<S: Send + 'static> Desk<S> {
                     }
                     return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)));
                 }
-                Wake::Asked(_) if context.urgency() >= unless => {
+                // A wait ends at once.
+                Wake::Asked(_)
+                    if context.urgency() >= unless || told && context.urgency() > Urgency::None =>
+                {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
                 Wake::Asked(_) | Wake::Poked => {}

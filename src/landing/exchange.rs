@@ -31,6 +31,8 @@ const AS_BRANCHES: &str = "refs/heads/ralph/";
 /// How often the commits of one claim may go apart, as by `git commit --amend`.
 const APART: usize = 100;
 
+/// How long the remote may take to tell its refs.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// How often it is looked whether another loop still moves the tip here.
 const TURN: Duration = Duration::from_millis(20);
 /// How often refs are removed that another push is in the way of.
@@ -344,7 +346,7 @@ impl Exchange {
     /// The refs that match these, each with its commit.
     fn listed(&self, refs: &[String], cancelled: &AtomicBool) -> Result<Vec<(String, String)>, Unpublished> {
         let launch = list(&self.root, &self.remote, refs, &self.identity);
-        let said = answered(run_alone(&launch, (PUSH_LIMIT, ROOM), cancelled))?;
+        let said = answered(run_alone(&launch, (LIST_LIMIT, ROOM), cancelled))?;
         let pair = |line: &str| line.split_once('\t').map(|(commit, at)| (commit.to_owned(), at.to_owned()));
         Ok(said.lines().filter_map(pair).collect())
     }

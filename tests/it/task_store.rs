@@ -197,3 +197,27 @@ fn what_was_worked_on_moves_with_what_has_landed_and_with_the_journal() {
     assert_eq!(said(&elsewhere.run(&import)), "2 added, 0 updated, 0 unchanged");
     assert_eq!(said(&elsewhere.run("task export")), exported);
 }
+
+#[test]
+fn reading_makes_no_graph_and_says_that_there_is_none() {
+    let server = PostgresServer::start(&[]);
+    let scratch = Scratch::new();
+    let address = server.address("typo");
+    for verb in [
+        "task list",
+        "task export",
+        "journal list",
+        "knowledge list",
+        "status",
+        "task import --dry-run /dev/null",
+    ] {
+        let run = on(&scratch, &address, verb);
+        assert!(run.stderr.contains("there is no graph there yet"), "{verb}: {run:?}");
+    }
+    assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'typo'"), "0\n");
+    said(&on(&scratch, &address, "task add words"));
+    assert!(said(&on(&scratch, &address, "task list --all")).contains("words"));
+    server.sql("DELETE FROM typo.meta");
+    let run = on(&scratch, &address, "task list");
+    assert!(run.code == Some(1) && run.stderr.contains("its table meta is empty"), "{run:?}");
+}

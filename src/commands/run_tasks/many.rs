@@ -14,7 +14,7 @@ use crate::git::identity::CommitIdentity;
 use crate::git::landing::{Trunk, forget_finished, fork, left_over};
 use crate::git::publish::Unpublished;
 use crate::git::repository::{first_commit, is_shallow, no_identity};
-use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Store as _};
+use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Standing, Store as _};
 use crate::job::Refused;
 use crate::landing::{Exchange, Failed};
 
@@ -70,6 +70,10 @@ pub(super) fn exchange(
     }
     match exchange.bring_tip(is_named, has_come).and_then(|()| take_up(&exchange, server, trunk, has_come)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
+        // As where the trunk was rewritten: a person has to see to it.
+        Err(Failed::Ends(end)) if end.outcome == Outcome::GitFailed => {
+            bail!("{}", end.detail.unwrap_or_else(|| end.outcome.reason().to_owned()))
+        }
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(interrupted()),
     }
@@ -88,18 +92,21 @@ fn take_up(
         return Ok(());
     }
     let there = exchange.claims(cancelled)?;
-    let mut store = server.known();
+    let mut store = server.waiting();
     for (reference, head, is_finished) in left {
         let Some(claim) = Claim::of_reference(&reference) else { continue };
         let is_there = there.iter().any(|(commit, _)| *commit == head);
-        let is_known = |known: Landing| known.reference() == reference && known.made.head == head;
-        if is_there
-            && !is_finished
-            && store.landing(&claim.task).is_ok_and(|known| known.is_some_and(is_known))
-        {
+        let is_known = |known: &Landing| known.reference() == reference && known.made.head == head;
+        let known = store.landing(&claim.task).ok().flatten().filter(is_known);
+        if is_there && !is_finished && known.is_some() {
             continue;
         }
         exchange.push_claim(&reference, &head, cancelled)?;
+        // The answer was lost: it is handed in.
+        if known.is_some_and(|known| matches!(known.standing, Standing::Waiting | Standing::Landed)) {
+            forget_finished(&exchange.root, &reference)?;
+            continue;
+        }
         let base = fork(&exchange.root, &tip, &head).unwrap_or_else(|| tip.clone());
         let made = Made { trunk: trunk.name().to_owned(), base, head };
         let booked = if is_finished {

@@ -74,7 +74,8 @@ impl<'a> RunGraph<'a> {
     pub(super) fn open(&self) -> anyhow::Result<Option<Box<dyn Store + Send>>> {
         match self {
             Self::File(project) if project.graph().symlink_metadata().is_err() => Ok(None),
-            _ => self.existing().map(Some),
+            Self::File(_) => self.existing().map(Some),
+            Self::Server(server) => Ok(server.open()?.map(|store| Box::new(store) as _)),
         }
     }
 
@@ -87,7 +88,7 @@ impl<'a> RunGraph<'a> {
     pub(super) fn existing(&self) -> anyhow::Result<Box<dyn Store + Send>> {
         Ok(match self {
             Self::File(project) => Box::new(graph_file::opened_for_run(project)?),
-            Self::Server(server) => Box::new(server.open()?),
+            Self::Server(server) => Box::new(server.known()),
         })
     }
 
@@ -116,13 +117,12 @@ impl<'a> RunGraph<'a> {
 impl Server {
     /// Refuses a clone of another repository than the one that the graph is of.
     pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
-        self.known().require_repository(first_commit).map_err(refused)
+        self.waiting().require_repository(first_commit).map_err(refused)
     }
 
     /// Opens it, before anything has begun. If it has no connection left, that is told and waited for.
-    fn open(&self) -> anyhow::Result<PostgresStore> {
-        let patience = Patience::until_set(self.longest, Arc::clone(self.signals.has_come()));
-        let (began, mut tries) = (Instant::now(), 0);
+    fn open(&self) -> anyhow::Result<Option<PostgresStore>> {
+        let (patience, began, mut tries) = (self.patience(), Instant::now(), 0);
         loop {
             let full = match PostgresStore::open(self.address.clone()) {
                 Err(full @ GraphError::ServerFull { .. }) => full,
@@ -135,6 +135,16 @@ impl Server {
                 return Err(if self.signals.count() > 0 { interrupted() } else { refused(full) });
             }
         }
+    }
+
+    /// Another view of it, once it was opened, which waits for a server that is away until a signal comes.
+    pub(super) fn waiting(&self) -> PostgresStore {
+        self.known().patient(Arc::new(self.patience()))
+    }
+
+    /// How long it is waited for before anything has begun.
+    fn patience(&self) -> Patience {
+        Patience::until_set(self.longest, Arc::clone(self.signals.has_come()))
     }
 
     /// Another view of it, once it was opened.

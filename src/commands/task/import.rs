@@ -8,14 +8,15 @@ use serde_json::json;
 
 use super::{answer, look};
 use crate::cli::{GraphArgs, TaskImportArgs};
-use crate::commands::graph_file::{Opened, make_room, open, place};
+use crate::commands::graph_file::{Opened, create, is_on_server, make_room, open, place};
 use crate::commands::output::Stream;
 use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
 use crate::graph::{Imported, Store, import};
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
-    let mut store = open(&args.graph)?;
+    let makes = !args.dry_run && is_on_server(&args.graph)?;
+    let mut store = if makes { create(&args.graph)? } else { open(&args.graph)? };
     let mut imported = take(&mut *store, &args.file, args.dry_run)?;
     if let Opened::File(store) = &store
         && !store.has_place()

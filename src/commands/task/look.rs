@@ -39,7 +39,7 @@ impl Deref for Look {
 /// Opens the graph to read from it, without waiting for another process. If there is none it is empty, and none is made.
 pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
     if let Some(store) = on_server(args)? {
-        return Ok(Look { store: Opened::Server(store), _copy: None });
+        return Ok(Look { store, _copy: None });
     }
     let project = place(args)?;
     locate_records(args.ralph_dir.as_ref())?;

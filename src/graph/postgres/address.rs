@@ -77,6 +77,9 @@ impl Address {
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if query.split('&').filter(|other| other.split('=').next() == Some(name)).count() > 1 {
+                return Err(format!("the parameter '{}' is there twice", name.escape_debug()));
+            }
             let value = decoded(value).ok_or_else(|| format!("the value of '{name}' is no text"))?;
             address.take(name, &value)?;
         }
@@ -140,7 +143,7 @@ impl Display for Address {
 }
 
 fn decoded(text: &str) -> Option<String> {
-    percent_decode_str(text).decode_utf8().ok().map(Into::into)
+    percent_decode_str(text).decode_utf8().ok().map(Into::into).filter(|text: &String| !text.contains('\0'))
 }
 
 /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT` or the folder of a socket.
@@ -207,6 +210,8 @@ mod tests {
             ("postgres://a@h/d?sslmode=require", "give 'verify-full'"),
             ("postgres://a@h/d?password=s3cret", "the parameter 'password' is unknown"),
             ("postgres://a@h/d?connect_timeout=0", "connect_timeout"),
+            ("postgres://a@h/d?schema=a&schema=b", "'schema' is there twice"),
+            ("postgres://a@%00/d", "it names no host"),
         ] {
             let error = Address::read(text).unwrap_err();
             assert!(error.contains(said) && !error.contains("cret"), "{text}: {error}");

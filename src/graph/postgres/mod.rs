@@ -43,6 +43,8 @@ use crate::text::jitter;
 /// How often an operation is tried again that another one was in the way of, and the first pause before that.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long one that has no connection left is tried at first.
+const FULL: Duration = Duration::from_secs(4);
 /// The first pause before a server that is away is tried again.
 const AWAY: Duration = Duration::from_millis(200);
 /// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
@@ -92,11 +94,24 @@ enum For {
 }
 
 impl PostgresStore {
+    /// Connects to a server, and opens the graph there; `None`: there is none.
+    ///
+    /// # Errors
+    /// If the server does not answer, refuses, or has a graph of a newer ralph there.
+    pub fn open(address: Address) -> Result<Option<Self>, GraphError> {
+        Self::opened(address, false)
+    }
+
     /// Connects to a server, and makes the tables of the graph if there are none.
     ///
     /// # Errors
     /// If the server does not answer, refuses, or has a graph of a newer ralph there.
-    pub fn open(address: Address) -> Result<Self, GraphError> {
+    pub fn create(address: Address) -> Result<Self, GraphError> {
+        let store = Self::opened(address.clone(), true)?;
+        Ok(store.unwrap_or_else(|| Self::at(address)))
+    }
+
+    fn opened(address: Address, makes: bool) -> Result<Option<Self>, GraphError> {
         let store = Self::at(address);
         let schema = &store.address.schema;
         let (version, forgets) = store.read(|graph| {
@@ -105,6 +120,9 @@ impl PostgresStore {
             let forgets = version.is_some() && graph.exists(are_old, values![graph.now()? - KEPT])?;
             Ok((version, forgets))
         })?;
+        if version.is_none() && !makes {
+            return Ok(None);
+        }
         if version.is_none_or(|version| version < schema::VERSION) {
             store.transact(For::Tables, &always, &|graph| store.make_tables(graph))?;
         }
@@ -116,7 +134,7 @@ impl PostgresStore {
             // Who may only read cannot do that.
             let _ = store.tidy();
         }
-        Ok(store)
+        Ok(Some(store))
     }
 
     /// The store there, which connects when it is asked something. Its tables have to be there.
@@ -216,7 +234,7 @@ impl PostgresStore {
             };
             let goes_on = match &unsure {
                 Some((_, since)) => since.elapsed() < LIMIT,
-                None => is_passing(&fault) && tries < TRIES,
+                None => is_passing(&fault) && tries < TRIES && began.elapsed() < LIMIT,
             };
             if !goes_on {
                 if self.waits(&fault, began, &mut waits) {
@@ -238,7 +256,7 @@ impl PostgresStore {
                 (Attempt::Done(value) | Attempt::Unsure(value), _) => return Ok(value),
                 (Attempt::Failed(fault), may_again) => (fault, may_again),
             };
-            if may_again && is_passing(&fault) && tries < TRIES {
+            if may_again && is_passing(&fault) && tries < TRIES && began.elapsed() < LIMIT {
                 tries += 1;
                 thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
             } else if !may_again || !self.waits(&fault, began, &mut waits) {
@@ -320,13 +338,18 @@ impl PostgresStore {
         answer
     }
 
-    /// Connects; a server that was there before may begin anew, and is waited for here where it is not anyway.
+    /// Connects; a server that was there before may begin anew, and one that is full may have room in a moment: that is waited for
+    /// here where it is not anyway.
     fn connect(&self) -> Fallible<Connection> {
         let (began, mut pause) = (Instant::now(), AWAY);
-        let waits = self.was_there.get() && self.patience.is_none();
+        let waits = |fault: &Fault| match self.patience {
+            Some(_) => false,
+            None if self.was_there.get() => is_away(fault) && began.elapsed() < LIMIT,
+            None => is_full(fault) && began.elapsed() < FULL,
+        };
         loop {
             match Connection::open(&self.address) {
-                Err(fault) if waits && is_away(&fault) && began.elapsed() < LIMIT => {
+                Err(fault) if waits(&fault) => {
                     thread::sleep(jitter::around(pause));
                     pause *= 2;
                 }
@@ -406,10 +429,11 @@ enum Attempt<T> {
 /// The version of the tables in a schema; `None`: there are none.
 fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
     let is_there = "SELECT 1 FROM information_schema.tables WHERE table_schema = ?1 AND table_name = 'meta'";
-    if graph.exists(is_there, values![schema])? {
-        return graph.maybe("SELECT version FROM meta", &[], first);
+    if !graph.exists(is_there, values![schema])? {
+        return Ok(None);
     }
-    Ok(None)
+    let version = graph.maybe("SELECT version FROM meta", &[], first)?;
+    version.map(Some).ok_or_else(|| Fault::Strange("its table meta is empty".to_owned()))
 }
 
 /// Whether the server, or a pooler, has ended the connection, so that nothing of the transaction is there, unless it was being
@@ -433,16 +457,22 @@ fn is_away(fault: &Fault) -> bool {
         Fault::Silent | Fault::Unsure => true,
         Fault::Server(error) => {
             let passing = [
-                SqlState::TOO_MANY_CONNECTIONS,
                 SqlState::READ_ONLY_SQL_TRANSACTION,
-                SqlState::DISK_FULL,
-                // A large change of the graph, or somebody's by hand, takes long.
+                // A large change of the graph, or somebody's by hand, takes long; or the server has much to do.
                 SqlState::LOCK_NOT_AVAILABLE,
+                SqlState::QUERY_CANCELED,
             ];
-            has_left(error) || error.code().map_or(!is_untrusted(error), |code| passing.contains(code))
+            // Class 53: it has no connection, disk or memory left.
+            let passes = |code: &SqlState| passing.contains(code) || code.code().starts_with("53");
+            has_left(error) || error.code().map_or(!is_untrusted(error), passes)
         }
         _ => false,
     }
+}
+
+/// Whether the server has no connection left.
+fn is_full(fault: &Fault) -> bool {
+    matches!(fault, Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
 }
 
 /// Whether the server's certificate is not believed.
@@ -497,6 +527,10 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
         }
         Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => {
             "something else changes the graph for long: try again"
+        }
+        Some(code) if *code == SqlState::QUERY_CANCELED => "the server has much to do: try again",
+        Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
+            "that schema, or a table of it, is gone, or this user may not use it: grant it, or restore a backup"
         }
         Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
         Some(_) => "see the server's log",

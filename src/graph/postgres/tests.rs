@@ -17,7 +17,7 @@ use crate::graph::suite::{LEASE, RETRIES, TESTS, us};
 use crate::graph::{Claim, Ended, HowDone, NewTask, Scope, Selection, Store as _, Task};
 
 fn open(server: &PostgresServer, schema: &str) -> PostgresStore {
-    PostgresStore::open(Address::read(&server.address(schema)).unwrap()).unwrap()
+    PostgresStore::create(Address::read(&server.address(schema)).unwrap()).unwrap()
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn an_answer_that_is_lost_is_asked_for_and_nothing_is_written_twice() {
         // Only the first time.
         let port = proxy(&server, move || (!cuts.swap(true, Ordering::SeqCst)).then_some(cut));
         let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
-        let mut store = PostgresStore::open(Address::read(&address).unwrap()).unwrap();
+        let mut store = PostgresStore::create(Address::read(&address).unwrap()).unwrap();
         let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
         assert!(has_cut.load(Ordering::SeqCst));
         assert_eq!(beside.task(&id).unwrap().title, "task");
@@ -186,7 +186,7 @@ fn a_server_that_is_killed_again_and_again_loses_no_booking_and_makes_none_twice
     let (booked, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let work = || {
         let _over = Over(&is_over);
-        let mut store = PostgresStore::open(Address::read(&address).unwrap()).unwrap();
+        let mut store = PostgresStore::create(Address::read(&address).unwrap()).unwrap();
         while let Some(claim) = store.claim(&Scope::All, &us("worker"), LEASE).unwrap() {
             assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
             booked.lock().unwrap().push(claim);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::features;
 use super::settle::{Node, settle};
 use super::task_log::write_log;
-use super::{Fallible, landings, queries};
+use super::{Fallible, Fault, landings, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
 use crate::graph::limits::LEVELS;
@@ -67,7 +67,16 @@ fn claim_of(
     let mut values = values![holder.run, holder_text, until, now].to_vec();
     values.extend(name.map(Value::from));
     graph.maybe(&update, &values, |row| {
-        Ok(Claim { task: row.get(0)?, fence: row.get(1)?, nonce: nonce.clone() })
+        let task: String = row.get(0)?;
+        // It becomes a part of names of refs and files.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if !task.chars().all(is_plain) {
+            return Err(Fault::Strange(format!(
+                "the id of a task: {}",
+                task.escape_debug().take(40).collect::<String>()
+            )));
+        }
+        Ok(Claim { task, fence: row.get(1)?, nonce: nonce.clone() })
     })
 }
 

@@ -396,7 +396,8 @@ impl Tasks {
                 None => decision.book(graph, &claim, done, retries),
             })
         });
-        let (ended, reason) = booked?.map_err(|error| self.unbooked(current, error))?;
+        let booked = booked.map_err(|end| self.unbooked(current, end))?;
+        let (ended, reason) = booked.map_err(|error| self.unbooked(current, error.into()))?;
         if let (Some(lane), Some(_), Ok(_) | Err(GraphError::ClaimLost { .. })) = (&self.lane, &made, &ended)
         {
             lane.is_booked(current)?;
@@ -430,7 +431,7 @@ impl Tasks {
                 // The journal is about this attempt, which has not ended the task.
                 return Ok((Became::Blocked, why.to_owned()));
             }
-            Err(error) => return Err(self.unbooked(current, error)),
+            Err(error) => return Err(self.unbooked(current, error.into())),
         };
         self.tell_ended(current, became.word(), &reason, context)?;
         Ok((became, reason))

@@ -262,8 +262,15 @@ impl Lane {
         let (claim, kept) = (current.claim.clone(), made.clone());
         let told = graph.book(context, move |graph| graph.keep(&claim, &kept));
         match told.map_err(|end| self.kept_here(current, end))? {
+            Ok(()) => {}
             // What follows reports that.
-            Err(GraphError::ClaimLost { .. }) | Ok(()) => {}
+            Err(GraphError::ClaimLost { .. }) if self.exchange.is_none() => {}
+            Err(GraphError::ClaimLost { .. }) => {
+                context.notice(&format!(
+                    "{} is not this run's any more: what its agent has committed is kept as {own}",
+                    current.claim.task
+                ))?;
+            }
             Err(error) => return Err(self.kept_here(current, error.into())),
         }
         landing::keep(&self.root, &own, &made.head)?;
@@ -339,8 +346,7 @@ impl Tasks {
     }
 
     /// The end of a loop that cannot book what is finished, with where that is.
-    pub(super) fn unbooked(&self, current: &Current, error: GraphError) -> End {
-        let end = End::from(error);
+    pub(super) fn unbooked(&self, current: &Current, end: End) -> End {
         match &self.lane {
             Some(lane) => lane.kept_here(current, end),
             None => end,

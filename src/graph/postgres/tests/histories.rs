@@ -320,7 +320,7 @@ fn on_64_connections_each_task_is_done_once_and_nothing_handed_in_is_missing() {
         for number in 0..CONNECTIONS {
             let (address, shared) = (&address, &shared);
             scope.spawn(move || {
-                let store = PostgresStore::open(Address::read(address).unwrap()).unwrap();
+                let store = PostgresStore::create(Address::read(address).unwrap()).unwrap();
                 let holder = us(&format!("run-{number}"));
                 let client = Client { store, holder, state: seed * CONNECTIONS + number, shared };
                 if number < LANDERS { client.land() } else { client.work() }
