@@ -155,6 +155,9 @@ pub struct LogsArgs {
     /// Which loop.
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Address of a graph on a server, whose workers are meant, too.
+    #[arg(long, value_name = "URL", help = help::FLEET_STORE)]
+    pub store: Option<String>,
     /// Go on printing what comes, until the loop ends
     #[arg(long, short, alias = "live")]
     pub follow: bool,
@@ -181,6 +184,9 @@ pub struct ReportArgs {
     /// The id of a run, or as much of it as is needed, or the name of a loop [default: the newest run]
     #[arg(value_name = "RUN|NAME")]
     pub target: Option<String>,
+    /// Address of a graph on a server, whose workers are meant, too.
+    #[arg(long, value_name = "URL", help = help::FLEET_STORE)]
+    pub store: Option<String>,
     /// Print JSON
     #[arg(long, conflicts_with = "md")]
     pub json: bool,

@@ -35,6 +35,16 @@ struct Piece {
 /// `ralph diff`.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let here = locate_records(args.ralph_dir.as_ref())?;
+    // On a server it may be another machine's, and of no run here.
+    if let Some(id) = args.target.as_deref().filter(|target| target.starts_with("t-"))
+        && let Some(landing) = landings::of_task(&here, id)?
+    {
+        let piece = of_landing(&here, landing);
+        if !piece.difference.is_there(&piece.tree) {
+            bail!("git does not know the commits of '{id}' here: 'git fetch' brings what has landed");
+        }
+        return shown(&piece, args.stat);
+    }
     let picked = pick::run(&here, args.target.as_deref())?;
     let (report, pieces) = chosen(&picked)?;
     if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {
@@ -55,13 +65,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
                 before.unwrap_or_default()
             )
         }
-        [one] => {
-            if one.difference.to.is_none() {
-                tell_unknown(&one.tree);
-            }
-            let error = range::diff(&one.tree, &one.difference, args.stat).exec();
-            Err(error).context("cannot run git")
-        }
+        [one] => shown(one, args.stat),
         several if args.stat => stats(several),
         several => {
             let names: Vec<&str> = several.iter().map(|piece| piece.name.as_str()).collect();
@@ -73,6 +77,22 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
             )
         }
     }
+}
+
+/// Shows a difference, by git in the place of this process.
+fn shown(one: &Piece, stat: bool) -> anyhow::Result<u8> {
+    if one.difference.to.is_none() {
+        tell_unknown(&one.tree);
+    }
+    let error = range::diff(&one.tree, &one.difference, stat).exec();
+    Err(error).context("cannot run git")
+}
+
+/// What a task is that lands, or has landed.
+fn of_landing(project: &Project, landing: Landing) -> Piece {
+    let to = Some(landing.landed.unwrap_or(landing.made.head));
+    let difference = Difference { from: Some(landing.made.base), to };
+    Piece { name: landing.task, tree: project.root().to_owned(), difference }
 }
 
 /// The selected work and its run: the newest one, or the newest that has changed something, because one without changes shows
@@ -127,10 +147,8 @@ fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
     let loops = report.loops.iter().filter(is_meant);
     if let Some(id) = &picked.task {
         // Several jobs may have worked on it: what lands is one.
-        if let Some(Landing { made, landed, .. }) = landings::of_task(project, id) {
-            let to = Some(landed.unwrap_or(made.head));
-            let difference = Difference { from: Some(made.base), to };
-            return vec![Piece { name: id.clone(), tree: project.root().to_owned(), difference }];
+        if let Ok(Some(landing)) = landings::of_task(project, id) {
+            return vec![of_landing(project, landing)];
         }
         let tasks = loops.flat_map(|one| &one.task_list).filter(|task| task.id == *id);
         return tasks.filter_map(|task| Some(piece(project, &task.id, task.work.as_ref()?))).collect();

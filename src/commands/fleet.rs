@@ -152,10 +152,11 @@ impl Fleet {
     }
 }
 
-/// Where the logs of a worker are; `None`: that is no worker's name, or there is a loop of this name here.
-pub(super) fn logs(target: &TargetArgs) -> anyhow::Result<Option<String>> {
+/// Where the logs of a worker are, of which its report is made; `None`: that is no worker's name, or there is a loop of this name
+/// here.
+pub(super) fn logs(flag: Option<&str>, target: &TargetArgs) -> anyhow::Result<Option<String>> {
     let Some(name) = elsewhere(target) else { return Ok(None) };
-    let fleet = Fleet::of(None, target)?;
+    let fleet = Fleet::of(flag, target)?;
     let worker = fleet.as_ref().and_then(|fleet| fleet.workers.iter().find(|worker| worker.name() == name));
     Ok(worker.map(|worker| format!("the logs of {name} are on {}: {}", worker.machine, worker.logs)))
 }

@@ -3,7 +3,9 @@
 use chrono::Utc;
 use serde_json::{Value, json};
 
+use super::graph_file::on_server;
 use super::task::glance;
+use crate::cli::GraphArgs;
 use crate::graph::{AtGate, Landing, Standing, Store};
 use crate::project::Project;
 use crate::tell::words::{figures, gated};
@@ -69,7 +71,17 @@ impl Queue {
 }
 
 /// What has become of a task's commits, by its whole id.
-pub(super) fn of_task(project: &Project, id: &str) -> Option<Landing> {
-    let landing = glance(project)?.landing(id).ok()??;
-    (landing.task == id).then_some(landing)
+///
+/// # Errors
+/// If the graph is on a server that cannot be asked.
+pub(super) fn of_task(project: &Project, id: &str) -> anyhow::Result<Option<Landing>> {
+    let args = GraphArgs { ralph_dir: Some(project.graph_dir()), ..GraphArgs::default() };
+    let landing = match on_server(&args)? {
+        Some(store) => match store.landing(id) {
+            Err(error) if error.is_of_server() => return Err(error.into()),
+            landing => landing.ok().flatten(),
+        },
+        None => glance(project).and_then(|store| store.landing(id).ok()?),
+    };
+    Ok(landing.filter(|landing| landing.task == id))
 }

@@ -26,7 +26,7 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
     let wanted = count(&args.last, "--last")?;
     if let Some(name) = args.target.name.as_deref().filter(|name| name.starts_with("t-")) {
         let here = locate(args.target.ralph_dir.as_ref())?;
-        if let Some(landing) = landings::of_task(&here, name) {
+        if let Some(landing) = landings::of_task(&here, name)? {
             return take_back(&here, &landing);
         }
     }

@@ -319,6 +319,8 @@ fn workers_are_seen_and_steered_from_any_machine() {
     assert!(shown.stdout.contains("WORKER") && shown.stdout.contains(name), "{shown:?}");
     let logs = fleet.machines[2].run(&format!("logs {name}"));
     assert!(logs.stdout.contains(workers[0]["logs"].as_str().unwrap()), "{logs:?}");
+    let report = fleet.machines[2].run(&format!("report {name}"));
+    assert!(report.stdout.contains("'ralph report' there"), "{report:?}");
     let noted = fleet.machines[2].ralph(&format!("note {name}")).arg("mind the gap").output().unwrap();
     assert!(noted.status.success(), "{noted:?}");
     let paused = fleet.machines[2].run("pause --fleet");
@@ -336,6 +338,13 @@ fn workers_are_seen_and_steered_from_any_machine() {
         ended(&run, 0);
     }
     fleet.assert_all_landed(&ids);
+    // Also where none of it was done, once that is here.
+    let diff = format!("diff {} --stat", ids[0]);
+    fleet.machines[2].git(&["reset", "--quiet", "--hard"]);
+    let unknown = fleet.machines[2].run(&diff);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("'git fetch' brings"), "{unknown:?}");
+    fleet.machines[2].git(&["fetch", "--quiet"]);
+    assert!(fleet.machines[2].run(&diff).stdout.contains(&format!("work-{}", ids[0])));
     let prompts =
         fleet.machines.iter().flat_map(|machine| fs::read_dir(machine.outside().join("home")).unwrap());
     let prompts =

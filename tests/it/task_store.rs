@@ -203,14 +203,9 @@ fn reading_makes_no_graph_and_says_that_there_is_none() {
     let server = PostgresServer::start(&[]);
     let scratch = Scratch::new();
     let address = server.address("typo");
-    for verb in [
-        "task list",
-        "task export",
-        "journal list",
-        "knowledge list",
-        "status",
-        "task import --dry-run /dev/null",
-    ] {
+    for verb in
+        ["task list", "task export", "journal", "knowledge list", "status", "task import --dry-run /dev/null"]
+    {
         let run = on(&scratch, &address, verb);
         assert!(run.stderr.contains("there is no graph there yet"), "{verb}: {run:?}");
     }

@@ -23,7 +23,7 @@ use crate::text::line::shell_word;
 
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
-    if let Some(place) = fleet::logs(&args.target)? {
+    if let Some(place) = fleet::logs(args.store.as_deref(), &args.target)? {
         say(&place);
         return Ok(0);
     }

@@ -12,14 +12,20 @@ use std::path::Path;
 pub(super) use gather::{ended, gathered, measured, merges_of, tasks as tasks_of_branch};
 pub(super) use history::history;
 
-use super::output::{print, width};
-use crate::cli::ReportArgs;
+use super::fleet;
+use super::output::{print, say, width};
+use crate::cli::{ReportArgs, TargetArgs};
 use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::view::report::{markdown::markdown, text};
 
 /// `ralph report`.
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
+    let target = TargetArgs { name: args.target.clone(), ralph_dir: args.ralph_dir.clone() };
+    if let Some(place) = fleet::logs(args.store.as_deref(), &target)? {
+        say(&format!("{place}: 'ralph report' there"));
+        return Ok(0);
+    }
     let here = locate_records(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
     let mut report = gathered(&picked.project, &picked.folder, args.json || args.html.is_some())?;
