@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use std::{fmt, mem};
 
 use chrono::{DateTime, Utc};
 
@@ -23,6 +24,17 @@ struct Known {
     /// Until when the agent's usage limit is known to last.
     closed: Option<Wait>,
     spent: Vec<Spent>,
+    asks: Option<Asks>,
+}
+
+/// Asks for what loops of other processes have spent.
+#[derive(Clone)]
+struct Asks(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Asks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asks")
+    }
 }
 
 impl Board {
@@ -58,11 +70,23 @@ impl Board {
     /// Notes what this loop has spent, and returns what the others have.
     #[must_use]
     pub fn spent_by_others(&self, tally: &Tally) -> Spent {
-        if self.place == 0 {
-            return Spent::default();
+        let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
+        let spent = tally.spent();
+        let (noted, asks) = {
+            let mut known = self.lock();
+            let noted = known.spent.get_mut(own).map(|noted| mem::replace(noted, spent));
+            (noted, known.asks.clone())
+        };
+        // What loops of other processes have spent is to be known before another attempt may begin.
+        if let Some(Asks(asks)) = asks.filter(|_| noted != Some(spent)) {
+            asks();
         }
-        self.note(tally.spent());
         self.spent_beside()
+    }
+
+    /// From here on this is done when a loop here has spent something: it notes what loops of other processes have.
+    pub fn ask_by(&self, asks: impl Fn() + Send + Sync + 'static) {
+        self.lock().asks = Some(Asks(Arc::new(asks)));
     }
 
     /// What all places but this one have spent.

@@ -16,6 +16,9 @@ use crate::memory::knowledge::Knowledge;
 /// How long a lander has to end that the user does not want to wait for.
 const LEAVE: Duration = Duration::from_millis(500);
 
+/// How long a loop waits for news of other machines.
+const NEWS: Duration = Duration::from_secs(2);
+
 /// What a job works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AtWork {
@@ -50,6 +53,8 @@ struct Known {
     begun: u64,
     /// Failed iterations in a row.
     failures: u64,
+    /// How often a loop has asked for news of other machines, and up to which of these there is an answer.
+    reports: (u64, u64),
     /// What agents have found out and other machines do not know.
     found: Vec<Knowledge>,
     /// What was handed in and is not known to have landed: the refs of claims.
@@ -130,6 +135,33 @@ impl Team {
         let goes_on = |known: &mut Known| !known.is_over && !self.hurries.load(Ordering::Relaxed);
         let waited = self.stirred.wait_timeout_while(self.lock(), span, goes_on);
         goes_on(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Waits some time, or until a loop asks for news of other machines; returns up to which question, `None` where the run is over.
+    pub(crate) fn next_report(&self, span: Duration) -> Option<u64> {
+        let goes_on = |known: &mut Known| !known.is_over && !self.hurries.load(Ordering::Relaxed);
+        let is_quiet = |known: &mut Known| goes_on(known) && known.reports.0 == known.reports.1;
+        let waited = self.stirred.wait_timeout_while(self.lock(), span, is_quiet);
+        let mut known = waited.unwrap_or_else(PoisonError::into_inner).0;
+        goes_on(&mut known).then_some(known.reports.0)
+    }
+
+    /// There is an answer up to this question.
+    pub(crate) fn has_reported(&self, question: u64) {
+        self.lock().reports.1 = question;
+        self.stirred.notify_all();
+    }
+
+    /// Asks for news of other machines, and waits a moment for it.
+    pub(crate) fn ask_report(&self) {
+        let mut known = self.lock();
+        known.reports.0 += 1;
+        let question = known.reports.0;
+        self.stirred.notify_all();
+        let is_open = |known: &mut Known| {
+            known.reports.1 < question && !known.is_over && !self.hurries.load(Ordering::Relaxed)
+        };
+        drop(self.stirred.wait_timeout_while(known, NEWS, is_open));
     }
 
     /// The next thing that the lander has done and that the loop at this place is to tell: the first one that runs tells all, so

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::jobs::{agent, attempts, ended, events, refs};
 use crate::postgres_server::PostgresServer;
 use crate::run_tasks::{add, log, status};
-use crate::scratch::{Scratch, Started, executable, wait_for};
+use crate::scratch::{CLAUDE_RESULT, Scratch, Started, executable, wait_for};
 
 /// A worker on all tasks, with what it needs for quick tests.
 pub(crate) const RUN: &str = "run --all --no-verify --proof place --validate ls";
@@ -353,6 +353,22 @@ fn workers_are_seen_and_steered_from_any_machine() {
     assert_eq!(noted.count(), 1, "in the next prompt of that worker");
     let nothing = fleet.machines[2].run("pause --fleet");
     assert!(nothing.code == Some(1) && nothing.stderr.contains("no worker is at work"), "{nothing:?}");
+}
+
+#[test]
+fn what_all_workers_spend_counts_for_each() {
+    let fleet = Fleet::new(3, &format!("result() {{ echo '{CLAUDE_RESULT}'; }}; work; done_"));
+    for number in 0..20 {
+        add(&fleet.machines[0], &format!("task-{number}"));
+    }
+    // An attempt costs a cent.
+    let runs: Vec<_> =
+        (0..3).map(|machine| fleet.start(machine, &format!("{RUN} --max-cost 0.05"))).collect();
+    for run in runs.into_iter().map(Started::finish) {
+        ended(&run, 0);
+    }
+    let attempts = fleet.machines.iter().map(attempts).sum::<usize>();
+    assert!((5..=8).contains(&attempts), "at most one more for each: {attempts}");
 }
 
 #[test]

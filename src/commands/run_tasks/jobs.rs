@@ -222,6 +222,8 @@ impl Jobs<'_> {
         self.shared.screen.expect(count);
         let mut member = self.member()?;
         if let Some(member) = &mut member {
+            let team = Arc::clone(&self.team);
+            self.shared.board.ask_by(move || team.ask_report());
             // The first prompts have what others have found out.
             member.report();
         }

@@ -66,18 +66,20 @@ pub(super) struct Told {
 impl Member {
     /// Reports until the run is over.
     pub(super) fn run(mut self) {
-        let mut tidied = Instant::now();
+        let (mut tidied, mut question) = (Instant::now(), 0);
         loop {
             // A server that is away is told by the loops.
             if self.has_news() || self.store.is_asked(&self.run).unwrap_or_default() {
                 self.report();
             }
+            self.team.has_reported(question);
             if tidied.elapsed() > TIDY {
                 tidied = Instant::now();
                 let _ = self.store.tidy();
             }
-            if !self.team.goes_on_for(jitter::around(LOOK)) {
-                break;
+            match self.team.next_report(jitter::around(LOOK)) {
+                Some(asked) => question = asked,
+                None => break,
             }
         }
         self.report();

@@ -176,8 +176,16 @@ fn total(report: &RunReport) -> Option<String> {
     }
     let ends = ends(lines.iter().map(|line| line.end)).join(", ");
     let what = count::of(lines.len() as u64, if is_of_tasks { "task" } else { "loop" });
+    // The tree of a job begins each task anew: between its first and its last commit is not all that it has done.
+    let Landings { landed, returned, gates, .. } = report.landings;
+    let by_task = is_of_tasks && landed + returned + gates > 0;
+    let works: Vec<&Work> = if by_task {
+        lines.iter().filter_map(|line| line.work).collect()
+    } else {
+        report.loops.iter().filter_map(|one| one.work.as_ref()).collect()
+    };
     let sum = |of: fn(&Work) -> Option<u64>| {
-        let known: Vec<u64> = report.loops.iter().filter_map(|one| of(one.work.as_ref()?)).collect();
+        let known: Vec<u64> = works.iter().filter_map(|work| of(work)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>())
     };
     let lines_changed = sum(|work| work.insertions).zip(sum(|work| work.deletions));
