@@ -94,6 +94,11 @@ impl<'a> Preflight<'a> {
         self.agent.preset.read_only.is_some()
     }
 
+    /// What tells the agent's login from others.
+    pub(crate) fn login(&self, user: &str) -> String {
+        self.agent.preset.login_of(user, |name| std::env::var(name).ok())
+    }
+
     /// The agent's name.
     pub(crate) fn agent_name(&self) -> &str {
         &self.agent.name

@@ -14,6 +14,7 @@ const LINES: Preset = Preset {
     cli: "amp",
     args: &["--dangerously-allow-all", "-x", "--stream-json"],
     needs: "`amp login` or `AMP_API_KEY`",
+    keys: &["AMP_API_KEY"],
     longest_prompt: Some(PromptLimit::Bytes(1 << 20)),
     response: RESPONSE,
     display: DISPLAY,

@@ -17,6 +17,7 @@ const LINES: Preset = Preset {
     cli: "codex",
     args: &["exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "-"],
     needs: "`codex login`",
+    keys: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     longest_prompt: Some(PromptLimit::Characters(1 << 20)),
     response: RESPONSE,
     display: DISPLAY,
@@ -36,6 +37,7 @@ const OVER_ACP: Preset = Preset {
     name: "codex-acp",
     cli: "codex-acp",
     needs: "as `codex`",
+    keys: LINES.keys,
     login: LOG_IN,
     install: "npm install -g @agentclientprotocol/codex-acp",
     ..Preset::ACP

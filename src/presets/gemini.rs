@@ -27,6 +27,7 @@ const LINES: Preset = Preset {
     // Only a person can trust the folder.
     args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
     needs: "a login method chosen once in `gemini`, or `GEMINI_API_KEY` with that method in its settings",
+    keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     // It cuts off what is longer.
     longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
     response: RESPONSE,
@@ -52,6 +53,7 @@ const OVER_ACP: Preset = Preset {
     cli: "gemini",
     args: &["--acp", "--skip-trust"],
     needs: "as `gemini`",
+    keys: LINES.keys,
     reads_itself: true,
     login: "run 'gemini' and choose how to log in",
     install: INSTALL,

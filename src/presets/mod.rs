@@ -30,7 +30,7 @@ use regex::bytes::Regex;
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;
-use crate::text::nearest;
+use crate::text::{digest, nearest};
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 pub(crate) use listing::Listing;
@@ -72,6 +72,8 @@ pub struct Preset {
     pub args: &'static [&'static str],
     /// Options to run without a person, for the guide.
     pub needs: &'static str,
+    /// Variables with which it logs in, by an account that several machines may share.
+    pub keys: &'static [&'static str],
     /// Its protocol.
     pub protocol: Protocol,
     /// How the prompt reaches it.
@@ -371,6 +373,14 @@ impl Structured {
 }
 
 impl Preset {
+    /// What tells this login from others, without any key: those who share it share its usage limits. Without a key that is the user.
+    #[must_use]
+    pub fn login_of(&self, user: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+        let keys = self.keys.iter().filter_map(|key| variable(key).filter(|value| !value.is_empty()));
+        let who = keys.map(|key| digest::sha256(key.as_bytes())[..16].to_owned()).next();
+        format!("{}/{}", self.name, who.unwrap_or_else(|| user.to_owned()))
+    }
+
     /// The defaults of presets; also `custom`, about which nothing is known.
     const BLANK: Self = Self {
         name: "custom",
@@ -378,6 +388,7 @@ impl Preset {
         cli: "",
         args: &[],
         needs: "an `AGENT_RESPONSE_FILTER`, if it is ever to say COMPLETE",
+        keys: &[],
         protocol: Protocol::Lines,
         prompt: Prompt::Stdin,
         longest_prompt: None,
@@ -421,6 +432,18 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_the_same_key_has_the_same_login_and_else_who_has_the_same_name() {
+        let claude = preset("claude").unwrap();
+        let with = |value: &'static str| {
+            claude.login_of("ann", move |name| (name == "ANTHROPIC_API_KEY").then(|| value.to_owned()))
+        };
+        assert_eq!(claude.login_of("ann", |_| None), "claude/ann");
+        assert_eq!(with(""), "claude/ann");
+        assert_ne!(with("one"), with("other"));
+        assert!(!with("one").contains("one") && with("one").len() == "claude/".len() + 16);
+    }
 
     #[test]
     fn every_filter_and_pattern_compiles() {

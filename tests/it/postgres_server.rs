@@ -135,7 +135,7 @@ impl PostgresServer {
         succeed(program("pg_ctl").args(["reload", "-s", "-D"]).arg(self.folder.path().join("data")));
     }
 
-    /// Runs statements, as somebody else does who may do everything; answers what they have said.
+    /// Runs statements as a user who may do everything; answers what they have said.
     pub(crate) fn sql(&self, statements: &str) -> String {
         let mut psql = program("psql");
         psql.args(["-qAt", "--no-psqlrc", "-U", "ralph", "-d", "postgres", "-c", statements, "-h"]);

@@ -220,7 +220,7 @@ impl Jobs<'_> {
         }
         let count = self.plan.jobs;
         self.shared.screen.expect(count);
-        let mut member = self.member()?;
+        let mut member = self.member();
         if let Some(member) = &mut member {
             let team = Arc::clone(&self.team);
             self.shared.board.ask_by(move || team.ask_report());
@@ -466,11 +466,11 @@ impl Jobs<'_> {
     }
 
     /// This run among the workers of a graph on a server.
-    fn member(&self) -> anyhow::Result<Option<Member>> {
-        let Some(server) = self.run.graph.server() else { return Ok(None) };
+    fn member(&self) -> Option<Member> {
+        let server = self.run.graph.server()?;
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-        Ok(Some(Member {
+        Some(Member {
             store: server.known(),
             team: Arc::clone(&self.team),
             board: self.shared.board.join(),
@@ -478,14 +478,14 @@ impl Jobs<'_> {
             run: self.shared.id.clone(),
             machine,
             logs: self.project().run(&self.shared.id).to_string_lossy().into_owned(),
-            login: format!("{}/{user}", self.run.preflight.agent_name()),
+            login: self.run.preflight.login(&user),
             told: Told::default(),
             heard: 0,
             before: None,
             knowledge: self.run.places.documents.join("knowledge"),
             found: Vec::new(),
             known: BTreeSet::new(),
-        }))
+        })
     }
 
     /// What brings commits to the remote while agents work, where other machines may have to go on from them.

@@ -27,7 +27,7 @@ pub(super) enum RunGraph<'a> {
     /// The project's file.
     File(&'a Project),
     /// On a server.
-    Server(Server),
+    Server(Box<Server>),
 }
 
 /// A graph on a server, and how it is worked with.
@@ -52,12 +52,12 @@ impl<'a> RunGraph<'a> {
             None => Self::File(project),
             Some(address) => {
                 process::withhold(&PASSWORDS);
-                Self::Server(Server {
+                Self::Server(Box::new(Server {
                     address,
                     lease: Lease { length: settings.lease, counts_here: true },
                     longest: settings.max_limit_wait,
                     signals: listen()?,
-                })
+                }))
             }
         })
     }

@@ -13,6 +13,7 @@ use crate::graph::sql::{Fallible, Sql, first};
 
 /// What a server is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct Health {
     /// Its version, such as 150006.
     pub version: i64,

@@ -458,7 +458,7 @@ fn is_away(fault: &Fault) -> bool {
         Fault::Server(error) => {
             let passing = [
                 SqlState::READ_ONLY_SQL_TRANSACTION,
-                // A large change of the graph, or somebody's by hand, takes long; or the server has much to do.
+                // A large change of the graph, by us or by hand, takes long; or the server has much to do.
                 SqlState::LOCK_NOT_AVAILABLE,
                 SqlState::QUERY_CANCELED,
             ];
