@@ -1,4 +1,4 @@
-//! How long a server that is away is waited for, and what others may know of that.
+//! How long a server that is away is waited for, and what others may know of that (rule 7).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! What the clones of one repository give each other through its remote: the commits of claims, and the landed tip.
 //!
-//! The remote has the truth about the tip: it moves by pushes that are no force, so that two landers at once are harmless. Each claim
-//! has refs of its own, which are only added to.
+//! The remote has the truth about the tip: it moves by pushes that are no force, so that two landers at once are harmless (rule 5).
+//! Each claim has refs of its own, which are only added to (rule 4).
 
 #[cfg(test)]
 mod tests;

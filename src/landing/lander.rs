@@ -429,6 +429,7 @@ impl Lander {
                 exchange.bring(&one.reference(), &one.made.head, self.team.hurries())
             };
             let is_here = self.exchange.as_ref().map_or(Ok(true), bring)?;
+            // What the trunk has, has landed (rule 6).
             if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
                 self.book(way, one, (&one.made.base, &commit))?;
                 round.leave_out(one);

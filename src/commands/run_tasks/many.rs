@@ -79,7 +79,7 @@ pub(super) fn exchange(
     }
 }
 
-/// Brings to the remote, and books, what an earlier run in this clone could not.
+/// Brings to the remote, and books, what an earlier run in this clone could not (rule 7).
 fn take_up(
     exchange: &Exchange,
     server: &Server,

@@ -1,6 +1,6 @@
 //! The task store of many machines: a `PostgreSQL` database.
 //!
-//! The server's clock alone says whether a claim or a lead still holds. A booking locks the rows that it reads, the tasks above its
+//! The server's clock alone says whether a claim or a lead still holds (rule 1 of many machines). A booking locks the rows that it reads, the tasks above its
 //! own from the top; what changes the shape of the graph goes alone.
 
 mod address;
@@ -208,7 +208,7 @@ impl PostgresStore {
     }
 
     /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began. An answer
-    /// that was lost is asked for: what was written leaves its nonce in the same transaction.
+    /// that was lost is asked for (rule 3): what was written leaves its nonce in the same transaction.
     fn transact<T>(
         &self,
         what: For,

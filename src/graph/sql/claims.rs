@@ -107,7 +107,7 @@ pub(super) fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
     graph.each(&above, values![id], &mut |_| Ok(true))
 }
 
-/// The claimed task, if the claim still holds.
+/// The claimed task, if the claim still holds: its number and its nonce do (rule 2).
 pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
     let for_booking = graph.dialect().for_booking;
     lock_above(graph, &claim.task)?;

@@ -188,7 +188,7 @@ pub(in crate::graph) fn lead(
     Ok(Some(Lead { trunk: trunk.to_owned(), fence, holder: text }))
 }
 
-/// Refuses a booking by a process that has lost the lead.
+/// Refuses a booking by a process that has lost the lead: its number and its holder have to hold (rule 2).
 fn require_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<()> {
     let for_booking = graph.dialect().for_booking;
     let query =

@@ -234,7 +234,7 @@ impl Lane {
             return Ok(Some(made));
         }
         if let Some(exchange) = self.exchange.clone() {
-            // The remote first: the graph names nothing that could not be got from there.
+            // The remote first (rule 4): the graph names nothing that could not be got from there.
             landing::keep(&self.root, &own, &made.head)?;
             match how {
                 Keep::Here => return Ok(Some(made)),

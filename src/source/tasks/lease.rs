@@ -1,4 +1,4 @@
-//! How long claims hold, and what this process knows of its own.
+//! How long claims hold, and what this process knows of its own (rule 1 of many machines).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

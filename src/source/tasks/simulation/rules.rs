@@ -1,6 +1,6 @@
 //! The rules of the protocol, each of which can be switched off.
 
-/// A rule. The numbers are those of issue 31; some have several parts.
+/// A rule. The numbers are those of ARCHITECTURE.md; some have several parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// 1: the server's clock decides leases, and not the clock of each machine.
