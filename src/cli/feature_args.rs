@@ -46,6 +46,9 @@ pub struct FeatureWriteArgs {
     /// What is wanted; - reads it from stdin
     #[arg(value_name = "BRIEF")]
     pub brief: Option<String>,
+    /// Address of a graph on a server, instead of the project's file.
+    #[arg(long, value_name = "URL", help = help::STORE)]
+    pub store: Option<String>,
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,

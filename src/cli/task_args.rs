@@ -144,6 +144,9 @@ pub struct TaskCreateArgs {
     /// Its feature
     #[arg(long, value_name = "NAME")]
     pub feature: Option<String>,
+    /// Address of a graph on a server, instead of the project's file.
+    #[arg(long, value_name = "URL", help = help::STORE)]
+    pub store: Option<String>,
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,

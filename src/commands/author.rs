@@ -6,16 +6,18 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
-use super::graph_file::{self, DRAFT, FEATURE_VARIABLE};
+use super::graph_file::{self, DRAFT, FEATURE_VARIABLE, Opened, address};
 use super::run_tasks::own_call;
 use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
+use crate::graph::postgres::{Address, PASSWORDS, PostgresStore};
 use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Feature, GraphError, Store as _, check_feature_name};
+use crate::graph::{Feature, GraphError, Store, check_feature_name};
 use crate::inspection::Ground;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
 use crate::job::terminal::AtTerminal;
 use crate::job::workspace::{Workspace, open_loop};
+use crate::process;
 use crate::project::Project;
 use crate::prompt::authoring::{LONGEST_BRIEF, Piece};
 use crate::settings::Verb;
@@ -77,9 +79,9 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
     let (name, word) = (args.name.as_str(), order.word());
     check_feature_name(name)?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
-    graph_file::require_file("agents write tasks into", &workspace.settings)?;
     let project = &workspace.project;
-    let known = known(project, name)?;
+    let server = address(args.store.as_deref(), &workspace.settings)?;
+    let known = known(project, server.as_ref(), name)?;
     let goes_on = order == Order::Create;
     let progress = Progress::of(name, project, known.as_ref(), goes_on);
     let brief = brief(args.brief.as_deref(), &args.flags)?;
@@ -96,21 +98,31 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
         );
     }
     let feature = Some(name);
-    Author { workspace: &workspace, flags: &args.flags, feature, brief, pieces, asks, progress, goes_on }
-        .run()
+    Author {
+        workspace: &workspace,
+        flags: &args.flags,
+        server,
+        feature,
+        brief,
+        pieces,
+        asks,
+        progress,
+        goes_on,
+    }
+    .run()
 }
 
 /// `ralph task create`.
 pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     let workspace = open_loop(Verb::Feature, &args.flags)?;
-    graph_file::require_file("agents write tasks into", &workspace.settings)?;
     let project = &workspace.project;
+    let server = address(args.store.as_deref(), &workspace.settings)?;
     let feature = args.feature.as_deref();
     if let Some(name) = feature
-        && known(project, name)?.is_none()
+        && known(project, server.as_ref(), name)?.is_none()
     {
         // The error suggests a name.
-        existing(project)?.feature(name)?;
+        existing(project, server.as_ref())?.feature(name)?;
     }
     let brief = brief(args.brief.as_deref(), &args.flags)?;
     let asks = can_ask(args.brief.as_deref(), &args.flags);
@@ -125,6 +137,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     Author {
         workspace: &workspace,
         flags: &args.flags,
+        server,
         feature,
         brief,
         pieces,
@@ -199,13 +212,21 @@ fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String
     Ok(Some(text))
 }
 
-fn existing(project: &Project) -> anyhow::Result<SqliteStore> {
+/// The graph of the project, or on a server; an empty one if there is none.
+fn existing(project: &Project, server: Option<&Address>) -> anyhow::Result<Opened> {
+    if let Some(address) = server {
+        return Ok(match PostgresStore::open(address.clone())? {
+            Some(store) => Opened::Server(store),
+            None => Opened::File(SqliteStore::nowhere()?),
+        });
+    }
     let is_there = project.graph().symlink_metadata().is_ok();
-    if is_there { graph_file::opened_for_run(project) } else { Ok(SqliteStore::nowhere()?) }
+    let store = if is_there { graph_file::opened_for_run(project)? } else { SqliteStore::nowhere()? };
+    Ok(Opened::File(store))
 }
 
-fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
-    match existing(project)?.feature(name) {
+fn known(project: &Project, server: Option<&Address>, name: &str) -> anyhow::Result<Option<Feature>> {
+    match existing(project, server)?.feature(name) {
         Ok(feature) => Ok(Some(feature)),
         Err(GraphError::UnknownFeature { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -216,6 +237,8 @@ fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
 struct Author<'a> {
     workspace: &'a Workspace,
     flags: &'a LoopFlags,
+    /// Where the graph is; `None`: in the project's file.
+    server: Option<Address>,
     feature: Option<&'a str>,
     brief: Option<String>,
     pieces: Vec<Piece>,
@@ -246,17 +269,26 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let mut store = graph_file::create_file(project).map_err(graph_file::refuses_run)?;
+        let store: Rc<RefCell<dyn Store>> = match self.server {
+            Some(address) => {
+                process::withhold(&PASSWORDS);
+                Rc::new(RefCell::new(PostgresStore::create(address)?))
+            }
+            None => {
+                let store = graph_file::create_file(project).map_err(graph_file::refuses_run)?;
+                Rc::new(RefCell::new(store))
+            }
+        };
         if let Some(name) = self.feature {
             let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
             let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));
             let (spec, plan) = (self.progress.spec.then_some(&*spec), self.progress.plan.then_some(&*plan));
             if spec.is_some() || plan.is_some() {
                 // It exists, with any author.
-                store.put_feature(name, spec, plan)?;
+                store.borrow_mut().put_feature(name, spec, plan)?;
             }
         }
-        let source = Authoring::new(Rc::new(RefCell::new(store)), commission);
+        let source = Authoring::new(store, commission);
         ready.name = self.feature.unwrap_or("task").into();
         ready.validated_by(Some(Box::new(source.reviewer())));
         ready.person = if self.asks { AtTerminal::find() } else { None };

@@ -90,6 +90,10 @@ fn meant(args: &GraphArgs) -> anyhow::Result<Option<Address>> {
     if let Some(text) = &args.store {
         return read("--store", text).map(Some);
     }
+    // A draft is a file, wherever the graph is that its tasks are for.
+    if locate(args.ralph_dir.as_ref()).is_ok_and(|project| is_draft(&project)) {
+        return Ok(None);
+    }
     let place = PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() };
     match workspace::open(&place) {
         Ok(workspace) => address(None, &workspace.settings),
@@ -114,18 +118,6 @@ fn read(place: &str, text: &str) -> anyhow::Result<Address> {
         );
     }
     Address::read(text).map_err(|why| anyhow!("{place}: {why}"))
-}
-
-/// Refuses a graph on a server, for verbs that work on the file of the project.
-pub(super) fn require_file(what: &str, settings: &Settings) -> anyhow::Result<()> {
-    if address(None, settings)?.is_some() {
-        let place = place_of(settings, STORE);
-        bail!(
-            "{place} names a graph on a server, and {what} the file of this project only: unset it, or bring the tasks here with \
-             'ralph task export', and without it 'ralph task import'"
-        );
-    }
-    Ok(())
 }
 
 /// Opens the graph to change it. If there is none it is empty, and none is made.

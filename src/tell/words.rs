@@ -515,6 +515,11 @@ pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
     Some(format!("{}{reached}; waiting until {until} ({left})", wait(reason)))
 }
 
+/// Whether these words are of a wait for the store, or the remote beside it, which no command ends.
+pub(crate) fn is_for_store(what: &str) -> bool {
+    what == wait_for(WaitReason::Store)
+}
+
 /// The command that ends a wait at once; the name of a loop for a shell, or empty for all loops.
 pub(crate) fn tries_now(name: &str) -> String {
     format!("'ralph resume{}{name}' tries now", if name.is_empty() { "" } else { " " })

@@ -342,7 +342,9 @@ impl Plain {
         let Some(mut entry) = words::entry(stamped.fact, &stamped.at) else { return };
         let name = shell_word(&stamped.identity.name);
         let (all, name) = if is_branch { (", all branches", "") } else { ("", &*name) };
-        entry.text = format!("{}{all}: {}, Ctrl+C stops", entry.text, words::tries_now(name));
+        let tries =
+            if words::is_for_store(&entry.text) { String::new() } else { words::tries_now(name) + ", " };
+        entry.text = format!("{}{all}: {tries}Ctrl+C stops", entry.text);
         if self.is_branch_for_person() {
             self.end_line();
             self.voice.say_for_all(Target::Stderr, entry.line(Some(terminal::size().1)));

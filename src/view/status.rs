@@ -145,7 +145,11 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         line("Waiting until", &format_args!("{} ({left} left; {now})", timestamp::local(&until)))?;
     }
     if let Some(what) = state.waiting_for.as_ref().filter(|_| snapshot.alive) {
-        line("Waiting for", &format_args!("{what} ({})", tries_now(&shell_word(&state.name))))?;
+        if words::is_for_store(what) {
+            line("Waits", what)?;
+        } else {
+            line("Waiting for", &format_args!("{what} ({})", tries_now(&shell_word(&state.name))))?;
+        }
     }
     if state.ended_at.is_some() {
         // That of all its processes, as in reports.

@@ -105,7 +105,7 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
         return words::figures(facts.into_iter().chain([why]));
     }
     if let Some(what) = &state.waiting_for {
-        return format!("for room: {what}");
+        return if words::is_for_store(what) { what.clone() } else { format!("for room: {what}") };
     }
     if let Some(until) = state.waiting_until {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
@@ -141,7 +141,10 @@ fn shared_budget(loops: &[Loop]) -> Option<String> {
 fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
     let waits = |snapshot: &LoopSnapshot<'_>| {
         let state = snapshot.found.state.as_ref().ok().filter(|_| snapshot.alive);
-        state.is_some_and(|state| state.waiting_until.is_some() || state.waiting_for.is_some())
+        let ends = |what: &String| !words::is_for_store(what);
+        state.is_some_and(|state| {
+            state.waiting_until.is_some() || state.waiting_for.as_ref().is_some_and(ends)
+        })
     };
     let mut waiting = loops.iter().map(|(snapshot, _)| snapshot).filter(|snapshot| waits(snapshot));
     let hint = match (waiting.next(), waiting.next()) {

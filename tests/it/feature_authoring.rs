@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::policies::{attempts, beside, project, prompt};
+use crate::postgres_server::PostgresServer;
 use crate::run_tasks::ends;
 use crate::scratch::{Run, Scratch, finish};
 use crate::terminal::Terminal;
@@ -94,6 +95,20 @@ fn a_feature_comes_from_a_brief_to_tasks_that_can_be_run() {
     let again = run(&scratch, "feature create export", &[]);
     assert_eq!((again.code, attempts(&scratch)), (Some(1), 5));
     assert!(again.stderr.contains("'ralph run export' works on them"), "{again:?}");
+}
+
+#[test]
+fn a_feature_on_a_server_is_written_as_one_of_the_project_is() {
+    let server = PostgresServer::start(&[]);
+    let (scratch, store) = (feature(GOOD), server.address("work"));
+    let run_ = run(&scratch, "feature create export", &["The table as CSV", "--store", &store]);
+    ends(&scratch, &run_, 0, "complete");
+    assert_eq!(titles(&scratch, &format!("task list --store {store}")), ["first", "second"]);
+    let shown = json(&scratch, &format!("feature show export --store {store}"));
+    assert_eq!(shown["plan_path"], "features/export/plan.md", "{shown}");
+    assert!(scratch.path(".ralph/features/export/spec.md").exists());
+    assert!(!scratch.path(".ralph/progress.db").exists(), "nothing of it is in the file");
+    nothing_is_left(&scratch);
 }
 
 #[test]

@@ -75,10 +75,6 @@ fn a_wrong_address_is_refused_in_a_line_and_no_password_is_repeated() {
         assert!(run.stderr.contains(words) && !run.stderr.contains("s3cret"), "{run:?}");
         assert_eq!(run.stderr.trim().lines().count(), 1, "{run:?}");
     }
-    let run = on(&scratch, &good, "task create words");
-    assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.stderr.contains("RALPH_STORE in the environment names a graph on a server"), "{run:?}");
-    assert!(!scratch.path(".ralph/progress.db").exists());
 }
 
 #[test]

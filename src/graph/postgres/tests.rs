@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use postgres_server::PostgresServer;
-use proxy::{Cut, proxy};
+use proxy::{Way, What, proxy};
 
 use super::*;
 use crate::graph::sql::rebuild;
@@ -145,24 +145,36 @@ fn a_server_that_is_away_is_an_error_and_comes_back() {
 }
 
 #[test]
-fn an_answer_that_is_lost_is_asked_for_and_nothing_is_written_twice() {
+fn whatever_happens_to_a_connection_its_operation_is_known_and_written_once() {
     let server = PostgresServer::start(&[]);
-    for (cut, schema) in [(Cut::Request, "request"), (Cut::Answer, "answer")] {
-        let mut beside = open(&server, schema);
-        let has_cut = Arc::new(AtomicBool::new(false));
-        let cuts = Arc::clone(&has_cut);
-        // Only the first time.
-        let port = proxy(&server, move || (!cuts.swap(true, Ordering::SeqCst)).then_some(cut));
-        let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
-        let mut store = PostgresStore::create(Address::read(&address).unwrap()).unwrap();
-        let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
-        assert!(has_cut.load(Ordering::SeqCst));
-        assert_eq!(beside.task(&id).unwrap().title, "task");
-        assert_eq!(beside.counts(&Scope::All).unwrap().total, 1, "{schema}");
-        let claim = store.claim(&Scope::All, &us("worker"), LEASE).unwrap().unwrap();
-        assert_eq!((claim.task, claim.fence), (id, 1));
-        assert_eq!(beside.claim(&Scope::All, &us("other"), LEASE).unwrap(), None);
-    }
+    let all = [What::Cut, What::Freeze, What::HalfClose, What::Delay];
+    let all = all.into_iter().flat_map(|what| [(Way::Request, what), (Way::Answer, what)]);
+    thread::scope(|scope| {
+        for (number, (way, what)) in all.enumerate() {
+            let (server, schema) = (&server, format!("happens_{number}"));
+            scope.spawn(move || happens_once(server, &schema, (way, what)));
+        }
+    });
+}
+
+/// Adds a task and claims it, while this happens to the connection at the first, and again at the second.
+fn happens_once(server: &PostgresServer, schema: &str, what: (Way, What)) {
+    let mut beside = open(server, schema);
+    let due = Arc::new(AtomicBool::new(true));
+    let is_due = Arc::clone(&due);
+    let port = proxy(server, move || is_due.swap(false, Ordering::SeqCst).then_some(what));
+    let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
+    let mut store = PostgresStore::create(Address::read(&address).unwrap()).unwrap();
+    let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
+    assert!(!due.swap(true, Ordering::SeqCst), "{what:?}");
+    assert_eq!(beside.task(&id).unwrap().title, "task");
+    assert_eq!(beside.counts(&Scope::All).unwrap().total, 1, "{what:?}");
+    let claim = store.claim(&Scope::All, &us("worker"), LEASE).unwrap().unwrap();
+    assert!(!due.swap(true, Ordering::SeqCst), "{what:?}");
+    assert_eq!((&claim.task, claim.fence), (&id, 1), "{what:?}");
+    assert_eq!(beside.claim(&Scope::All, &us("other"), LEASE).unwrap(), None);
+    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done, "{what:?}");
+    assert_eq!(beside.counts(&Scope::All).unwrap().done, 1, "{what:?}");
 }
 
 /// Says that a worker has ended, also by a panic.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::postgres_server::PostgresServer;
-use super::proxy::{Cut, proxy};
+use super::proxy::{Way, What, proxy};
 use super::{chance, open};
 use crate::graph::postgres::{Address, PostgresStore};
 use crate::graph::suite::us;
@@ -304,8 +304,8 @@ fn on_64_connections_each_task_is_done_once_and_nothing_handed_in_is_missing() {
     let port = proxy(&server, move || {
         let mut state = seed + asked.fetch_add(1, Ordering::SeqCst);
         match (chance(&mut state, 50), chance(&mut state, 2)) {
-            (0, 0) => Some(Cut::Request),
-            (0, _) => Some(Cut::Answer),
+            (0, 0) => Some((Way::Request, What::Cut)),
+            (0, _) => Some((Way::Answer, What::Cut)),
             _ => None,
         }
     });

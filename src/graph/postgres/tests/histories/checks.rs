@@ -57,16 +57,6 @@ pub(super) fn check(store: &PostgresStore, tasks: &[String], shared: &Shared) {
     }
     let name = |seq: i64| Ok(seq.to_string());
     assert!(store.read(|graph| rebuild::is_up_to_date(graph, &name)).unwrap());
-    println!(
-        "{:?}: {} claims, {} refused, {} leads lost, {} handed in, {} returned, {} tips",
-        shared.began.elapsed(),
-        answers.claimed.len(),
-        answers.refused,
-        answers.leads_lost,
-        answers.handed_in.len(),
-        answers.returned.len(),
-        trunk.tip
-    );
     // The history was one in which all of that happens.
     assert!(answers.refused > 0 && !answers.returned.is_empty() && answers.claimed.len() > TASKS);
 }
