@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::graph_file::{SCHEME, address, there};
@@ -115,12 +114,12 @@ impl Fleet {
         if self.workers.is_empty() {
             writeln!(out, "no worker is at work on the graph")?;
         } else {
-            let ago = |at: DateTime<Utc>| duration::rough((Utc::now() - at).to_std().unwrap_or_default());
             let mut rows = vec![["WORKER", "SINCE", "SEEN", "TASKS"].map(str::to_owned)];
             for worker in &self.workers {
                 let seen = if worker.is_heard { String::new() } else { ", lost".to_owned() };
                 let tasks = if worker.tasks.is_empty() { "–".to_owned() } else { worker.tasks.join(", ") };
-                rows.push([worker.name(), ago(worker.since), format!("{}{seen}", ago(worker.seen)), tasks]);
+                let [ago, since] = <[_; 2]>::from(worker.ago).map(duration::rough);
+                rows.push([worker.name(), since, format!("{ago}{seen}"), tasks]);
             }
             let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
             let widths = [width(0), width(1), width(2)];

@@ -24,6 +24,7 @@ use crate::git::remote::{Remote, fetch, list, push_refs};
 use crate::graph::Patience;
 use crate::process::launch::Launch;
 use crate::side_command::run_alone;
+use crate::text::jitter;
 
 /// Refs of ours that are no branches, and as branches, for remotes that take nothing else.
 const OURS: &str = "refs/ralph/";
@@ -35,6 +36,9 @@ const APART: usize = 100;
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// How often it is looked whether another loop still moves the tip here.
 const TURN: Duration = Duration::from_millis(20);
+/// How often a push is tried that another one is in the way of, and the pause between, before that counts as a remote that is away.
+const LOCKED: usize = 10;
+const PAUSE: Duration = Duration::from_millis(300);
 /// How often refs are removed that another push is in the way of.
 const REMOVALS: usize = 3;
 
@@ -319,16 +323,26 @@ impl Exchange {
         place: &str,
         cancelled: &AtomicBool,
     ) -> Tried<Result<(), Option<String>>> {
-        self.patiently(cancelled, || match self.push(&format!("{commit}:{place}"), cancelled) {
-            Err(Unpublished::Behind(_)) => Ok(Err(None)),
-            // Another push was in its way for a moment.
-            Err(Unpublished::Refused(why))
-                if why.contains("lock") || why.contains("failed to update ref") =>
-            {
-                Err(Unpublished::Wrong(why))
+        let mut tries = 0;
+        self.patiently(cancelled, || {
+            loop {
+                return match self.push(&format!("{commit}:{place}"), cancelled) {
+                    Err(Unpublished::Behind(_)) => Ok(Err(None)),
+                    // Another push is in its way for a moment, or for longer.
+                    Err(Unpublished::Refused(why))
+                        if why.contains("lock") || why.contains("failed to update ref") =>
+                    {
+                        tries += 1;
+                        if tries < LOCKED {
+                            thread::sleep(jitter::around(PAUSE));
+                            continue;
+                        }
+                        Err(Unpublished::Wrong(why))
+                    }
+                    Err(Unpublished::Refused(why)) => Ok(Err(Some(why))),
+                    pushed => pushed.map(Ok),
+                };
             }
-            Err(Unpublished::Refused(why)) => Ok(Err(Some(why))),
-            pushed => pushed.map(Ok),
         })
     }
 

@@ -1,5 +1,7 @@
 //! The workers of a graph: what each is at, what all have spent, and what they are asked to do.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use super::{For, PostgresStore, always};
@@ -23,7 +25,9 @@ pub struct Worker {
     pub since: DateTime<Utc>,
     /// When it was heard of last.
     pub seen: DateTime<Utc>,
-    /// Whether that was not long ago, by the server's clock.
+    /// How long ago that was, and how long it has worked, by the server's clock.
+    pub ago: (Duration, Duration),
+    /// Whether it was not long ago.
     pub is_heard: bool,
     /// The ids of the tasks that its agents are at.
     pub tasks: Vec<String>,
@@ -119,15 +123,18 @@ impl PostgresStore {
     pub fn workers(&self, silent_ms: i64) -> Result<Vec<Worker>, GraphError> {
         self.read(|graph| {
             let query = "SELECT run, machine, since, seen, tasks, logs FROM workers ORDER BY since, run";
-            let heard_since = graph.now()?.saturating_sub(silent_ms);
+            let now = graph.now()?;
+            let ago =
+                |at: i64| Duration::from_millis(u64::try_from(now.saturating_sub(at)).unwrap_or_default());
             graph.all(query, &[], |row| {
-                let seen: i64 = row.get(3)?;
+                let (since, seen): (i64, i64) = (row.get(2)?, row.get(3)?);
                 Ok(Worker {
                     run: row.get(0)?,
                     machine: row.get(1)?,
-                    since: moment(row.get(2)?),
+                    since: moment(since),
                     seen: moment(seen),
-                    is_heard: seen >= heard_since,
+                    ago: (ago(seen), ago(since)),
+                    is_heard: seen >= now.saturating_sub(silent_ms),
                     tasks: serde_json::from_str(&row.get::<String>(4)?).unwrap_or_default(),
                     logs: row.get(5)?,
                 })

@@ -13,6 +13,8 @@ use crate::text::duration;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long before its lease is over an agent is ended, at most: its tools may go on for a moment.
 const MARGIN: Duration = Duration::from_secs(30);
+/// How long it may take until an agent that does not want to end is killed.
+const ENDING: Duration = Duration::from_secs(6);
 
 /// How long claims hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Lease {
 
     /// How long after a renewal was sent an agent may work.
     pub(crate) fn allowed(self) -> Duration {
-        self.length.saturating_sub(MARGIN.min(self.length / 10))
+        self.length.saturating_sub(MARGIN.min(self.length / 10).max(ENDING))
     }
 }
 
@@ -114,7 +116,8 @@ mod tests {
     fn an_agent_may_work_until_some_time_before_its_lease_is_over() {
         let of = |seconds| Lease { length: Duration::from_secs(seconds), counts_here: true };
         assert_eq!(of(600).allowed(), Duration::from_secs(570));
-        assert_eq!(of(30).allowed(), Duration::from_secs(27));
+        assert_eq!(of(120).allowed(), Duration::from_secs(108));
+        assert_eq!(of(30).allowed(), Duration::from_secs(24));
         assert_eq!(of(600).renewal(), Duration::from_mins(2));
     }
 
