@@ -1,12 +1,16 @@
 //! One connection to a server, and the statements of one transaction on it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, poll_fn, ready};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use futures_util::TryStreamExt as _;
+use futures_util::future::join;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -31,17 +35,28 @@ static DIALECT: Dialect = Dialect {
     counts_processes: false,
     has_word_table: false,
     like: "ILIKE",
+    clock: CLOCK,
 };
+
+/// The server's time, in milliseconds since 1970.
+pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// So many statements are sent before their answers are read.
+const UNREAD: usize = 64;
+
+/// A statement that is sent; the answer of the one that begins a transaction has the server's time.
+type Sent = Pin<Box<dyn Future<Output = Result<Option<String>, tokio_postgres::Error>> + Send>>;
 
 /// A connection. It is driven only while an operation waits for it.
 pub(super) struct Connection {
-    client: Client,
+    client: Arc<Client>,
+    /// Statements whose answers are read with that of the next one.
+    sent: RefCell<Vec<Sent>>,
     /// Declared last: what it drives is dropped before it.
     runtime: Driver,
     /// When the current statement has to be over.
     deadline: Cell<Instant>,
-    /// The server's time when the current transaction began, in milliseconds since 1970.
-    now: Cell<i64>,
+    /// The server's time when the current transaction began, in milliseconds since 1970; `None`: it has not answered yet.
+    now: Cell<Option<i64>>,
 }
 
 /// Drives a connection. It waits for none of its threads when it is dropped: one may look up a host's name for long.
@@ -76,7 +91,8 @@ impl Connection {
             match runtime.block_on(connect(&config, address, is_secure)) {
                 Ok(client) => {
                     let deadline = Cell::new(Instant::now() + LIMIT);
-                    return Ok(Self { client, runtime, deadline, now: Cell::new(0) });
+                    let (client, sent) = (Arc::new(client), RefCell::default());
+                    return Ok(Self { client, sent, runtime, deadline, now: Cell::default() });
                 }
                 Err(fault) => last = fault,
             }
@@ -94,28 +110,60 @@ impl Connection {
         self.deadline.set(Instant::now() + LIMIT);
     }
 
-    /// Runs statements that take no values; returns the first column of the last row.
-    pub(super) fn batch(&self, sql: &str) -> Fallible<Option<String>> {
-        let said = self.wait(self.client.simple_query(sql))?;
-        Ok(said.iter().rev().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-            _ => None,
-        }))
+    /// Runs statements that take no values.
+    pub(super) fn batch(&self, sql: &str) -> Fallible<()> {
+        self.wait(self.client.batch_execute(sql))
     }
 
-    /// Begins a transaction; the last statement has to answer with the server's time.
-    pub(super) fn begin(&self, sql: &str) -> Fallible<()> {
-        let now = self.batch(sql)?.and_then(|text| text.parse().ok());
-        self.now.set(now.ok_or_else(|| Fault::Strange("the server tells no time".to_owned()))?);
-        Ok(())
+    /// Begins a transaction, whose last statement has to answer with the server's time. That it has begun shows with the next one.
+    pub(super) fn begin(&self, sql: String) -> Fallible<()> {
+        self.now.set(None);
+        let client = Arc::clone(&self.client);
+        self.send(async move {
+            let said = client.simple_query(&sql).await?;
+            Ok(said.iter().rev().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                _ => None,
+            }))
+        })
+    }
+
+    /// Waits for the answers of all that is sent.
+    pub(super) fn settle(&self) -> Fallible<()> {
+        self.wait(ready(Ok(())))
+    }
+
+    /// Sends a statement. If it fails, so do all that follow in its transaction, and the next one that is waited for says why.
+    fn send(
+        &self,
+        asked: impl Future<Output = Result<Option<String>, tokio_postgres::Error>> + Send + 'static,
+    ) -> Fallible<()> {
+        let mut asked: Sent = Box::pin(asked);
+        // It takes its place in the order when it is polled first.
+        let polled = poll_fn(|context| Poll::Ready(Ok(asked.as_mut().poll(context))));
+        if let Poll::Ready(answer) = self.runtime.block_on(polled)? {
+            return Ok(answer.map(drop)?);
+        }
+        self.sent.borrow_mut().push(asked);
+        if self.sent.borrow().len() < UNREAD { Ok(()) } else { self.settle() }
     }
 
     fn wait<T>(&self, asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Fallible<T> {
         let left = self.deadline.get().saturating_duration_since(Instant::now());
-        let answer =
-            self.runtime.block_on(async { timeout(left, asked).await.map_err(|_| Fault::Silent) })?;
+        let sent = self.sent.take();
+        let before = async {
+            for one in sent {
+                if let Some(now) = one.await? {
+                    self.now.set(now.parse().ok());
+                }
+            }
+            Ok::<_, tokio_postgres::Error>(())
+        };
+        let both = async { timeout(left, join(before, asked)).await.map_err(|_| Fault::Silent) };
+        let (before, answer) = self.runtime.block_on(both)?;
         // What answers is not away, however much there is to ask.
         self.start();
+        before?;
         Ok(answer?)
     }
 
@@ -126,7 +174,7 @@ impl Connection {
         let typed = values.iter().map(|value| (value, kind(*value)));
         self.wait(async {
             let stream = self.client.query_typed_raw(&sql, typed).await?;
-            let mut stream = std::pin::pin!(stream);
+            let mut stream = pin!(stream);
             let mut rows = Vec::new();
             while let Some(row) = stream.try_next().await? {
                 rows.push(row);
@@ -181,6 +229,15 @@ fn kind(value: Value<'_>) -> Type {
     }
 }
 
+fn owned(value: Value<'_>) -> Box<dyn ToSql + Sync + Send> {
+    match value {
+        Value::Null => Box::new(None::<String>),
+        Value::Int(number) => Box::new(number),
+        Value::Real(number) => Box::new(number),
+        Value::Text(text) => Box::new(text.to_owned()),
+    }
+}
+
 impl ToSql for Value<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
@@ -199,7 +256,17 @@ impl ToSql for Value<'_> {
 }
 
 impl Sql for Connection {
-    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<()> {
+        let (client, sql) = (Arc::clone(&self.client), sql.replace('?', "$"));
+        let typed: Vec<_> = values.iter().map(|value| (owned(*value), kind(*value))).collect();
+        self.send(async move {
+            let mut stream = pin!(client.query_typed_raw(&sql, typed).await?);
+            while stream.try_next().await?.is_some() {}
+            Ok(None)
+        })
+    }
+
+    fn count(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
         let (_, changed) = self.ask(sql, values)?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
@@ -220,7 +287,10 @@ impl Sql for Connection {
     }
 
     fn now(&self) -> Fallible<i64> {
-        Ok(self.now.get())
+        if self.now.get().is_none() {
+            self.settle()?;
+        }
+        self.now.get().ok_or_else(|| Fault::Strange("the server tells no time".to_owned()))
     }
 
     fn dialect(&self) -> &'static Dialect {

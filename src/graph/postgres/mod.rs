@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::error::SqlState;
 
 pub use address::Address;
-use connection::{Connection, LIMIT};
+use connection::{CLOCK, Connection, LIMIT};
 pub use fleet::{Asked, Heard, Said, Worker};
 pub use health::Health;
 pub use password::PASSWORDS;
@@ -49,13 +49,12 @@ const FULL: Duration = Duration::from_secs(4);
 const AWAY: Duration = Duration::from_millis(200);
 /// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
 const SETTINGS: &str =
-    "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000;
-    SET LOCAL search_path TO ";
-/// What one that has locks says besides: a machine that is cut off in the middle of it holds the others up no longer.
-const SHORT: &str = "SET LOCAL idle_in_transaction_session_timeout = 20000;";
+    "SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000; SET LOCAL search_path TO ";
+/// What one that writes says besides: a machine that is cut off in the middle of it holds the others up no longer.
+const WRITES: &str = "SET LOCAL synchronous_commit = on;
+    SET LOCAL idle_in_transaction_session_timeout = 20000;";
 /// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
-const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// So many notes of operations are forgotten at once.
 const FORGOTTEN: i64 = 20_000;
 /// How long the nonce of an operation is kept, in milliseconds.
@@ -83,8 +82,12 @@ impl fmt::Debug for PostgresStore {
 enum For {
     /// Reading one state.
     Look,
+    /// Reading one state, once.
+    Show,
     /// Changing tasks that exist.
     Booking,
+    /// Changing tasks that exist, in a way that may be done again.
+    Renewal,
     /// Changing which tasks there are, and what waits for what.
     Shape,
     /// What a worker says of itself, which may be said again.
@@ -303,13 +306,13 @@ impl PostgresStore {
     fn begin(&self, what: For, nonce: Option<&str>) -> Fallible<()> {
         let schema = &self.address.schema;
         let mode = match what {
-            For::Look => "REPEATABLE READ READ ONLY",
+            For::Look | For::Show => "REPEATABLE READ READ ONLY",
             _ => "READ COMMITTED READ WRITE",
         };
-        let short = if what == For::Look { "" } else { SHORT };
+        let writes = if matches!(what, For::Look | For::Show) { "" } else { WRITES };
         let lock = match what {
-            For::Look | For::Report => None,
-            For::Booking => Some("pg_advisory_xact_lock_shared"),
+            For::Look | For::Show | For::Report => None,
+            For::Booking | For::Renewal => Some("pg_advisory_xact_lock_shared"),
             For::Shape | For::Tables => Some("pg_advisory_xact_lock"),
         };
         let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
@@ -319,12 +322,14 @@ impl PostgresStore {
             noted.map(|nonce| format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"));
         let noted = noted.unwrap_or_default();
         let begin = format!(
-            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {short} {lock} {noted} SELECT {CLOCK}"
+            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {writes} {lock} {noted} SELECT {CLOCK}"
         );
         let mut connection = self.connection.borrow_mut();
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
             known.start();
-            match known.begin(&begin) {
+            // What is shown is not shown again: there it is known first that it has begun.
+            let begun = known.begin(begin.clone());
+            match if what == For::Show { begun.and_then(|()| known.settle()) } else { begun } {
                 // It was quiet for long, and is gone: nothing has begun.
                 Err(Fault::Server(error)) if has_left(&error) => {}
                 answer => return answer,
@@ -333,7 +338,7 @@ impl PostgresStore {
         *connection = None;
         let new = self.connect()?;
         new.start();
-        let answer = new.begin(&begin);
+        let answer = new.begin(begin);
         *connection = Some(new);
         answer
     }
@@ -545,7 +550,12 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
 
 impl Database for PostgresStore {
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(if how.is_shape { For::Shape } else { For::Booking }, &always, &change)
+        let what = match how {
+            Write { is_shape: true, .. } => For::Shape,
+            Write { may_repeat: true, .. } => For::Renewal,
+            _ => For::Booking,
+        };
+        self.transact(what, &always, &change)
     }
 
     fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
@@ -564,7 +574,7 @@ impl Database for PostgresStore {
     fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
         let look = Cell::new(Some(look));
         self.look(|| {
-            let attempt = self.once(For::Look, &never, None, |graph| match look.take() {
+            let attempt = self.once(For::Show, &never, None, |graph| match look.take() {
                 Some(look) => look(graph),
                 None => Err(Fault::Silent),
             });

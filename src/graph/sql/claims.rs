@@ -50,21 +50,19 @@ fn claim_of(
 ) -> Fallible<Option<Claim>> {
     let (scope, name) = match scope {
         Scope::All => ("0", None),
-        Scope::Feature(name) => ("(SELECT -seq FROM features WHERE name = ?5)", Some(name)),
-        Scope::Subtree(id) => ("(SELECT seq FROM tasks WHERE id = ?5)", Some(id)),
+        Scope::Feature(name) => ("(SELECT -seq FROM features WHERE name = ?4)", Some(name)),
+        Scope::Subtree(id) => ("(SELECT seq FROM tasks WHERE id = ?4)", Some(id)),
     };
-    let Dialect { in_order, for_claim, .. } = graph.dialect();
+    let Dialect { in_order, for_claim, clock, .. } = graph.dialect();
     let update = format!(
-        "UPDATE tasks SET status = 1, fence = fence + 1, run = ?1, holder = ?2, lease_until = ?3, updated_at = ?4
+        "UPDATE tasks SET status = 1, fence = fence + 1, run = ?1, holder = ?2, lease_until = {clock} + ?3, updated_at = {clock}
         WHERE seq = ({next} {for_claim}) RETURNING id, fence",
         next = next.replace("{scope}", scope).replace("{in_order}", in_order)
     );
     let nonce = nonce()?;
     let holder_text = serde_json::to_string(&Holder { nonce: nonce.clone(), ..holder.clone() })
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
-    let now = graph.now()?;
-    let until = until(now, lease);
-    let mut values = values![holder.run, holder_text, until, now].to_vec();
+    let mut values = values![holder.run, holder_text, length(lease)].to_vec();
     values.extend(name.map(Value::from));
     graph.maybe(&update, &values, |row| {
         let task: String = row.get(0)?;
@@ -90,7 +88,12 @@ pub(in crate::graph) fn resolved(graph: &dyn Sql, scope: &Scope) -> Fallible<Sco
 }
 
 pub(in crate::graph) fn until(now: i64, lease: Duration) -> i64 {
-    now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
+    now.saturating_add(length(lease))
+}
+
+/// A lease in milliseconds, which any time can be added to.
+fn length(lease: Duration) -> i64 {
+    i64::try_from(lease.as_millis()).unwrap_or(i64::MAX).min(i64::MAX / 2)
 }
 
 /// Locks the tasks above a task, from the top, so that two bookings do not wait for each other.
@@ -119,10 +122,16 @@ pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
     Ok(seq?.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
 
+/// In one statement, as a renewal books nothing above the task.
 pub(in crate::graph) fn renew(graph: &dyn Sql, claim: &Claim, lease: Duration) -> Fallible<()> {
-    let seq = held(graph, claim)?;
-    let update = "UPDATE tasks SET lease_until = ?2 WHERE seq = ?1";
-    graph.execute(update, values![seq, until(graph.now()?, lease)])?;
+    let update = format!(
+        "UPDATE tasks SET lease_until = {} + ?4 WHERE id = ?1 AND fence = ?2 AND status = 1 AND holder LIKE '%' || ?3 || '%'",
+        graph.dialect().clock
+    );
+    let renewed = graph.count(&update, values![claim.task, claim.fence, claim.nonce, length(lease)])?;
+    if renewed == 0 {
+        return Err(GraphError::ClaimLost { id: claim.task.clone() }.into());
+    }
     Ok(())
 }
 

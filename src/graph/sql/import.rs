@@ -110,7 +110,7 @@ fn take(graph: &dyn Sql, item: &Item) -> Fallible<Taken> {
     };
     let insert = "INSERT INTO seen (task, line, status, same, groups) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let is_same = matches!(taken, Taken::Same);
-    if graph.execute(insert, values![seq, item.line, was, is_same, item.is_group])? == 0 {
+    if graph.count(insert, values![seq, item.line, was, is_same, item.is_group])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
         let first: i64 = graph.one(first, values![seq], |row| row.get(0))?;
         let name = item.key.name();
@@ -306,6 +306,6 @@ fn connect(graph: &dyn Sql) -> Fallible<Connected> {
         (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}) END"
     );
     let tasks: i64 = graph.one(&tasks, &[], |row| row.get(0))?;
-    let changes = graph.execute(&waits, values![])? + graph.execute(&parents, values![])?;
+    let changes = graph.count(&waits, values![])? + graph.count(&parents, values![])?;
     Ok(Connected { changes, tasks: usize::try_from(tasks).unwrap_or_default() })
 }

@@ -40,8 +40,11 @@ const CANDIDATES: i64 = 10_000;
 
 /// A database within one transaction.
 pub(super) trait Sql {
-    /// Runs a statement with the values for `?1`, `?2` …; returns how many rows it has changed.
-    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize>;
+    /// Runs a statement with the values for `?1`, `?2` …. Where a server has to answer, an error may only be returned by a later
+    /// call; nothing of the transaction is written then.
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<()>;
+    /// Runs a statement, and returns how many rows it has changed.
+    fn count(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize>;
     /// Runs a query and shows its rows to `each`, until that returns `false`.
     fn each(
         &self,
@@ -70,6 +73,8 @@ pub(super) struct Dialect {
     pub(super) has_word_table: bool,
     /// Compares texts without regard to case.
     pub(super) like: &'static str,
+    /// The time that leases are measured by, in milliseconds since 1970.
+    pub(super) clock: &'static str,
 }
 
 impl dyn Sql + '_ {

@@ -2,7 +2,7 @@
 
 use super::values::values;
 use super::{Fallible, number, status};
-use super::{Fault, Sql, first};
+use super::{Fault, Sql};
 use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
@@ -141,20 +141,16 @@ pub(in crate::graph) fn settle(graph: &dyn Sql, seq: i64, own: Option<Own>) -> F
         let became = |what: Status| i64::from(status == what) - i64::from(old.status == what);
         let (done, failed) = (became(Status::Done), became(Status::Failed));
         if done != 0 {
-            let for_booking = graph.dialect().for_booking;
-            if !for_booking.is_empty() {
-                // In one order, so that two bookings do not wait for each other.
-                let lock = format!(
-                    "SELECT t.seq FROM tasks t WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)
-                    ORDER BY seq {for_booking}"
-                );
-                numbers(graph, &lock, seq)?;
-            }
+            // Locked in one order, so that two bookings do not wait for each other.
+            let blocked = format!(
+                "SELECT t.seq FROM tasks t WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1) ORDER BY seq {}",
+                graph.dialect().for_booking
+            );
+            let blocked = numbers(graph, &blocked, seq)?;
             let count = "UPDATE tasks SET open_blockers = open_blockers - ?2
                 WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)";
             graph.execute(count, values![seq, done])?;
-            let blocked = "SELECT blocked FROM dependencies WHERE blocker = ?1";
-            open.extend(numbers(graph, blocked, seq)?.into_iter().map(|seq| (seq, None)));
+            open.extend(blocked.into_iter().map(|seq| (seq, None)));
         }
         if let Some(parent) = old.parent.filter(|_| done != 0 || failed != 0) {
             count_child(graph, parent.seq, 0, done, failed)?;
@@ -205,15 +201,14 @@ pub(in crate::graph) fn list_as_ready(graph: &dyn Sql, seq: i64, node: &Node, re
 /// The tasks above a task, the nearest first. Every walk upwards uses this: in a database that another program has
 /// written, a task may be a part of itself.
 pub(in crate::graph) fn above(graph: &dyn Sql, seq: i64) -> Fallible<Vec<i64>> {
-    let parent =
-        |seq: i64| graph.one("SELECT parent FROM tasks WHERE seq = ?1", values![seq], first::<Option<i64>>);
-    let mut found = Vec::new();
-    let mut next = parent(seq)?;
-    while let Some(seq) = next {
-        found.push(seq);
-        require_level(found.len())?;
-        next = parent(seq)?;
-    }
+    let above = format!(
+        "WITH RECURSIVE up (seq, level) AS (SELECT parent, 1 FROM tasks WHERE seq = ?1
+        UNION ALL SELECT tasks.parent, level + 1 FROM tasks JOIN up ON tasks.seq = up.seq WHERE level <= {})
+        SELECT seq FROM up WHERE seq IS NOT NULL ORDER BY level",
+        limits::LEVELS
+    );
+    let found = numbers(graph, &above, seq)?;
+    require_level(found.len())?;
     Ok(found)
 }
 

@@ -24,16 +24,20 @@ pub(in crate::graph) struct Write {
     pub(in crate::graph) is_shape: bool,
     /// A power cut must not undo it.
     pub(in crate::graph) lasts: bool,
+    /// It may be written again: then it is as if it was written once.
+    pub(in crate::graph) may_repeat: bool,
 }
 
 /// What is written about one task by the run that works on it.
-const BOOKING: Write = Write { is_shape: false, lasts: false };
+const BOOKING: Write = Write { is_shape: false, lasts: false, may_repeat: false };
+/// A claim that is renewed.
+const RENEWAL: Write = Write { may_repeat: true, ..BOOKING };
 /// The result of work.
-const RESULT: Write = Write { is_shape: false, lasts: true };
+const RESULT: Write = Write { is_shape: false, lasts: true, may_repeat: false };
 /// The graph itself.
-const SHAPE: Write = Write { is_shape: true, lasts: false };
+const SHAPE: Write = Write { is_shape: true, lasts: false, may_repeat: false };
 /// A result that a person says, or many tasks at once.
-const WHOLE: Write = Write { is_shape: true, lasts: true };
+const WHOLE: Write = Write { is_shape: true, lasts: true, may_repeat: false };
 
 /// What a store needs of its database.
 pub(in crate::graph) trait Database {
@@ -74,13 +78,13 @@ impl<D: Database> Store for D {
             return Ok(Some(claim));
         }
         // Expensive steps run only if there is nothing to claim.
-        let scope = self.read(|graph| claims::resolved(graph, scope))?;
+        let resolved = self.read(|graph| claims::resolved(graph, scope))?;
         self.recover()?;
-        self.take(&|graph| claims::claim(graph, &scope, holder, lease))
+        self.take(&|graph| claims::claim(graph, &resolved, holder, lease))
     }
 
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
-        self.write(BOOKING, |graph| claims::renew(graph, claim, lease))
+        self.write(RENEWAL, |graph| claims::renew(graph, claim, lease))
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {

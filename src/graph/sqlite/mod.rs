@@ -326,10 +326,15 @@ static DIALECT: Dialect = Dialect {
     counts_processes: true,
     has_word_table: true,
     like: "LIKE",
+    clock: "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
 };
 
 impl Sql for Connection {
-    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<()> {
+        self.count(sql, values).map(drop)
+    }
+
+    fn count(&self, sql: &str, values: &[Value<'_>]) -> Fallible<usize> {
         Ok(self.prepare_cached(sql)?.execute(params_from_iter(values))?)
     }
 
