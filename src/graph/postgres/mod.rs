@@ -53,6 +53,9 @@ const SETTINGS: &str =
 /// What one that writes says besides: a machine that is cut off in the middle of it holds the others up no longer.
 const WRITES: &str = "SET LOCAL synchronous_commit = on;
     SET LOCAL idle_in_transaction_session_timeout = 20000;";
+/// What one that takes a task says besides: the first of a list is read by its index, in a graph that has just been imported, too,
+/// whose statistics are not there yet.
+const TAKES: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off;";
 /// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 /// So many notes of operations are forgotten at once.
@@ -86,6 +89,8 @@ enum For {
     Show,
     /// Changing tasks that exist.
     Booking,
+    /// Taking one of many tasks, if there is one.
+    Taking,
     /// Changing tasks that exist, in a way that may be done again.
     Renewal,
     /// Changing which tasks there are, and what waits for what.
@@ -310,19 +315,20 @@ impl PostgresStore {
             _ => "READ COMMITTED READ WRITE",
         };
         let writes = if matches!(what, For::Look | For::Show) { "" } else { WRITES };
+        let takes = if what == For::Taking { TAKES } else { "" };
         let lock = match what {
             For::Look | For::Show | For::Report => None,
-            For::Booking | For::Renewal => Some("pg_advisory_xact_lock_shared"),
+            For::Booking | For::Taking | For::Renewal => Some("pg_advisory_xact_lock_shared"),
             For::Shape | For::Tables => Some("pg_advisory_xact_lock"),
         };
         let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
-        let noted = nonce.filter(|_| matches!(what, For::Booking | For::Shape));
+        let noted = nonce.filter(|_| matches!(what, For::Booking | For::Taking | For::Shape));
         // If the transaction of a lost answer is not over yet, this waits for it.
         let noted =
             noted.map(|nonce| format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"));
         let noted = noted.unwrap_or_default();
         let begin = format!(
-            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {writes} {lock} {noted} SELECT {CLOCK}"
+            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {writes} {takes} {lock} {noted} SELECT {CLOCK}"
         );
         let mut connection = self.connection.borrow_mut();
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
@@ -560,7 +566,7 @@ impl Database for PostgresStore {
 
     fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
         // Where nothing is taken, nothing is written.
-        self.transact(For::Booking, &Option::is_some, change)
+        self.transact(For::Taking, &Option::is_some, change)
     }
 
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
