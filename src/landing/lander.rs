@@ -187,7 +187,9 @@ impl Lander {
             match self.round() {
                 Ok(Ran::On) | Err(Left::Again) => self.idle = LOOK,
                 Ok(Ran::Stands(at)) => {
-                    self.idle = if at == Standstill::Idle { self.idle } else { LOOK };
+                    // Another machine that lands may do so for long, too.
+                    self.idle =
+                        if matches!(at, Standstill::Idle | Standstill::None) { self.idle } else { LOOK };
                     self.team.stands(at);
                     self.wait();
                 }
@@ -228,8 +230,14 @@ impl Lander {
             }
             return Ok(Ran::Stands(Standstill::Idle));
         }
-        // Another run lands here, and its process lives.
-        let Some(lead) = self.store.lead(self.trunk.name(), &self.holder, self.rules.lease)? else {
+        // Another run lands here, and its process lives. Looked at first, which writes nothing: all machines do it.
+        let leader = self.store.leader(self.trunk.name())?;
+        let lead = if leader.is_none_or(|leader| leader == self.holder) {
+            self.store.lead(self.trunk.name(), &self.holder, self.rules.lease)?
+        } else {
+            None
+        };
+        let Some(lead) = lead else {
             let at = if waiting.is_empty() { Standstill::Idle } else { Standstill::None };
             return Ok(Ran::Stands(at));
         };

@@ -358,6 +358,10 @@ pub(in crate::graph) fn failed(graph: &dyn Sql, scope: &Scope, most: usize) -> F
     Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
+pub(in crate::graph) fn in_progress(graph: &dyn Sql, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
+    Ok(working(graph, scope, &[Status::InProgress], most)?.into_iter().map(|(_, task)| task).collect())
+}
+
 /// A task and the tasks above it, the nearest first.
 pub(in crate::graph) fn with_above(graph: &dyn Sql, seq: i64) -> Fallible<Vec<Task>> {
     iter::once(seq).chain(above(graph, seq)?).map(|seq| task(graph, seq)).collect()

@@ -67,6 +67,14 @@ pub(in crate::graph) trait Database {
     fn is_as_checked(&self) -> Result<bool, GraphError>;
 }
 
+/// The scope with the full id of its task. The whole graph is not asked for.
+fn resolved(graph: &impl Database, scope: &Scope) -> Result<Scope, GraphError> {
+    match scope {
+        Scope::All => Ok(Scope::All),
+        scope => graph.read(|graph| claims::resolved(graph, scope)),
+    }
+}
+
 impl<D: Database> Store for D {
     fn claim(
         &mut self,
@@ -78,8 +86,10 @@ impl<D: Database> Store for D {
             return Ok(Some(claim));
         }
         // Expensive steps run only if there is nothing to claim.
-        let resolved = self.read(|graph| claims::resolved(graph, scope))?;
-        self.recover()?;
+        let resolved = resolved(self, scope)?;
+        if self.recover()? == 0 && resolved == *scope {
+            return Ok(None);
+        }
         self.take(&|graph| claims::claim(graph, &resolved, holder, lease))
     }
 
@@ -101,7 +111,7 @@ impl<D: Database> Store for D {
         holder: &Holder,
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
-        let scope = self.read(|graph| claims::resolved(graph, scope))?;
+        let scope = resolved(self, scope)?;
         self.take(&|graph| claims::claim_returned(graph, &scope, holder, lease))
     }
 
@@ -218,6 +228,10 @@ impl<D: Database> Store for D {
 
     fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError> {
         self.read(|graph| queries::unresolved(graph, &claims::resolved(graph, scope)?, most))
+    }
+
+    fn in_progress(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {
+        self.read(|graph| queries::in_progress(graph, &claims::resolved(graph, scope)?, most))
     }
 
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {

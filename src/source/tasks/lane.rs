@@ -18,7 +18,7 @@ use crate::engine::validator::Verdict;
 use crate::git::landing::{self, Trunk};
 use crate::git::range::is_ancestor;
 use crate::git::trees::{CheckedOut, checked_out};
-use crate::graph::{Claim, GraphError, Landing, Made, Patience, Standing, Status, Store, Task};
+use crate::graph::{Claim, GraphError, Landing, Made, Patience, Scope, Standing, Status, Store, Task};
 use crate::landing::{AtWork, Exchange, Failed, Standstill, Team, at_work, unprepared};
 use crate::prompt::task::Unlanded;
 use crate::side_command::{ValidationCommand, beside_for};
@@ -511,7 +511,15 @@ impl super::Target {
                 trunks.push(one.task);
             }
         }
-        let mut found = Vec::new();
+        let name = |task: &Task| format!("{} ({})", task.id, task.status.word());
+        // All workers that wait ask this again and again, so the cheap answers come first.
+        let mut found: Vec<String> = graph.in_progress(&self.scope, SOME + 1)?.iter().map(name).collect();
+        if self.scope == Scope::All {
+            found.extend(trunks.iter().map(|id| format!("{id} ({})", Status::Landing.word())));
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
         for stuck in graph.unresolved(&self.scope, MOST_STUCK)? {
             for task in [&stuck.task].into_iter().chain(&stuck.waits_for) {
                 let moves = match task.status {
@@ -519,15 +527,11 @@ impl super::Target {
                     Status::Landing => trunks.contains(&task.id),
                     _ => false,
                 };
-                let named = format!("{} ({})", task.id, task.status.word());
+                let named = name(task);
                 if moves && !found.contains(&named) {
                     found.push(named);
                 }
             }
-        }
-        // Of many tasks, those may not be among the first.
-        if found.is_empty() && graph.counts(&self.scope)?.in_progress > 0 {
-            found.push("tasks that are in progress".to_owned());
         }
         Ok(found)
     }

@@ -260,10 +260,11 @@ impl Target {
 
     /// A commit that a ready task builds on and that is not here, where such tasks are all that could begin now.
     fn missing(&self, graph: &dyn Store) -> Result<Option<String>, End> {
-        if !self.has_room(graph)? {
+        let ready = ends::ready(graph, &self.scope, CANDIDATES)?;
+        if ready.is_empty() || !self.has_room(graph)? {
             return Ok(None);
         }
-        for id in ends::ready(graph, &self.scope, CANDIDATES)? {
+        for id in ready {
             if let Some((_, commit)) = self.missing_here(graph, &id)? {
                 return Ok(Some(commit));
             }
