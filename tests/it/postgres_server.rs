@@ -97,6 +97,18 @@ impl PostgresServer {
         pids.filter(move |pid| *pid == server || parent(*pid) == Some(server))
     }
 
+    /// The processor time that all its processes have taken.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        let ticks = self.processes().filter_map(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+            // Its own, and, of the first one, also of those that have ended.
+            let count = if pid == self.server.id() { 4 } else { 2 };
+            numbers.by_ref().take(count).map(|number| number.parse::<u64>().ok()).sum::<Option<u64>>()
+        });
+        Duration::from_secs(ticks.sum()) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap()
+    }
+
     /// Starts one that is reached by TCP, with this certificate and key; answers its port, too.
     pub(crate) fn start_secure(certificate: &str, key: &str) -> (Self, u16) {
         let folder = folder();

@@ -293,7 +293,7 @@ impl PostgresStore {
                 Ok(value) => {
                     let commits = commits(&value);
                     match connection.batch(if commits { COMMIT } else { "ROLLBACK" }) {
-                        Ok(_) => Attempt::Done(value),
+                        Ok(()) => Attempt::Done(value),
                         Err(Fault::Server(error)) if commits && has_left(&error) => Attempt::Unsure(value),
                         Err(Fault::Silent) if commits => Attempt::Unsure(value),
                         Err(fault) => Attempt::Failed(fault),
@@ -334,8 +334,8 @@ impl PostgresStore {
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
             known.start();
             // What is shown is not shown again: there it is known first that it has begun.
-            let begun = known.begin(begin.clone());
-            match if what == For::Show { begun.and_then(|()| known.settle()) } else { begun } {
+            let sent = known.begin(begin.clone());
+            match if what == For::Show { sent.and_then(|()| known.settle()) } else { sent } {
                 // It was quiet for long, and is gone: nothing has begun.
                 Err(Fault::Server(error)) if has_left(&error) => {}
                 answer => return answer,
