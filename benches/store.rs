@@ -440,7 +440,7 @@ impl Plain {
 
 fn open(server: &PostgresServer, schema: &str) -> PostgresStore {
     let address = Address::read(&server.address(schema)).expect("an address");
-    PostgresStore::open(address).expect("the graph")
+    PostgresStore::create(address).expect("the graph")
 }
 
 /// Another worker, with a claim.
