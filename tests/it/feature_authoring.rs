@@ -103,7 +103,7 @@ fn a_feature_on_a_server_is_written_as_one_of_the_project_is() {
     let (scratch, store) = (feature(GOOD), server.address("work"));
     let run_ = run(&scratch, "feature create export", &["The table as CSV", "--store", &store]);
     ends(&scratch, &run_, 0, "complete");
-    assert_eq!(titles(&scratch, &format!("task list --store {store}")), ["first", "second"]);
+    assert_eq!(titles(&scratch, &format!("task list --all --store {store}")), ["first", "second"]);
     let shown = json(&scratch, &format!("feature show export --store {store}"));
     assert_eq!(shown["plan_path"], "features/export/plan.md", "{shown}");
     assert!(scratch.path(".ralph/features/export/spec.md").exists());
