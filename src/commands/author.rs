@@ -269,15 +269,12 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let store: Rc<RefCell<dyn Store>> = match self.server {
-            Some(address) => {
-                process::withhold(&PASSWORDS);
-                Rc::new(RefCell::new(PostgresStore::create(address)?))
-            }
-            None => {
-                let store = graph_file::create_file(project).map_err(graph_file::refuses_run)?;
-                Rc::new(RefCell::new(store))
-            }
+        let store: Rc<RefCell<dyn Store>> = if let Some(address) = self.server {
+            process::withhold(&PASSWORDS);
+            Rc::new(RefCell::new(PostgresStore::create(address)?))
+        } else {
+            let store = graph_file::create_file(project).map_err(graph_file::refuses_run)?;
+            Rc::new(RefCell::new(store))
         };
         if let Some(name) = self.feature {
             let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
