@@ -20,7 +20,7 @@ use crate::text::duration;
 use crate::text::list::some_of;
 
 /// How long a worker is not heard of before that is told.
-const SILENT: Duration = Duration::from_mins(1);
+const SILENT: Duration = Duration::from_mins(2);
 /// How long it may take until workers have heard what they are asked.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often that is checked.

@@ -22,7 +22,6 @@ use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
-use crate::job::signals::Signals;
 use crate::job::terminal::AtTerminal;
 use crate::job::workspace::{Call, Workspace, locate, open, open_loop};
 use crate::memory::model::Strategy;
@@ -47,7 +46,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let call = workspace.called(Verb::Tasks, &args.flags);
     let Workspace { project, settings } = &workspace;
-    let graph = RunGraph::find(args.tasks.store.as_deref(), settings, project, Signals::listen)?;
+    let graph = RunGraph::find(args.tasks.store.as_deref(), settings, project, true)?;
     let (store, has_graph) = match graph.open()? {
         Some(store) => (store, true),
         None => (RunGraph::none()?, false),
@@ -179,7 +178,7 @@ pub(super) fn is_meant(args: &RunArgs) -> anyhow::Result<bool> {
     let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
     let project = locate(args.flags.place.ralph_dir.as_ref())?;
     let settings = open(&args.flags.place)?.settings;
-    let graph = RunGraph::find(args.tasks.store.as_deref(), &settings, &project, || Ok(Signals::default()))?;
+    let graph = RunGraph::find(args.tasks.store.as_deref(), &settings, &project, false)?;
     let Some(store) = graph.open()? else { return Ok(false) };
     Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }

@@ -222,11 +222,23 @@ impl<'a> Context<'a> {
         self.stop.outcome()
     }
 
+    /// The stop is taken back.
+    pub(super) fn forgive(&mut self) {
+        self.stop.forgive();
+        self.leaves_by = None;
+    }
+
     /// How much of this time there is for something that the loop leaves behind.
     #[must_use]
     pub fn last(&self, span: Duration) -> Duration {
         let left = self.leaves_by.map_or(span, |by| by.saturating_duration_since(Instant::now()));
         span.min(left.max(MOMENT))
+    }
+
+    /// Whether a person at the terminal has asked for its end.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.stop.outcome() == Some(Outcome::Interrupted)
     }
 
     /// Whether the loop must end now and leave its agent alone.

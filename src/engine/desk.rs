@@ -129,7 +129,7 @@ impl<S: Send + 'static> Desk<S> {
             if let Some(until) = (self.away)().filter(|_| !told) {
                 told = true;
                 context.tell(Fact::waiting_for_store(until))?;
-                if context.urgency() > Urgency::None {
+                if context.is_interrupted() {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
             }
@@ -140,10 +140,8 @@ impl<S: Send + 'static> Desk<S> {
                     }
                     return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)));
                 }
-                // A wait ends at once.
-                Wake::Asked(_)
-                    if context.urgency() >= unless || told && context.urgency() > Urgency::None =>
-                {
+                // Ctrl+C ends a wait at once.
+                Wake::Asked(_) if context.urgency() >= unless || told && context.is_interrupted() => {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
                 Wake::Asked(_) | Wake::Poked => {}

@@ -183,7 +183,7 @@ impl Loop<'_> {
         }
         let Job { context, source, .. } = &mut self.job;
         source.hear(&answer, context)?;
-        context.stop.forgive();
+        context.forgive();
         // The work that was cut off is handed out again, with this answer.
         self.work = None;
         self.job.tally.note(answer);

@@ -323,6 +323,8 @@ pub trait Store {
     fn counts(&self, scope: &Scope) -> Result<Counts, GraphError>;
     /// At most `most` tasks that are neither done nor failed, without groups, with what holds them back.
     fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError>;
+    /// Whether there is anything to claim or to recover, as far as that is seen at a glance. [`Store::claim`] has the last word.
+    fn may_claim(&self) -> Result<bool, GraphError>;
     /// At most `most` tasks that are claimed, without groups. Much cheaper than [`Store::unresolved`].
     fn in_progress(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
     /// At most `most` tasks that have failed, without groups.

@@ -94,10 +94,15 @@ impl Signals {
     /// Passes a request from elsewhere on to all loops, also to those that join later.
     pub(crate) fn pass(&self, ask: &Ask) {
         let mut heard = self.lock();
-        // Of these only the last one counts; the others hold for what is at work then.
-        if let Ask::Request(Request::Pause | Request::Resume | Request::Cancel) = ask {
-            heard.asks.retain(|one| !matches!(one, Ask::Request(_)));
-            heard.asks.push(ask.clone());
+        match ask {
+            Ask::Request(Request::Cancel | Request::CancelNow) => heard.asks.push(ask.clone()),
+            Ask::Request(Request::Pause | Request::Resume) => {
+                heard.asks.retain(|one| *one != Ask::Request(Request::Pause));
+                // One that joins later waits for nothing yet.
+                heard.asks.extend(Some(ask.clone()).filter(|ask| *ask == Ask::Request(Request::Pause)));
+            }
+            // The others hold for what is at work now.
+            _ => {}
         }
         heard.inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| inbox.ask(ask.clone()));
     }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -73,6 +73,8 @@ pub(crate) struct Known {
     as_branches: bool,
     /// The ref of a claim that its commits were pushed to last, and the last of them.
     claims: BTreeMap<String, (usize, String)>,
+    /// Claims that have landed, and whose refs are still to be removed.
+    landed: BTreeSet<String>,
 }
 
 /// What became of a push of the tip.
@@ -88,8 +90,21 @@ pub(crate) enum Moved {
 pub(crate) enum Failed {
     /// The user wants to leave now.
     Cut,
+    /// This ends the run, and a person has to see to it before another one.
+    Refused(String),
     /// This ends the run.
     Ends(End),
+}
+
+impl Failed {
+    /// The end of a run for it; `None`: the user wants to leave.
+    pub(crate) fn end(self) -> Option<End> {
+        match self {
+            Self::Cut => None,
+            Self::Refused(why) => Some(End::because(Outcome::GitFailed, why)),
+            Self::Ends(end) => Some(end),
+        }
+    }
 }
 
 impl From<GitError> for Failed {
@@ -137,7 +152,10 @@ impl Exchange {
             let Some(tip) = self.trunk.tip() else { return Ok(()) };
             return self.push_tip(("", &tip), &[], cancelled).map(drop);
         };
-        Ok(self.trunk.take_over(&tip, anew)?)
+        self.trunk.take_over(&tip, anew).map_err(|error| match error {
+            GitError::InTheWay { .. } => Failed::Refused(error.to_string()),
+            error => error.into(),
+        })
     }
 
     /// Moves the tip on the remote from `old` to `new`, which contains it. `again`: the refs of claims whose commits were made again,
@@ -238,31 +256,53 @@ impl Exchange {
 
     /// The commits that the remote has for claims, with their refs.
     pub(crate) fn claims(&self, cancelled: &AtomicBool) -> Tried<Vec<(String, String)>> {
-        self.patiently(cancelled, || self.listed(&all_claims(), cancelled))
+        let all = [OURS, AS_BRANCHES].map(|ours| format!("{ours}tasks/*"));
+        self.patiently(cancelled, || self.listed(&all, cancelled))
     }
 
-    /// Removes the refs of these claims, which have landed, from the remote, and those of any claims whose commits the tip has. What
-    /// fails stays there until something lands again, and harms nothing.
+    /// Removes the refs of these claims, which have landed, from the remote, and those of their tasks' other claims whose commits the
+    /// tip has. What fails, as another push is in the way, is tried again with the next ones, and harms nothing.
     pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) {
+        let references = {
+            let mut known = self.known();
+            known.claims.retain(|reference, _| !references.contains(reference));
+            known.landed.extend(references.iter().cloned());
+            known.landed.clone()
+        };
         for _ in 0..REMOVALS {
-            let Ok(listed) = self.listed(&all_claims(), cancelled) else { break };
-            let is_of = |at: &str| {
-                references.iter().any(|one| at.starts_with(one) || at.starts_with(&as_branch(one)))
-            };
-            let has_landed =
-                |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
-            let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
-            // What is brought there meanwhile stays.
-            let (leases, gone): (Vec<_>, Vec<_>) = gone
-                .map(|(commit, at)| (format!("--force-with-lease={at}:{commit}"), format!(":{at}")))
-                .unzip();
-            let launch = push_refs(&self.root, &self.remote, &gone, &self.identity);
-            if gone.is_empty() || run_push(&with_options(launch, leases), cancelled).is_ok() {
+            if self.removed(&references, tip, cancelled).is_ok() {
+                self.known().landed.retain(|one| !references.contains(one));
                 break;
             }
         }
-        let mut known = self.known();
-        known.claims.retain(|reference, _| !references.contains(reference));
+    }
+
+    fn removed(
+        &self,
+        references: &BTreeSet<String>,
+        tip: &str,
+        cancelled: &AtomicBool,
+    ) -> Result<(), Unpublished> {
+        let of_task = |reference: &str| {
+            reference.rsplit_once('/').map_or(String::new(), |(task, _)| format!("{task}/*"))
+        };
+        let asked: Vec<String> = { references.iter() }
+            .flat_map(|reference| [of_task(reference), of_task(&as_branch(reference))])
+            .collect();
+        let is_of =
+            |at: &str| references.iter().any(|one| at.starts_with(one) || at.starts_with(&as_branch(one)));
+        let has_landed =
+            |commit: &str| has_commit(&self.root, commit) && is_ancestor(&self.root, commit, tip);
+        let listed = self.listed(&asked, cancelled)?;
+        let gone = listed.into_iter().filter(|(commit, at)| is_of(at) || has_landed(commit));
+        // What is brought there meanwhile stays.
+        let (leases, gone): (Vec<_>, Vec<_>) =
+            gone.map(|(commit, at)| (format!("--force-with-lease={at}:{commit}"), format!(":{at}"))).unzip();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let launch = push_refs(&self.root, &self.remote, &gone, &self.identity);
+        run_push(&with_options(launch, leases), cancelled)
     }
 
     /// Moves the tip here, where nothing else does so meanwhile.
@@ -404,11 +444,6 @@ fn with_options(mut launch: Launch, options: impl IntoIterator<Item = String>) -
 
 fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> {
     pushed(run_alone(launch, (PUSH_LIMIT, ROOM), cancelled))
-}
-
-/// What the refs of all claims match.
-fn all_claims() -> [String; 2] {
-    [OURS, AS_BRANCHES].map(|ours| format!("{ours}tasks/*"))
 }
 
 /// A ref of ours as a branch.

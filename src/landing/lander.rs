@@ -115,10 +115,7 @@ impl From<GraphError> for Left {
 
 impl From<Failed> for Left {
     fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Cut => Self::Cancelled,
-            Failed::Ends(end) => Self::Ends(end),
-        }
+        failed.end().map_or(Self::Cancelled, Self::Ends)
     }
 }
 

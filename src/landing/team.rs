@@ -204,10 +204,14 @@ impl Team {
         known.failures
     }
 
-    /// A task was handed in by this claim. `green`: the tree of its files, where its agent's own validation has passed.
-    pub(crate) fn hand_in(&self, reference: String, green: Option<String>) {
+    /// What this claim has made is about to be handed in.
+    pub(crate) fn hands_in(&self, reference: String) {
+        self.lock().handed_in.insert(reference);
+    }
+
+    /// A task was handed in. `green`: the tree of its files, where its agent's own validation has passed.
+    pub(crate) fn hand_in(&self, green: Option<String>) {
         let mut known = self.lock();
-        known.handed_in.insert(reference);
         known.green.extend(green);
         if known.lander != Standstill::Ended {
             known.lander = Standstill::None;
@@ -253,7 +257,10 @@ impl Team {
 
     /// The user wants to leave now.
     pub(crate) fn hurry(&self) {
+        // Under the lock, so that nothing that is about to wait misses it.
+        let known = self.lock();
         self.hurries.store(true, Ordering::Relaxed);
+        drop(known);
         self.stirred.notify_all();
     }
 
@@ -368,7 +375,7 @@ mod tests {
         let team = Team::default();
         team.stands(Standstill::Idle);
         assert_eq!(team.standstill(), Standstill::Idle);
-        team.hand_in("claim".into(), Some("tree".into()));
+        team.hand_in(Some("tree".into()));
         assert_eq!(team.standstill(), Standstill::None);
         team.stands(Standstill::Idle);
         assert_eq!(team.standstill(), Standstill::None, "it has not looked since");
@@ -377,7 +384,7 @@ mod tests {
         assert_eq!((team.standstill(), team.take_green()), (Standstill::Idle, vec!["tree".to_owned()]));
         // After its end nothing is waited for.
         team.stands(Standstill::Ended);
-        team.hand_in("other".into(), None);
+        team.hand_in(None);
         assert_eq!(team.standstill(), Standstill::Ended);
     }
 }

@@ -100,8 +100,8 @@ pub(crate) fn beside_for<T: Send + 'static>(
             told = true;
             context.tell(Fact::waiting_for_store(until))?;
         }
-        // A wait ends at once.
-        if context.urgency() >= cut_at || told && context.urgency() > Urgency::None {
+        // Ctrl+C ends a wait at once.
+        if context.urgency() >= cut_at || told && context.is_interrupted() {
             let until = *until.get_or_insert_with(|| Instant::now() + grace);
             cancelled.fetch_or(Instant::now() >= until, Ordering::Relaxed);
         }

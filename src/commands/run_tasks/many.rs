@@ -59,7 +59,8 @@ pub(super) fn exchange(
     match exchange.check(has_come) {
         Ok(()) => {}
         Err(Unpublished::Wrong(why)) => {
-            let end = End::because(Outcome::StoreAway, format!("{name} cannot be used: {why}"));
+            let why = format!("{name} cannot be used: {why}: see whether it is there, and lets this user in");
+            let end = End::because(Outcome::StoreAway, why);
             return Err(Refused::from(end).into());
         }
         Err(Unpublished::Cut) => return Err(interrupted()),
@@ -70,10 +71,7 @@ pub(super) fn exchange(
     }
     match exchange.bring_tip(is_named, has_come).and_then(|()| take_up(&exchange, server, trunk, has_come)) {
         Ok(()) => Ok(Some(Arc::new(exchange))),
-        // As where the trunk was rewritten: a person has to see to it.
-        Err(Failed::Ends(end)) if end.outcome == Outcome::GitFailed => {
-            bail!("{}", end.detail.unwrap_or_else(|| end.outcome.reason().to_owned()))
-        }
+        Err(Failed::Refused(why)) => bail!(why),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(interrupted()),
     }
@@ -92,7 +90,7 @@ fn take_up(
         return Ok(());
     }
     let there = exchange.claims(cancelled)?;
-    let mut store = server.waiting();
+    let mut store = server.known();
     for (reference, head, is_finished) in left {
         let Some(claim) = Claim::of_reference(&reference) else { continue };
         let is_there = there.iter().any(|(commit, _)| *commit == head);

@@ -1,6 +1,5 @@
 //! Where the graph of a run is: in the project's file, or on a server that many machines work with.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -41,12 +40,13 @@ pub(super) struct Server {
 }
 
 impl<'a> RunGraph<'a> {
-    /// The graph that is meant. With one on a server, signals are heard from here on as `listen` does.
+    /// The graph that is meant. `works`: it is to be worked on: where it is on a server, that is waited for, and signals are heard from
+    /// here on.
     pub(super) fn find(
         flag: Option<&str>,
         settings: &Settings,
         project: &'a Project,
-        listen: fn() -> io::Result<Signals>,
+        works: bool,
     ) -> anyhow::Result<Self> {
         Ok(match graph_file::address(flag, settings)? {
             None => Self::File(project),
@@ -55,8 +55,8 @@ impl<'a> RunGraph<'a> {
                 Self::Server(Box::new(Server {
                     address,
                     lease: Lease { length: settings.lease, counts_here: true },
-                    longest: settings.max_limit_wait,
-                    signals: listen()?,
+                    longest: if works { settings.max_limit_wait } else { Duration::ZERO },
+                    signals: if works { Signals::listen()? } else { Signals::default() },
                 }))
             }
         })
@@ -117,16 +117,22 @@ impl<'a> RunGraph<'a> {
 impl Server {
     /// Refuses a clone of another repository than the one that the graph is of.
     pub(super) fn require_repository(&self, first_commit: &str) -> anyhow::Result<()> {
-        self.waiting().require_repository(first_commit).map_err(refused)
+        self.ask(|| self.known().require_repository(first_commit))
     }
 
-    /// Opens it, before anything has begun. If it has no connection left, that is told and waited for.
     fn open(&self) -> anyhow::Result<Option<PostgresStore>> {
-        let (patience, began, mut tries) = (self.patience(), Instant::now(), 0);
+        self.ask(|| PostgresStore::open(self.address.clone()))
+    }
+
+    /// Asks it before anything has begun. If it has no connection left, that is told and waited for.
+    fn ask<T>(&self, ask: impl Fn() -> Result<T, GraphError>) -> anyhow::Result<T> {
+        let patience = Patience::until_set(self.longest, Arc::clone(self.signals.has_come()));
+        let (began, mut tries) = (Instant::now(), 0);
         loop {
-            let full = match PostgresStore::open(self.address.clone()) {
-                Err(full @ GraphError::ServerFull { .. }) => full,
-                opened => return opened.map_err(refused),
+            let full = match ask() {
+                Err(_) if self.signals.count() > 0 => return Err(interrupted()),
+                Err(full @ GraphError::ServerFull { .. }) if !self.longest.is_zero() => full,
+                answer => return answer.map_err(refused),
             };
             if tries == 0 {
                 remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
@@ -135,16 +141,6 @@ impl Server {
                 return Err(if self.signals.count() > 0 { interrupted() } else { refused(full) });
             }
         }
-    }
-
-    /// Another view of it, once it was opened, which waits for a server that is away until a signal comes.
-    pub(super) fn waiting(&self) -> PostgresStore {
-        self.known().patient(Arc::new(self.patience()))
-    }
-
-    /// How long it is waited for before anything has begun.
-    fn patience(&self) -> Patience {
-        Patience::until_set(self.longest, Arc::clone(self.signals.has_come()))
     }
 
     /// Another view of it, once it was opened.

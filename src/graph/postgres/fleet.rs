@@ -60,6 +60,8 @@ pub struct Said<'a> {
     pub closed_until: Option<DateTime<Utc>>,
     /// What it has spent since it began: US dollars and tokens.
     pub spent: (f64, u64),
+    /// How much of that it has said.
+    pub told: (f64, u64),
     /// What its agents have found out.
     pub found: &'a [Knowledge],
     /// The number after which it does not know what others have found out.
@@ -103,7 +105,9 @@ impl PostgresStore {
     /// # Errors
     /// If the server fails.
     pub fn is_asked(&self, run: &str) -> Result<bool, GraphError> {
-        self.read(|graph| graph.exists("SELECT 1 FROM asks WHERE run = ?1", values![run]))
+        self.peek(|graph, tables| {
+            graph.exists(&format!("SELECT 1 FROM {tables}asks WHERE run = ?1"), values![run])
+        })
     }
 
     /// A worker has ended.
@@ -177,9 +181,12 @@ impl PostgresStore {
 fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
     let now = graph.now()?;
     let tasks = serde_json::to_string(said.tasks).unwrap_or_default();
-    let put = "INSERT INTO workers (run, machine, since, seen, tasks, logs) VALUES (?1, ?2, ?3, ?3, ?4, ?5)
-        ON CONFLICT (run) DO UPDATE SET seen = ?3, tasks = ?4";
-    graph.execute(put, values![said.run, said.machine, now, tasks, said.logs])?;
+    let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    // One that was removed meanwhile, as it was silent for long, goes on from what it has said.
+    let put = "INSERT INTO workers (run, machine, since, seen, tasks, logs, spent_usd, spent_tokens)
+        VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (run) DO UPDATE SET seen = ?3, tasks = ?4";
+    let (dollars, told) = (said.told.0, tokens(said.told.1));
+    graph.execute(put, values![said.run, said.machine, now, tasks, said.logs, dollars, told])?;
     graph.execute("DELETE FROM workers WHERE seen < ?1", values![now - REMEMBERED])?;
     graph.execute("DELETE FROM asks WHERE run = ?1 AND seq <= ?2", values![said.run, said.heard])?;
     let asks = "SELECT seq, request FROM asks WHERE run = ?1 ORDER BY seq";
@@ -189,10 +196,9 @@ fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
             ON CONFLICT (login) DO UPDATE SET until = greatest(limits.until, ?2)";
         graph.execute(put, values![said.login, until.timestamp_millis()])?;
     }
-    let tokens = i64::try_from(said.spent.1).unwrap_or(i64::MAX);
     let was = "SELECT spent_usd, spent_tokens FROM workers WHERE run = ?1";
     let was: (f64, i64) = graph.one(was, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let more = ((said.spent.0 - was.0).max(0.0), (tokens - was.1).max(0));
+    let more = ((said.spent.0 - was.0).max(0.0), (tokens(said.spent.1) - was.1).max(0));
     if more > (0.0, 0) {
         let add = "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2";
         graph.execute(add, values![more.0, more.1])?;

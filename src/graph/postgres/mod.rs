@@ -91,8 +91,6 @@ enum For {
     Booking,
     /// Taking one of many tasks, if there is one.
     Taking,
-    /// Changing tasks that exist, in a way that may be done again.
-    Renewal,
     /// Changing which tasks there are, and what waits for what.
     Shape,
     /// What a worker says of itself, which may be said again.
@@ -107,7 +105,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server does not answer, refuses, or has a graph of a newer ralph there.
     pub fn open(address: Address) -> Result<Option<Self>, GraphError> {
-        Self::opened(address, false)
+        Self::opened(address, false).map(|(store, is_there)| is_there.then_some(store))
     }
 
     /// Connects to a server, and makes the tables of the graph if there are none.
@@ -115,11 +113,11 @@ impl PostgresStore {
     /// # Errors
     /// If the server does not answer, refuses, or has a graph of a newer ralph there.
     pub fn create(address: Address) -> Result<Self, GraphError> {
-        let store = Self::opened(address.clone(), true)?;
-        Ok(store.unwrap_or_else(|| Self::at(address)))
+        Self::opened(address, true).map(|(store, _)| store)
     }
 
-    fn opened(address: Address, makes: bool) -> Result<Option<Self>, GraphError> {
+    /// With whether there is a graph.
+    fn opened(address: Address, makes: bool) -> Result<(Self, bool), GraphError> {
         let store = Self::at(address);
         let schema = &store.address.schema;
         let (version, forgets) = store.read(|graph| {
@@ -129,7 +127,7 @@ impl PostgresStore {
             Ok((version, forgets))
         })?;
         if version.is_none() && !makes {
-            return Ok(None);
+            return Ok((store, false));
         }
         if version.is_none_or(|version| version < schema::VERSION) {
             store.transact(For::Tables, &always, &|graph| store.make_tables(graph))?;
@@ -142,7 +140,7 @@ impl PostgresStore {
             // Who may only read cannot do that.
             let _ = store.tidy();
         }
-        Ok(Some(store))
+        Ok((store, true))
     }
 
     /// The store there, which connects when it is asked something. Its tables have to be there.
@@ -225,6 +223,7 @@ impl PostgresStore {
     ) -> Result<T, GraphError> {
         let nonce = nonce().map_err(|fault| self.error(fault))?;
         let (mut tries, mut waits, began, mut unsure) = (0, 0, Instant::now(), None);
+        let mut tried_since = began;
         let _back = Back(self.patience.as_deref());
         loop {
             let fault = match self.once(what, commits, Some(&nonce), change) {
@@ -242,10 +241,12 @@ impl PostgresStore {
             };
             let goes_on = match &unsure {
                 Some((_, since)) => since.elapsed() < LIMIT,
-                None => is_passing(&fault) && tries < TRIES && began.elapsed() < LIMIT,
+                None => is_passing(&fault) && tries < TRIES && tried_since.elapsed() < LIMIT,
             };
             if !goes_on {
                 if self.waits(&fault, began, &mut waits) {
+                    // What is in the way after the wait is a matter of its own.
+                    (tries, tried_since) = (0, Instant::now());
                     continue;
                 }
                 return Err(self.error(if unsure.is_some() { Fault::Unsure } else { fault }));
@@ -258,19 +259,46 @@ impl PostgresStore {
     /// Looks at the graph; again, where that was in vain and may be done again.
     fn look<T>(&self, mut once: impl FnMut() -> (Attempt<T>, bool)) -> Result<T, GraphError> {
         let (mut tries, mut waits, began) = (0, 0, Instant::now());
+        let mut tried_since = began;
         let _back = Back(self.patience.as_deref());
         loop {
             let (fault, may_again) = match once() {
                 (Attempt::Done(value) | Attempt::Unsure(value), _) => return Ok(value),
                 (Attempt::Failed(fault), may_again) => (fault, may_again),
             };
-            if may_again && is_passing(&fault) && tries < TRIES && began.elapsed() < LIMIT {
+            if may_again && is_passing(&fault) && tries < TRIES && tried_since.elapsed() < LIMIT {
                 tries += 1;
                 thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
-            } else if !may_again || !self.waits(&fault, began, &mut waits) {
+            } else if may_again && self.waits(&fault, began, &mut waits) {
+                (tries, tried_since) = (0, Instant::now());
+            } else {
                 return Err(self.error(fault));
             }
         }
+    }
+
+    /// Runs one statement, which may be run again, as a transaction of its own: in one round trip.
+    fn alone<T>(&self, statement: &dyn Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
+        let tables = format!("\"{}\".", self.address.schema);
+        self.look(|| (self.at_once(statement, &tables), true))
+    }
+
+    fn at_once<T>(&self, statement: &dyn Fn(&dyn Sql, &str) -> Fallible<T>, tables: &str) -> Attempt<T> {
+        let mut connection = self.connection.borrow_mut();
+        let known = match connection.take().filter(|known| !known.is_closed()) {
+            Some(known) => known,
+            None => match self.connect() {
+                Ok(new) => new,
+                Err(fault) => return Attempt::Failed(fault),
+            },
+        };
+        known.start();
+        let done = statement(&known, tables);
+        // After any other fault it is not known what comes through it.
+        if matches!(done, Ok(_) | Err(Fault::Graph(_))) {
+            *connection = Some(known);
+        }
+        done.map_or_else(Attempt::Failed, Attempt::Done)
     }
 
     /// Runs `change` in one transaction.
@@ -318,7 +346,7 @@ impl PostgresStore {
         let takes = if what == For::Taking { TAKES } else { "" };
         let lock = match what {
             For::Look | For::Show | For::Report => None,
-            For::Booking | For::Taking | For::Renewal => Some("pg_advisory_xact_lock_shared"),
+            For::Booking | For::Taking => Some("pg_advisory_xact_lock_shared"),
             For::Shape | For::Tables => Some("pg_advisory_xact_lock"),
         };
         let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
@@ -475,7 +503,7 @@ fn is_away(fault: &Fault) -> bool {
             ];
             // Class 53: it has no connection, disk or memory left.
             let passes = |code: &SqlState| passing.contains(code) || code.code().starts_with("53");
-            has_left(error) || error.code().map_or(!is_untrusted(error), passes)
+            has_left(error) || error.code().map_or_else(|| io_fault(error).is_some_and(is_plain), passes)
         }
         _ => false,
     }
@@ -486,10 +514,20 @@ fn is_full(fault: &Fault) -> bool {
     matches!(fault, Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
 }
 
+/// What the connection has failed with, if it has.
+fn io_fault(error: &tokio_postgres::Error) -> Option<&io::Error> {
+    let mut causes = iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.find_map(|cause| cause.downcast_ref())
+}
+
+/// Whether it is of the network, and not of what is encrypted on it.
+fn is_plain(fault: &io::Error) -> bool {
+    !fault.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+}
+
 /// Whether the server's certificate is not believed.
 fn is_untrusted(error: &tokio_postgres::Error) -> bool {
-    let mut causes = iter::successors(std::error::Error::source(error), |cause| cause.source());
-    let inner = causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref());
+    let inner = io_fault(error).and_then(|fault| fault.get_ref()?.downcast_ref());
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
@@ -556,12 +594,15 @@ fn advice(error: &tokio_postgres::Error) -> &'static str {
 
 impl Database for PostgresStore {
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        let what = match how {
-            Write { is_shape: true, .. } => For::Shape,
-            Write { may_repeat: true, .. } => For::Renewal,
-            _ => For::Booking,
-        };
-        self.transact(what, &always, &change)
+        self.transact(if how.is_shape { For::Shape } else { For::Booking }, &always, &change)
+    }
+
+    fn peek<T>(&self, look: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
+        self.alone(&look)
+    }
+
+    fn touch<T>(&mut self, write: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
+        self.alone(&write)
     }
 
     fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {

@@ -122,10 +122,24 @@ pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<i64> {
     Ok(seq?.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
 
+/// Whether a task is ready or claimed for longer than its lease, in one statement. Where processes count, others have to look.
+pub(in crate::graph) fn may_claim(graph: &dyn Sql, tables: &str) -> Fallible<bool> {
+    let Dialect { counts_processes, clock, .. } = graph.dialect();
+    if *counts_processes {
+        return Ok(true);
+    }
+    let query = format!(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM {tables}ready JOIN {tables}tasks t ON t.seq = task
+            WHERE scope = 0 AND t.status = 0 AND t.ready = 1)
+        OR EXISTS (SELECT 1 FROM {tables}tasks WHERE status = 1 AND coalesce(lease_until, 0) <= {clock})"
+    );
+    graph.exists(&query, values![])
+}
+
 /// In one statement, as a renewal books nothing above the task.
-pub(in crate::graph) fn renew(graph: &dyn Sql, claim: &Claim, lease: Duration) -> Fallible<()> {
+pub(in crate::graph) fn renew(graph: &dyn Sql, tables: &str, claim: &Claim, lease: Duration) -> Fallible<()> {
     let update = format!(
-        "UPDATE tasks SET lease_until = {} + ?4 WHERE id = ?1 AND fence = ?2 AND status = 1 AND holder LIKE '%' || ?3 || '%'",
+        "UPDATE {tables}tasks SET lease_until = {} + ?4 WHERE id = ?1 AND fence = ?2 AND status = 1 AND holder LIKE '%' || ?3 || '%'",
         graph.dialect().clock
     );
     let renewed = graph.count(&update, values![claim.task, claim.fence, claim.nonce, length(lease)])?;
@@ -280,10 +294,15 @@ pub(in crate::graph) fn leave(graph: &dyn Sql, seq: i64, own: Own, log: &str) ->
 /// The claimed tasks whose holders no longer exist, with their runs.
 pub(in crate::graph) fn dead(graph: &dyn Sql) -> Fallible<Vec<(i64, String)>> {
     // Another program may have written a claim without these columns.
-    let query = "SELECT seq, coalesce(run, 'another program'), coalesce(holder, ''), coalesce(lease_until, 0) FROM tasks
-        WHERE status = 1";
+    let Dialect { counts_processes, clock, .. } = graph.dialect();
+    let is_late =
+        if *counts_processes { String::new() } else { format!("AND coalesce(lease_until, 0) <= {clock}") };
+    let query = format!(
+        "SELECT seq, coalesce(run, 'another program'), coalesce(holder, ''), coalesce(lease_until, 0) FROM tasks
+        WHERE status = 1 {is_late}"
+    );
     let mut dead = Vec::new();
-    graph.each(query, values![], &mut |row| {
+    graph.each(&query, values![], &mut |row| {
         // An unreadable holder counts as gone.
         let holder: Option<Holder> = serde_json::from_str(&row.get::<String>(2)?).ok();
         let lease = row.get(3)?;

@@ -24,20 +24,16 @@ pub(in crate::graph) struct Write {
     pub(in crate::graph) is_shape: bool,
     /// A power cut must not undo it.
     pub(in crate::graph) lasts: bool,
-    /// It may be written again: then it is as if it was written once.
-    pub(in crate::graph) may_repeat: bool,
 }
 
 /// What is written about one task by the run that works on it.
-const BOOKING: Write = Write { is_shape: false, lasts: false, may_repeat: false };
-/// A claim that is renewed.
-const RENEWAL: Write = Write { may_repeat: true, ..BOOKING };
+const BOOKING: Write = Write { is_shape: false, lasts: false };
 /// The result of work.
-const RESULT: Write = Write { is_shape: false, lasts: true, may_repeat: false };
+const RESULT: Write = Write { is_shape: false, lasts: true };
 /// The graph itself.
-const SHAPE: Write = Write { is_shape: true, lasts: false, may_repeat: false };
+const SHAPE: Write = Write { is_shape: true, lasts: false };
 /// A result that a person says, or many tasks at once.
-const WHOLE: Write = Write { is_shape: true, lasts: true, may_repeat: false };
+const WHOLE: Write = Write { is_shape: true, lasts: true };
 
 /// What a store needs of its database.
 pub(in crate::graph) trait Database {
@@ -47,6 +43,10 @@ pub(in crate::graph) trait Database {
     fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError>;
     /// Runs `change`, and takes it back.
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    /// Runs one statement that reads; the names of its tables begin with what it is given.
+    fn peek<T>(&self, look: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError>;
+    /// Runs one statement that writes what may be written again; the names of its tables begin with what it is given.
+    fn touch<T>(&mut self, write: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `look` on one state of the database.
     fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `look` on one state of the database, once: what it has shown cannot be shown again.
@@ -93,8 +93,12 @@ impl<D: Database> Store for D {
         self.take(&|graph| claims::claim(graph, &resolved, holder, lease))
     }
 
+    fn may_claim(&self) -> Result<bool, GraphError> {
+        self.peek(|graph, tables| claims::may_claim(graph, tables))
+    }
+
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
-        self.write(RENEWAL, |graph| claims::renew(graph, claim, lease))
+        self.touch(|graph, tables| claims::renew(graph, tables, claim, lease))
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {

@@ -167,6 +167,14 @@ impl Database for SqliteStore {
         written
     }
 
+    fn peek<T>(&self, look: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
+        self.read(|graph| look(graph, ""))
+    }
+
+    fn touch<T>(&mut self, write: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
+        self.write(Write { is_shape: false, lasts: false }, |graph| write(graph, ""))
+    }
+
     fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
         self.is_in_place()?;
         self.checked(change(&self.connection))

@@ -63,11 +63,7 @@ fn exchange(root: &Path) -> Exchange {
 }
 
 fn done<T>(tried: Tried<T>) -> T {
-    match tried {
-        Ok(done) => done,
-        Err(Failed::Cut) => panic!("nothing cuts it off"),
-        Err(Failed::Ends(end)) => panic!("{end:?}"),
-    }
+    tried.unwrap_or_else(|failed| panic!("{:?}", failed.end()))
 }
 
 #[test]

@@ -386,6 +386,10 @@ impl Tasks {
             self.keep_made(current, Keep::There, context)?;
             None
         };
+        if let (Some(lane), Some(_)) = (&self.lane, &made) {
+            // Before a lander can see it.
+            lane.team.hands_in(current.claim.reference());
+        }
         let (claim, entry, head_then) = (current.claim.clone(), entry.clone(), head.map(str::to_owned));
         let (is_verified, retries, queued) = (self.is_verified, self.target.retries, made.clone());
         let booked = self.graph.book(context, move |graph| {
@@ -401,6 +405,9 @@ impl Tasks {
         if let (Some(lane), Some(_), Ok(_) | Err(GraphError::ClaimLost { .. })) = (&self.lane, &made, &ended)
         {
             lane.is_booked(current)?;
+        }
+        if let Some(lane) = self.lane.as_ref().filter(|_| !matches!(ended, Ok(Ended::Queued))) {
+            lane.team.waits_no_more(&current.claim.reference());
         }
         let (became, reason) = match ended {
             Ok(Ended::Done) => {

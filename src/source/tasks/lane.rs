@@ -215,8 +215,6 @@ impl Lane {
         how: Keep,
         context: &mut Context<'_>,
     ) -> Result<Option<Made>, End> {
-        // From here on only this tells the graph of its commits.
-        self.works_on(None);
         let base = self.base_of(current);
         let was_on = checked_out(&self.tree);
         // The trunk does not follow as long as it is checked out here.
@@ -327,10 +325,8 @@ fn remotely<T: Send + 'static>(
 ) -> Result<T, End> {
     let done = beside_for(cut_at, &|| patience.until(), context, work)?;
     let done = done.map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
-    done.map_err(|failed| match failed {
-        Failed::Ends(end) => end,
-        Failed::Cut => context.stopped_by().unwrap_or(Outcome::Interrupted).into(),
-    })
+    let cut = || context.stopped_by().unwrap_or(Outcome::Interrupted).into();
+    done.map_err(|failed| failed.end().unwrap_or_else(cut))
 }
 
 impl Tasks {
@@ -384,7 +380,7 @@ impl Tasks {
             task: current.at_work(),
             trunk: made.trunk.clone().into(),
         })?;
-        lane.team.hand_in(current.claim.reference(), green);
+        lane.team.hand_in(green);
         Ok(())
     }
 
@@ -395,15 +391,24 @@ impl Tasks {
             return Ok(());
         }
         let looked = self.graph.look(context, move |graph| {
-            let mut known = Vec::new();
-            for claim in handed_in.iter().filter_map(|reference| Claim::of_reference(reference)) {
-                known.extend(graph.landing(&claim.task)?.filter(|one| one.reference() == claim.reference()));
-            }
-            Ok::<_, GraphError>(known)
+            let known = |reference: String| {
+                let claim = Claim::of_reference(&reference);
+                match claim.map_or(Ok(None), |claim| graph.landing(&claim.task)) {
+                    Ok(found) => Ok((found.filter(|one| one.reference() == reference), reference)),
+                    // It was deleted.
+                    Err(GraphError::UnknownTask { .. }) => Ok((None, reference)),
+                    Err(error) => Err(error),
+                }
+            };
+            handed_in.into_iter().map(known).collect::<Result<Vec<_>, _>>()
         });
-        for one in looked?? {
-            let Some(commit) = one.landed.clone().filter(|_| lane.team.waits_no_more(&one.reference()))
-            else {
+        for (found, reference) in looked?? {
+            let Some(one) = found else {
+                // It was reset, or is done anew.
+                lane.team.waits_no_more(&reference);
+                continue;
+            };
+            let Some(commit) = one.landed.clone().filter(|_| lane.team.waits_no_more(&reference)) else {
                 continue;
             };
             let (task, trunk) = (at_work(&one), one.made.trunk.clone().into());

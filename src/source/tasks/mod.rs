@@ -197,6 +197,9 @@ impl Target {
         lease: Lease,
         undecided: &Undecided,
     ) -> Result<Option<(Claim, Task, Uptime)>, End> {
+        if !graph.may_claim()? {
+            return Ok(None);
+        }
         graph.look_after()?;
         graph.recover()?;
         let Self { scope, holder, .. } = self;
