@@ -522,7 +522,7 @@ fn io_fault(error: &tokio_postgres::Error) -> Option<&io::Error> {
 
 /// Whether it is of the network, and not of what is encrypted on it.
 fn is_plain(fault: &io::Error) -> bool {
-    !fault.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+    fault.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_none()
 }
 
 /// Whether the server's certificate is not believed.
