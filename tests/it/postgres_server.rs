@@ -53,6 +53,8 @@ impl PostgresServer {
 
     /// Kills all processes of the server with -9, and leaves it so.
     pub(crate) fn kill(&mut self) {
+        // It begins no other process meanwhile, which would live on and keep the next one from starting.
+        succeed(Command::new("kill").args(["-STOP", &self.server.id().to_string()]));
         self.signal("-KILL");
         self.server.wait().unwrap();
     }
