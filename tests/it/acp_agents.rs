@@ -254,7 +254,8 @@ fn a_turn_is_cancelled_before_anybody_is_killed() {
     // The agent has exited by itself: the ladder begins after 3 s.
     assert!(run.elapsed < Duration::from_secs(3), "{run:?}");
     let (_, run) = cut_short("stubborn");
-    assert!(run.elapsed >= Duration::from_secs(3), "it had its time: {run:?}");
+    // It is measured from a moment after the signals.
+    assert!(run.elapsed >= Duration::from_millis(2900), "it had its time: {run:?}");
 }
 
 #[test]
