@@ -98,18 +98,8 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
         );
     }
     let feature = Some(name);
-    Author {
-        workspace: &workspace,
-        flags: &args.flags,
-        server,
-        feature,
-        brief,
-        pieces,
-        asks,
-        progress,
-        goes_on,
-    }
-    .run()
+    Author { workspace: &workspace, flags: &args.flags, feature, brief, pieces, asks, progress, goes_on }
+        .run(server)
 }
 
 /// `ralph task create`.
@@ -137,7 +127,6 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     Author {
         workspace: &workspace,
         flags: &args.flags,
-        server,
         feature,
         brief,
         pieces,
@@ -145,7 +134,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
         progress,
         goes_on: false,
     }
-    .run()
+    .run(server)
 }
 
 /// The remaining stages, in order.
@@ -215,10 +204,7 @@ fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String
 /// The graph of the project, or on a server; an empty one if there is none.
 fn existing(project: &Project, server: Option<&Address>) -> anyhow::Result<Opened> {
     if let Some(address) = server {
-        return Ok(match PostgresStore::open(address.clone())? {
-            Some(store) => Opened::Server(store),
-            None => Opened::File(SqliteStore::nowhere()?),
-        });
+        return Opened::on_server(PostgresStore::open(address.clone())?);
     }
     let is_there = project.graph().symlink_metadata().is_ok();
     let store = if is_there { graph_file::opened_for_run(project)? } else { SqliteStore::nowhere()? };
@@ -237,8 +223,6 @@ fn known(project: &Project, server: Option<&Address>, name: &str) -> anyhow::Res
 struct Author<'a> {
     workspace: &'a Workspace,
     flags: &'a LoopFlags,
-    /// Where the graph is; `None`: in the project's file.
-    server: Option<Address>,
     feature: Option<&'a str>,
     brief: Option<String>,
     pieces: Vec<Piece>,
@@ -249,7 +233,8 @@ struct Author<'a> {
 }
 
 impl Author<'_> {
-    fn run(self) -> anyhow::Result<u8> {
+    /// `server`: where the graph is; `None`: in the project's file.
+    fn run(self, server: Option<Address>) -> anyhow::Result<u8> {
         let project = &self.workspace.project;
         let preflight = Preflight::of_settings(self.workspace.called(Verb::Feature, self.flags), None)?;
         let draft = project.run_dir().join(DRAFT);
@@ -269,7 +254,7 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let store: Rc<RefCell<dyn Store>> = if let Some(address) = self.server {
+        let store: Rc<RefCell<dyn Store>> = if let Some(address) = server {
             process::withhold(&PASSWORDS);
             Rc::new(RefCell::new(PostgresStore::create(address)?))
         } else {

@@ -39,6 +39,16 @@ pub(super) enum Opened {
     Server(PostgresStore),
 }
 
+impl Opened {
+    /// A graph on a server, or an empty one where there is none.
+    pub(super) fn on_server(store: Option<PostgresStore>) -> anyhow::Result<Self> {
+        Ok(match store {
+            Some(store) => Self::Server(store),
+            None => Self::File(SqliteStore::nowhere()?),
+        })
+    }
+}
+
 impl Deref for Opened {
     type Target = dyn Store;
 
@@ -62,13 +72,10 @@ impl DerefMut for Opened {
 /// The graph on a server that is meant; `None`: the file of the project. If there is none there it is empty, and none is made.
 pub(super) fn on_server(args: &GraphArgs) -> anyhow::Result<Option<Opened>> {
     let Some(address) = meant(args)? else { return Ok(None) };
-    Ok(Some(match there(address)? {
-        Some(store) => Opened::Server(store),
-        None => Opened::File(SqliteStore::nowhere()?),
-    }))
+    Opened::on_server(there(address)?).map(Some)
 }
 
-/// The graph at an address; if there is none, that is told.
+/// The graph at an address; if there is none, a message says so.
 pub(super) fn there(address: Address) -> anyhow::Result<Option<PostgresStore>> {
     let shown = address.to_string();
     let store = PostgresStore::open(address)?;

@@ -124,7 +124,7 @@ impl Server {
         self.ask(|| PostgresStore::open(self.address.clone()))
     }
 
-    /// Asks it before anything has begun. If it has no connection left, that is told and waited for.
+    /// Asks it before anything has begun. If it has no connection left, it is waited for, and a message says so.
     fn ask<T>(&self, ask: impl Fn() -> Result<T, GraphError>) -> anyhow::Result<T> {
         let patience = Patience::until_set(self.longest, Arc::clone(self.signals.has_come()));
         let (began, mut tries) = (Instant::now(), 0);

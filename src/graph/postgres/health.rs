@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 
 use super::PostgresStore;
+use super::connection::CLOCK;
 use crate::graph::error::GraphError;
 use crate::graph::postgres::Address;
 use crate::graph::sql::store::Database as _;
@@ -54,8 +55,7 @@ fn process(graph: &dyn Sql) -> Fallible<i64> {
 
 fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
     let began = Instant::now();
-    let clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
-    let theirs: i64 = graph.one(clock, &[], first)?;
+    let theirs: i64 = graph.one(&format!("SELECT {CLOCK}"), &[], first)?;
     let round_trip = began.elapsed();
     // It was read in the middle of that.
     let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or_default();

@@ -5,6 +5,7 @@
 
 mod address;
 mod connection;
+mod faults;
 mod fleet;
 mod health;
 mod password;
@@ -16,18 +17,15 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
-use std::io;
-use std::iter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tokio_postgres::error::SqlState;
-
 pub use address::Address;
 use connection::{CLOCK, Connection, LIMIT};
+use faults::{advice, has_left, is_away, is_full, is_noted, is_passing, said};
 pub use fleet::{Asked, Heard, Said, Worker};
 pub use health::Health;
 pub use password::PASSWORDS;
@@ -155,12 +153,6 @@ impl PostgresStore {
         Self { patience: Some(patience), ..self }
     }
 
-    /// Waits a while where a server is away; returns whether to ask it again, for what is asked since then.
-    fn waits(&self, fault: &Fault, since: Instant, tries: &mut u32) -> bool {
-        let Some(patience) = self.patience.as_ref().filter(|_| is_away(fault)) else { return false };
-        patience.wait(since, tries, &AtomicBool::new(false))
-    }
-
     /// Notes that the graph is of the repository with this first commit, or checks that it is.
     ///
     /// # Errors
@@ -222,9 +214,7 @@ impl PostgresStore {
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
         let nonce = nonce().map_err(|fault| self.error(fault))?;
-        let (mut tries, mut waits, began, mut unsure) = (0, 0, Instant::now(), None);
-        let mut tried_since = began;
-        let _back = Back(self.patience.as_deref());
+        let (mut tries, mut unsure) = (Tries::of(self), None);
         loop {
             let fault = match self.once(what, commits, Some(&nonce), change) {
                 Attempt::Done(value) => return Ok(value),
@@ -241,37 +231,27 @@ impl PostgresStore {
             };
             let goes_on = match &unsure {
                 Some((_, since)) => since.elapsed() < LIMIT,
-                None => is_passing(&fault) && tries < TRIES && tried_since.elapsed() < LIMIT,
+                None => tries.may_again(&fault),
             };
-            if !goes_on {
-                if self.waits(&fault, began, &mut waits) {
-                    // What is in the way after the wait is a matter of its own.
-                    (tries, tried_since) = (0, Instant::now());
-                    continue;
-                }
+            if goes_on {
+                tries.pause();
+            } else if !tries.wait(&fault) {
                 return Err(self.error(if unsure.is_some() { Fault::Unsure } else { fault }));
             }
-            tries += 1;
-            thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
         }
     }
 
     /// Looks at the graph; again, where that was in vain and may be done again.
     fn look<T>(&self, mut once: impl FnMut() -> (Attempt<T>, bool)) -> Result<T, GraphError> {
-        let (mut tries, mut waits, began) = (0, 0, Instant::now());
-        let mut tried_since = began;
-        let _back = Back(self.patience.as_deref());
+        let mut tries = Tries::of(self);
         loop {
             let (fault, may_again) = match once() {
                 (Attempt::Done(value) | Attempt::Unsure(value), _) => return Ok(value),
                 (Attempt::Failed(fault), may_again) => (fault, may_again),
             };
-            if may_again && is_passing(&fault) && tries < TRIES && tried_since.elapsed() < LIMIT {
-                tries += 1;
-                thread::sleep(jitter::around(PAUSE * (1 << tries.min(5))));
-            } else if may_again && self.waits(&fault, began, &mut waits) {
-                (tries, tried_since) = (0, Instant::now());
-            } else {
+            if may_again && tries.may_again(&fault) {
+                tries.pause();
+            } else if !may_again || !tries.wait(&fault) {
                 return Err(self.error(fault));
             }
         }
@@ -413,6 +393,7 @@ impl PostgresStore {
     /// The user's error.
     fn error(&self, fault: Fault) -> GraphError {
         let (server, passes) = (self.address.to_string(), is_away(&fault) || is_passing(&fault));
+        let is_full = is_full(&fault);
         let (reason, advice) = match fault {
             Fault::Graph(error) => return error,
             Fault::Refused(reason) => return GraphError::Refused { server, reason },
@@ -427,7 +408,7 @@ impl PostgresStore {
                 "restore a backup of that schema, or use another one",
             ),
             Fault::Sqlite(error) => (error.to_string(), "try again"),
-            Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+            Fault::Server(error) if is_full => {
                 return GraphError::ServerFull { server, reason: said(&error) };
             }
             Fault::Server(error) => (said(&error), advice(&error)),
@@ -444,12 +425,49 @@ fn never<T>(_: &T) -> bool {
     false
 }
 
-/// The server is there again when this is dropped, or the operation has failed.
-struct Back<'a>(Option<&'a Patience>);
+/// How often one operation was tried, and how long it has waited for the server.
+struct Tries<'a> {
+    patience: Option<&'a Patience>,
+    began: Instant,
+    /// Since when, and how often, since the server was waited for last.
+    since: Instant,
+    count: u32,
+    waits: u32,
+}
 
-impl Drop for Back<'_> {
+impl<'a> Tries<'a> {
+    fn of(store: &'a PostgresStore) -> Self {
+        let began = Instant::now();
+        Self { patience: store.patience.as_deref(), began, since: began, count: 0, waits: 0 }
+    }
+
+    /// Whether a fault passes by itself, and was not met too often.
+    fn may_again(&self, fault: &Fault) -> bool {
+        is_passing(fault) && self.count < TRIES && self.since.elapsed() < LIMIT
+    }
+
+    /// Waits a moment before the next one.
+    fn pause(&mut self) {
+        self.count += 1;
+        thread::sleep(jitter::around(PAUSE * (1 << self.count.min(5))));
+    }
+
+    /// Waits a while where the server is away; returns whether to ask it again.
+    fn wait(&mut self, fault: &Fault) -> bool {
+        let Some(patience) = self.patience.filter(|_| is_away(fault)) else { return false };
+        let goes_on = patience.wait(self.began, &mut self.waits, &AtomicBool::new(false));
+        if goes_on {
+            // What is in the way after the wait is a matter of its own.
+            (self.count, self.since) = (0, Instant::now());
+        }
+        goes_on
+    }
+}
+
+/// The server is there again, or the operation has failed.
+impl Drop for Tries<'_> {
     fn drop(&mut self) {
-        if let Some(patience) = self.0 {
+        if let Some(patience) = self.patience {
             patience.ends();
         }
     }
@@ -473,123 +491,6 @@ fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
     }
     let version = graph.maybe("SELECT version FROM meta", &[], first)?;
     version.map(Some).ok_or_else(|| Fault::Strange("its table meta is empty".to_owned()))
-}
-
-/// Whether the server, or a pooler, has ended the connection, so that nothing of the transaction is there, unless it was being
-/// committed.
-fn has_left(error: &tokio_postgres::Error) -> bool {
-    let leaving = [
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::CRASH_SHUTDOWN,
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-        SqlState::IDLE_SESSION_TIMEOUT,
-    ];
-    // Class 08: a pooler says so where its server is gone.
-    error.is_closed()
-        || error.code().is_some_and(|code| leaving.contains(code) || code.code().starts_with("08"))
-}
-
-/// Whether the server cannot be reached, or not be used, for a time.
-fn is_away(fault: &Fault) -> bool {
-    match fault {
-        Fault::Silent | Fault::Unsure => true,
-        Fault::Server(error) => {
-            let passing = [
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                // A large change of the graph, by us or by hand, takes long; or the server has much to do.
-                SqlState::LOCK_NOT_AVAILABLE,
-                SqlState::QUERY_CANCELED,
-            ];
-            // Class 53: it has no connection, disk or memory left.
-            let passes = |code: &SqlState| passing.contains(code) || code.code().starts_with("53");
-            has_left(error) || error.code().map_or_else(|| io_fault(error).is_some_and(is_plain), passes)
-        }
-        _ => false,
-    }
-}
-
-/// Whether the server has no connection left.
-fn is_full(fault: &Fault) -> bool {
-    matches!(fault, Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
-}
-
-/// What the connection has failed with, if it has.
-fn io_fault(error: &tokio_postgres::Error) -> Option<&io::Error> {
-    let mut causes = iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.find_map(|cause| cause.downcast_ref())
-}
-
-/// Whether it is of the network, and not of what is encrypted on it.
-fn is_plain(fault: &io::Error) -> bool {
-    fault.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_none()
-}
-
-/// Whether the server's certificate is not believed.
-fn is_untrusted(error: &tokio_postgres::Error) -> bool {
-    let inner = io_fault(error).and_then(|fault| fault.get_ref()?.downcast_ref());
-    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
-}
-
-/// Whether the nonce of an operation is there: it was written before.
-fn is_noted(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_some_and(|error| error.constraint() == Some("answers_pkey"))
-}
-
-/// Whether a fault passes by itself: other transactions were in the way, or the server has begun anew.
-fn is_passing(fault: &Fault) -> bool {
-    let Fault::Server(error) = fault else { return false };
-    if has_left(error) {
-        return true;
-    }
-    let passing =
-        [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE];
-    error.code().is_some_and(|code| passing.contains(code))
-}
-
-/// What the server, or the connection to it, says.
-fn said(error: &tokio_postgres::Error) -> String {
-    if let Some(error) = error.as_db_error() {
-        return error.message().to_owned();
-    }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
-}
-
-fn advice(error: &tokio_postgres::Error) -> &'static str {
-    match error.code() {
-        Some(code)
-            if *code == SqlState::INVALID_PASSWORD
-                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
-        {
-            "give the right user, and the password with PGPASSWORD or in ~/.pgpass"
-        }
-        Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make that database, with 'createdb'",
-        Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "let this user use and create that schema",
-        Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
-            "name the server that can be written to"
-        }
-        Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => {
-            "something else changes the graph for long: try again"
-        }
-        Some(code) if *code == SqlState::QUERY_CANCELED => "the server has much to do: try again",
-        Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
-            "that schema, or a table of it, is gone, or this user may not use it: grant it, or restore a backup"
-        }
-        Some(code) if *code == SqlState::DISK_FULL => "free some space on the server's disk",
-        Some(_) => "see the server's log",
-        None if is_untrusted(error) => {
-            "name the host that its certificate is for, and its authority with sslrootcert=FILE"
-        }
-        None if said(error).contains("does not allow writes") => "name the server that can be written to",
-        None if said(error).contains("password missing") => "give it with PGPASSWORD or in ~/.pgpass",
-        None => "check that it runs and can be reached",
-    }
 }
 
 impl Database for PostgresStore {
