@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use crate::engine::policy::Rooms;
 use crate::engine::worktree::{WorkDone, Worktree};
@@ -73,7 +73,7 @@ impl GitWorktree {
         let head = self.head();
         let files = self.root.as_deref().and_then(git::changes);
         self.last = files.map(|files| Look { at, head, files });
-        let_files_be_later_than(at);
+        clock::let_files_be_later_than(at);
     }
 
     /// Whether something was touched by an agent, by the time of the touch.
@@ -136,7 +136,7 @@ impl Worktree for GitWorktree {
     fn agent_begins(&mut self) {
         if let Some(last) = &self.last {
             let now = SystemTime::now();
-            let_files_be_later_than(now);
+            clock::let_files_be_later_than(now);
             self.between.push((last.at, now));
         }
         self.at_start = Some(self.quick());
@@ -153,15 +153,6 @@ impl Worktree for GitWorktree {
         let root = self.root.as_deref()?;
         let plan = std::fs::metadata(&self.plan).and_then(|plan| plan.modified());
         Some(plan.is_ok_and(|written| written > time) || git::changed_since(root, time).is_some())
-    }
-}
-
-/// Waits until a file that is written now gets a time after this moment. Files take their times from a clock that
-/// advances with the kernel's ticks only, of at most 10 ms; a clock that is set back meanwhile is not waited for.
-fn let_files_be_later_than(moment: SystemTime) {
-    let patience = Instant::now() + Duration::from_millis(20);
-    while clock::of_files() <= moment && Instant::now() < patience {
-        std::thread::sleep(Duration::from_micros(500));
     }
 }
 

@@ -131,7 +131,7 @@ impl Look {
         until: Option<Instant>,
         cancelled: &AtomicBool,
     ) -> Option<Validation> {
-        let since = clock::of_files();
+        let since = clock::after_all_files();
         let found = command.run_alone(until, cancelled)?;
         Some(self.with_reports(found, since))
     }

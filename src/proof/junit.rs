@@ -35,8 +35,8 @@ pub(super) struct Report {
     pub(super) failed: Vec<String>,
 }
 
-/// Reads the reports that were written in a tree since then, and removes them, so that none counts twice. Returns lines for the
-/// output of the command. `pattern` is a path from the tree's top; `*` stands for any letters but `/`, `**` for any folders.
+/// Reads the reports that were written in a tree since then, and removes them, so that none counts twice. What was laid out with
+/// the tree is older than `since`. Returns lines for the output of the command. `pattern` is a path from the tree's top; `*` stands for any letters but `/`, `**` for any folders.
 pub(super) fn lines(tree: &Path, pattern: &str, since: SystemTime) -> String {
     let (mut all, mut wrong, mut number) = (Report::default(), Vec::new(), 0);
     for path in matching(tree, pattern) {
@@ -328,10 +328,7 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("old/reports/a.xml", "<testsuite><testcase name='old'/></testsuite>");
-        let before = clock::of_files();
-        while clock::of_files() <= before {}
-        let since = clock::of_files();
-        while clock::of_files() <= since {}
+        let since = clock::after_all_files();
         for name in ["reports/a.xml", "x/y/reports/b.xml", "x/reports/c.txt", "reports/deeper/d.xml"] {
             write(name, REPORT);
         }

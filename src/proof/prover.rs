@@ -326,7 +326,8 @@ impl Prover {
         laid: Laid,
         context: &mut Context<'_>,
     ) -> Result<Step<(Validation, Duration)>, End> {
-        let (began, since) = (Instant::now(), clock::of_files());
+        let since = clock::after_all_files();
+        let began = Instant::now();
         let verdict = look.command.run(self.ends_at(), context)?;
         let took = began.elapsed();
         let verdict = match verdict {

@@ -105,9 +105,7 @@ mod tests {
         let (_guard, root) = repository();
         let base = commit(&root, &[("a", "one"), ("b", "two")]);
         verify_commit(&root, &base).unwrap();
-        let before = clock::of_files();
-        while clock::of_files() <= before {}
-        let began = clock::of_files();
+        let began = clock::after_all_files();
         let new = commit(&root, &[("c", "three"), ("d", "four")]);
         verify_since(&root, &base, &new, began).unwrap();
         assert!(!is_in_doubt(&root, &base, began).unwrap(), "only new objects were written");
