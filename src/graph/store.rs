@@ -325,8 +325,8 @@ pub trait Store {
     fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError>;
     /// Whether there is anything to claim or to recover, as far as that is seen at a glance. [`Store::claim`] has the last word.
     fn may_claim(&self) -> Result<bool, GraphError>;
-    /// At most `most` tasks that are claimed, without groups. Much cheaper than [`Store::unresolved`].
-    fn in_progress(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
+    /// The ids of at most `most` tasks that are claimed. Much cheaper than [`Store::unresolved`].
+    fn at_work(&self, scope: &Scope, most: usize) -> Result<Vec<String>, GraphError>;
     /// At most `most` tasks that have failed, without groups.
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
 

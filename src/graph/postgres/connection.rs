@@ -57,6 +57,10 @@ pub(super) struct Connection {
     deadline: Cell<Instant>,
     /// The server's time when the current transaction began, in milliseconds since 1970; `None`: it has not answered yet.
     now: Cell<Option<i64>>,
+    /// What ends the current transaction; `None`: it was sent.
+    end: Cell<Option<&'static str>>,
+    /// Whether that is sent with the next statement.
+    ends: Cell<bool>,
 }
 
 /// Drives a connection. It waits for none of its threads when it is dropped: one may look up a host's name for long.
@@ -92,7 +96,8 @@ impl Connection {
                 Ok(client) => {
                     let deadline = Cell::new(Instant::now() + LIMIT);
                     let (client, sent) = (Arc::new(client), RefCell::default());
-                    return Ok(Self { client, sent, runtime, deadline, now: Cell::default() });
+                    let (now, end, ends) = Default::default();
+                    return Ok(Self { client, sent, runtime, deadline, now, end, ends });
                 }
                 Err(fault) => last = fault,
             }
@@ -115,17 +120,30 @@ impl Connection {
         self.wait(self.client.batch_execute(sql))
     }
 
-    /// Begins a transaction, whose last statement has to answer with the server's time. That it has begun shows with the next one.
-    pub(super) fn begin(&self, sql: String) -> Fallible<()> {
+    /// Begins a transaction with statements. The last column of the last one has to be the server's time. That it has begun shows
+    /// with the next statement.
+    pub(super) fn begin(&self, sql: String, end: &'static str) -> Fallible<()> {
         self.now.set(None);
+        self.end.set(Some(end));
+        self.ends.set(false);
         let client = Arc::clone(&self.client);
         self.send(async move {
             let said = client.simple_query(&sql).await?;
             Ok(said.iter().rev().find_map(|message| match message {
-                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                SimpleQueryMessage::Row(row) => row.get(row.len() - 1).map(str::to_owned),
                 _ => None,
             }))
         })
+    }
+
+    /// Ends the transaction, unless that was sent with its last statement.
+    pub(super) fn end(&self) -> Fallible<()> {
+        self.end.take().map_or(Ok(()), |end| self.batch(end))
+    }
+
+    /// Whether what ends the transaction was sent.
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.get().is_none()
     }
 
     /// Waits for the answers of all that is sent.
@@ -172,7 +190,7 @@ impl Connection {
         let sql = sql.replace('?', "$");
         // Without a name, so that a pooler may give every transaction another connection.
         let typed = values.iter().map(|value| (value, kind(*value)));
-        self.wait(async {
+        let asked = async {
             let stream = self.client.query_typed_raw(&sql, typed).await?;
             let mut stream = pin!(stream);
             let mut rows = Vec::new();
@@ -180,6 +198,14 @@ impl Connection {
                 rows.push(row);
             }
             Ok((rows, stream.rows_affected().unwrap_or_default()))
+        };
+        let end = if self.ends.get() { self.end.take() } else { None };
+        let Some(end) = end else { return self.wait(asked) };
+        let ended = self.client.batch_execute(end);
+        self.wait(async {
+            let (answer, ended) = join(asked, ended).await;
+            let answer = answer?;
+            ended.map(|()| answer)
         })
     }
 }
@@ -284,6 +310,10 @@ impl Sql for Connection {
             }
         }
         Ok(())
+    }
+
+    fn last(&self) {
+        self.ends.set(true);
     }
 
     fn now(&self) -> Fallible<i64> {

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{For, PostgresStore, always};
+use super::{CLOCK, COMMIT, For, PostgresStore};
 use crate::graph::error::GraphError;
 use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
 use crate::graph::sql::{Fallible, Sql, first, moment};
 use crate::memory::knowledge::Knowledge;
-
-/// How long a worker is remembered that is not heard of any more, in milliseconds.
-const REMEMBERED: i64 = 24 * 60 * 60 * 1000;
 
 /// One run on one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +94,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server fails.
     pub fn report(&self, said: &Said<'_>) -> Result<Heard, GraphError> {
-        self.transact(For::Report, &always, &|graph| report(graph, said))
+        self.transact(For::Report, COMMIT, &|graph| report(graph, said))
     }
 
     /// Whether a worker is asked to do something.
@@ -115,7 +112,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server fails.
     pub fn leave(&self, run: &str) -> Result<(), GraphError> {
-        self.transact(For::Report, &always, &|graph| {
+        self.transact(For::Report, COMMIT, &|graph| {
             graph.execute("DELETE FROM workers WHERE run = ?1", values![run]).map(drop)
         })
     }
@@ -160,7 +157,7 @@ impl PostgresStore {
     /// # Errors
     /// If the server fails.
     pub fn ask(&self, worker: &Worker, request: &str) -> Result<Option<Asked>, GraphError> {
-        let number = self.transact(For::Booking, &always, &|graph| {
+        let number = self.transact(For::Booking, COMMIT, &|graph| {
             let insert =
                 "INSERT INTO asks (run, request) SELECT run, ?2 FROM workers WHERE run = ?1 RETURNING seq";
             graph.maybe(insert, values![worker.run, request], first)
@@ -179,50 +176,57 @@ impl PostgresStore {
 }
 
 fn report(graph: &dyn Sql, said: &Said<'_>) -> Fallible<Heard> {
-    let now = graph.now()?;
     let tasks = serde_json::to_string(said.tasks).unwrap_or_default();
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     // One that was removed meanwhile, as it was silent for long, goes on from what it has said.
-    let put = "INSERT INTO workers (run, machine, since, seen, tasks, logs, spent_usd, spent_tokens)
-        VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (run) DO UPDATE SET seen = ?3, tasks = ?4";
+    let put = format!(
+        "INSERT INTO workers (run, machine, since, seen, tasks, logs, spent_usd, spent_tokens)
+        VALUES (?1, ?2, {CLOCK}, {CLOCK}, ?3, ?4, ?5, ?6) ON CONFLICT (run) DO UPDATE SET seen = {CLOCK}, tasks = ?3"
+    );
     let (dollars, told) = (said.told.0, tokens(said.told.1));
-    graph.execute(put, values![said.run, said.machine, now, tasks, said.logs, dollars, told])?;
-    graph.execute("DELETE FROM workers WHERE seen < ?1", values![now - REMEMBERED])?;
-    graph.execute("DELETE FROM asks WHERE run = ?1 AND seq <= ?2", values![said.run, said.heard])?;
-    let asks = "SELECT seq, request FROM asks WHERE run = ?1 ORDER BY seq";
-    let asks = graph.all(asks, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    graph.execute(&put, values![said.run, said.machine, tasks, said.logs, dollars, told])?;
+    if said.heard > 0 {
+        graph.execute("DELETE FROM asks WHERE run = ?1 AND seq <= ?2", values![said.run, said.heard])?;
+    }
     if let Some(until) = said.closed_until {
         let put = "INSERT INTO limits (login, until) VALUES (?1, ?2)
             ON CONFLICT (login) DO UPDATE SET until = greatest(limits.until, ?2)";
         graph.execute(put, values![said.login, until.timestamp_millis()])?;
     }
-    let was = "SELECT spent_usd, spent_tokens FROM workers WHERE run = ?1";
-    let was: (f64, i64) = graph.one(was, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // What is said above counts already.
+    let query = format!(
+        "SELECT w.spent_usd, w.spent_tokens, m.spent_usd, m.spent_tokens,
+        (SELECT until FROM limits WHERE login = ?2 AND until > {CLOCK}) FROM workers w, meta m WHERE run = ?1"
+    );
+    let (was, mut spent, closed_until): ((f64, i64), (f64, i64), Option<i64>) =
+        graph.one(&query, values![said.run, said.login], |row| {
+            Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?), row.get(4)?))
+        })?;
     let more = ((said.spent.0 - was.0).max(0.0), (tokens(said.spent.1) - was.1).max(0));
     if more > (0.0, 0) {
-        let add = "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2";
-        graph.execute(add, values![more.0, more.1])?;
+        let add = "UPDATE meta SET spent_usd = spent_usd + ?1, spent_tokens = spent_tokens + ?2
+            RETURNING spent_usd, spent_tokens";
+        spent = graph.one(add, values![more.0, more.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let add =
             "UPDATE workers SET spent_usd = spent_usd + ?2, spent_tokens = spent_tokens + ?3 WHERE run = ?1";
         graph.execute(add, values![said.run, more.0, more.1])?;
     }
-    let spent = graph.one("SELECT spent_usd, spent_tokens FROM meta", &[], |row| {
-        Ok((row.get::<f64>(0)?, u64::try_from(row.get::<i64>(1)?).unwrap_or_default()))
-    })?;
-    let until = "SELECT until FROM limits WHERE login = ?1 AND until > ?2";
-    let closed_until = graph.maybe(until, values![said.login, now], first)?.map(moment);
     for one in said.found {
         let text = serde_json::to_string(one).unwrap_or_default();
         let put = "INSERT INTO knowledge (run, found) SELECT ?1, ?2
             WHERE NOT EXISTS (SELECT 1 FROM knowledge WHERE run = ?1 AND found = ?2)";
         graph.execute(put, values![said.run, text])?;
     }
+    let asks = "SELECT seq, request FROM asks WHERE run = ?1 ORDER BY seq";
+    let asks = graph.all(asks, values![said.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found = found_since(graph, said.run, said.known)?;
-    Ok(Heard { asks, spent, closed_until, found })
+    let spent = (spent.0, u64::try_from(spent.1).unwrap_or_default());
+    Ok(Heard { asks, spent, closed_until: closed_until.map(moment), found })
 }
 
 /// What agents of other runs have found out from this number on.
 fn found_since(graph: &dyn Sql, but_run: &str, number: i64) -> Fallible<Vec<(i64, Knowledge)>> {
+    graph.last();
     let query = "SELECT seq, found FROM knowledge WHERE seq > ?1 AND run <> ?2 ORDER BY seq";
     let rows: Vec<(i64, String)> =
         graph.all(query, values![number, but_run], |row| Ok((row.get(0)?, row.get(1)?)))?;

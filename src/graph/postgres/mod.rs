@@ -46,19 +46,21 @@ const FULL: Duration = Duration::from_secs(4);
 /// The first pause before a server that is away is tried again.
 const AWAY: Duration = Duration::from_millis(200);
 /// What each transaction says for itself, so that a pooler may give it any connection. The locks are those of one schema.
-const SETTINGS: &str =
-    "SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000; SET LOCAL search_path TO ";
+const SETTINGS: &str = "SET LOCAL statement_timeout = 10000; SET LOCAL lock_timeout = 5000; SET LOCAL jit = off; SET LOCAL search_path TO ";
 /// What one that writes says besides: a machine that is cut off in the middle of it holds the others up no longer.
 const WRITES: &str = "SET LOCAL synchronous_commit = on;
     SET LOCAL idle_in_transaction_session_timeout = 20000;";
 /// What one that takes a task says besides: the first of a list is read by its index, in a graph that has just been imported, too,
 /// whose statistics are not there yet.
-const TAKES: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off;";
+const TAKES: &str =
+    "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;
+    SET LOCAL enable_mergejoin = off;";
 /// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
 /// So many notes of operations are forgotten at once.
 const FORGOTTEN: i64 = 20_000;
-/// How long the nonce of an operation is kept, in milliseconds.
+/// How long the nonce of an operation, and a worker that is not heard of any more, are kept, in milliseconds.
 const KEPT: i64 = 24 * 60 * 60 * 1000;
 
 /// A graph of tasks in a `PostgreSQL` database.
@@ -87,7 +89,7 @@ enum For {
     Show,
     /// Changing tasks that exist.
     Booking,
-    /// Taking one of many tasks, if there is one.
+    /// Taking one of many tasks, if there is one. What is taken has the nonce of the operation, so that it is noted nowhere else.
     Taking,
     /// Changing which tasks there are, and what waits for what.
     Shape,
@@ -120,15 +122,17 @@ impl PostgresStore {
         let schema = &store.address.schema;
         let (version, forgets) = store.read(|graph| {
             let version = version(graph, schema)?;
-            let are_old = "SELECT 1 FROM answers WHERE at < ?1 LIMIT 1";
-            let forgets = version.is_some() && graph.exists(are_old, values![graph.now()? - KEPT])?;
+            let are_old =
+                "SELECT 1 FROM answers WHERE at < ?1 UNION ALL SELECT 1 FROM workers WHERE seen < ?1 LIMIT 1";
+            let is_ours = version == Some(schema::VERSION);
+            let forgets = is_ours && graph.exists(are_old, values![graph.now()? - KEPT])?;
             Ok((version, forgets))
         })?;
         if version.is_none() && !makes {
             return Ok((store, false));
         }
         if version.is_none_or(|version| version < schema::VERSION) {
-            store.transact(For::Tables, &always, &|graph| store.make_tables(graph))?;
+            store.transact(For::Tables, COMMIT, &|graph| store.make_tables(graph))?;
         }
         if version.is_some_and(|version| version > schema::VERSION) {
             let reason = format!("schema {schema} is of a newer ralph: update this one");
@@ -158,7 +162,7 @@ impl PostgresStore {
     /// # Errors
     /// If it is of another one.
     pub fn require_repository(&self, first_commit: &str) -> Result<(), GraphError> {
-        let known: Option<String> = self.transact(For::Booking, &always, &|graph| {
+        let known: Option<String> = self.transact(For::Booking, COMMIT, &|graph| {
             graph
                 .execute("UPDATE meta SET repository = ?1 WHERE repository IS NULL", values![first_commit])?;
             Ok(graph.maybe("SELECT repository FROM meta", &[], first)?.flatten())
@@ -194,32 +198,47 @@ impl PostgresStore {
         connection.batch(&schema::tables()).map(drop)
     }
 
-    /// Removes some of the notes of what was written so long ago that no process asks for it.
+    /// Removes some of the notes of what was written so long ago that no process asks for it, and the workers of then.
     ///
     /// # Errors
     /// If the server fails.
     pub fn tidy(&self) -> Result<(), GraphError> {
-        self.transact(For::Report, &always, &|graph| {
+        self.transact(For::Report, COMMIT, &|graph| {
+            let before = graph.now()? - KEPT;
             let old = "DELETE FROM answers WHERE nonce IN (SELECT nonce FROM answers WHERE at < ?1 LIMIT ?2)";
-            graph.execute(old, values![graph.now()? - KEPT, FORGOTTEN]).map(drop)
+            graph.execute(old, values![before, FORGOTTEN])?;
+            graph.execute("DELETE FROM workers WHERE seen < ?1", values![before])
         })
+    }
+
+    fn nonce(&self) -> Result<String, GraphError> {
+        nonce().map_err(|fault| self.error(fault))
+    }
+
+    fn transact<T>(
+        &self,
+        what: For,
+        end: &'static str,
+        change: &dyn Fn(&dyn Sql) -> Fallible<T>,
+    ) -> Result<T, GraphError> {
+        self.transact_as(&self.nonce()?, what, end, change)
     }
 
     /// Runs `change` in a transaction; again, where another one was in its way, or the connection was lost before it began. An answer
     /// that was lost is asked for (rule 3): what was written leaves its nonce in the same transaction.
-    fn transact<T>(
+    fn transact_as<T>(
         &self,
+        nonce: &str,
         what: For,
-        commits: &dyn Fn(&T) -> bool,
+        end: &'static str,
         change: &dyn Fn(&dyn Sql) -> Fallible<T>,
     ) -> Result<T, GraphError> {
-        let nonce = nonce().map_err(|fault| self.error(fault))?;
         let (mut tries, mut unsure) = (Tries::of(self), None);
         loop {
-            let fault = match self.once(what, commits, Some(&nonce), change) {
+            let fault = match self.once(what, end, Some(nonce), change) {
                 Attempt::Done(value) => return Ok(value),
                 Attempt::Failed(Fault::Server(error)) if unsure.is_some() && is_noted(&error) => {
-                    return unsure.map_or_else(|| Err(self.error(Fault::Unsure)), |(value, _)| Ok(value));
+                    return unsure.and_then(|(value, _)| value).ok_or_else(|| self.error(Fault::Unsure));
                 }
                 // What was lost before was not written: the nonce was free.
                 Attempt::Failed(Fault::Graph(error)) => return Err(error),
@@ -246,8 +265,9 @@ impl PostgresStore {
         let mut tries = Tries::of(self);
         loop {
             let (fault, may_again) = match once() {
-                (Attempt::Done(value) | Attempt::Unsure(value), _) => return Ok(value),
+                (Attempt::Done(value), _) => return Ok(value),
                 (Attempt::Failed(fault), may_again) => (fault, may_again),
+                (Attempt::Unsure(_), may_again) => (Fault::Unsure, may_again),
             };
             if may_again && tries.may_again(&fault) {
                 tries.pause();
@@ -285,28 +305,34 @@ impl PostgresStore {
     fn once<T>(
         &self,
         what: For,
-        commits: &dyn Fn(&T) -> bool,
+        end: &'static str,
         nonce: Option<&str>,
         change: impl FnOnce(&dyn Sql) -> Fallible<T>,
     ) -> Attempt<T> {
-        if let Err(fault) = self.begin(what, nonce) {
+        if let Err(fault) = self.begin(what, end, nonce) {
             self.take_back();
             return Attempt::Failed(fault);
         }
         let done = {
             let connection = self.connection.borrow();
             let Some(connection) = connection.as_ref() else { return Attempt::Failed(Fault::Silent) };
-            match change(connection) {
-                Err(fault) => Attempt::Failed(fault),
-                Ok(value) => {
-                    let commits = commits(&value);
-                    match connection.batch(if commits { COMMIT } else { "ROLLBACK" }) {
-                        Ok(()) => Attempt::Done(value),
-                        Err(Fault::Server(error)) if commits && has_left(&error) => Attempt::Unsure(value),
-                        Err(Fault::Silent) if commits => Attempt::Unsure(value),
-                        Err(fault) => Attempt::Failed(fault),
-                    }
+            let ended = match change(connection) {
+                Ok(value) => match connection.end() {
+                    Ok(()) => Ok(value),
+                    Err(fault) => Err((fault, Some(value))),
+                },
+                Err(fault) => Err((fault, None)),
+            };
+            match ended {
+                Ok(value) => Attempt::Done(value),
+                // Without an answer, what was taken is found by its nonce when it is asked for again.
+                Err((Fault::Silent, value)) if end == COMMIT && connection.has_ended() => {
+                    Attempt::Unsure(value)
                 }
+                Err((Fault::Server(error), Some(value))) if end == COMMIT && has_left(&error) => {
+                    Attempt::Unsure(Some(value))
+                }
+                Err((fault, _)) => Attempt::Failed(fault),
             }
         };
         if !matches!(done, Attempt::Done(_)) {
@@ -316,7 +342,7 @@ impl PostgresStore {
     }
 
     /// Begins a transaction, on a new connection where the last one was lost.
-    fn begin(&self, what: For, nonce: Option<&str>) -> Fallible<()> {
+    fn begin(&self, what: For, end: &'static str, nonce: Option<&str>) -> Fallible<()> {
         let schema = &self.address.schema;
         let mode = match what {
             For::Look | For::Show => "REPEATABLE READ READ ONLY",
@@ -329,20 +355,25 @@ impl PostgresStore {
             For::Booking | For::Taking => Some("pg_advisory_xact_lock_shared"),
             For::Shape | For::Tables => Some("pg_advisory_xact_lock"),
         };
-        let lock = lock.map(|lock| format!("SELECT {lock}(hashtext('ralph {schema}'));")).unwrap_or_default();
-        let noted = nonce.filter(|_| matches!(what, For::Booking | For::Taking | For::Shape));
+        let lock = lock.map(|lock| format!("{lock}(hashtext('ralph {schema}')), ")).unwrap_or_default();
         // If the transaction of a lost answer is not over yet, this waits for it.
-        let noted =
-            noted.map(|nonce| format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"));
-        let noted = noted.unwrap_or_default();
+        let (note, wait) = match (what, nonce) {
+            (For::Booking | For::Shape, Some(nonce)) => {
+                (format!("INSERT INTO answers (nonce, at) VALUES ('{nonce}', {CLOCK});"), String::new())
+            }
+            (For::Taking, Some(nonce)) => {
+                (String::new(), format!("pg_advisory_xact_lock(hashtextextended('{nonce}', 0)), "))
+            }
+            _ => Default::default(),
+        };
         let begin = format!(
-            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {writes} {takes} {lock} {noted} SELECT {CLOCK}"
+            "BEGIN ISOLATION LEVEL {mode}; {SETTINGS} \"{schema}\"; {writes} {takes} {note} SELECT {lock} {wait} {CLOCK}"
         );
         let mut connection = self.connection.borrow_mut();
         if let Some(known) = connection.as_ref().filter(|known| !known.is_closed()) {
             known.start();
             // What is shown is not shown again: there it is known first that it has begun.
-            let sent = known.begin(begin.clone());
+            let sent = known.begin(begin.clone(), end);
             match if what == For::Show { sent.and_then(|()| known.settle()) } else { sent } {
                 // It was quiet for long, and is gone: nothing has begun.
                 Err(Fault::Server(error)) if has_left(&error) => {}
@@ -352,7 +383,7 @@ impl PostgresStore {
         *connection = None;
         let new = self.connect()?;
         new.start();
-        let answer = new.begin(begin);
+        let answer = new.begin(begin, end);
         *connection = Some(new);
         answer
     }
@@ -384,7 +415,7 @@ impl PostgresStore {
     fn take_back(&self) {
         let mut connection = self.connection.borrow_mut();
         let is_over =
-            connection.as_ref().is_some_and(|known| !known.is_closed() && known.batch("ROLLBACK").is_ok());
+            connection.as_ref().is_some_and(|known| !known.is_closed() && known.batch(ROLLBACK).is_ok());
         if !is_over {
             *connection = None;
         }
@@ -415,14 +446,6 @@ impl PostgresStore {
         };
         GraphError::Server { server, reason, advice, passes }
     }
-}
-
-fn always<T>(_: &T) -> bool {
-    true
-}
-
-fn never<T>(_: &T) -> bool {
-    false
 }
 
 /// How often one operation was tried, and how long it has waited for the server.
@@ -477,8 +500,8 @@ impl Drop for Tries<'_> {
 enum Attempt<T> {
     /// It is written, or was only looked at.
     Done(T),
-    /// It is written with this answer, or not at all: the answer is lost.
-    Unsure(T),
+    /// It is written, with this answer if that is known, or not at all: whether it is was lost.
+    Unsure(Option<T>),
     /// It is not written.
     Failed(Fault),
 }
@@ -495,7 +518,7 @@ fn version(graph: &dyn Sql, schema: &str) -> Fallible<Option<i64>> {
 
 impl Database for PostgresStore {
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(if how.is_shape { For::Shape } else { For::Booking }, &always, &change)
+        self.transact(if how.is_shape { For::Shape } else { For::Booking }, COMMIT, &change)
     }
 
     fn peek<T>(&self, look: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError> {
@@ -506,23 +529,23 @@ impl Database for PostgresStore {
         self.alone(&write)
     }
 
-    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
-        // Where nothing is taken, nothing is written.
-        self.transact(For::Taking, &Option::is_some, change)
+    fn take<T>(&mut self, change: impl Fn(&dyn Sql, &str, bool) -> Fallible<T>) -> Result<T, GraphError> {
+        let (nonce, was_asked) = (self.nonce()?, Cell::new(false));
+        self.transact_as(&nonce, For::Taking, COMMIT, &|graph| change(graph, &nonce, was_asked.replace(true)))
     }
 
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.transact(For::Shape, &never, change)
+        self.transact(For::Shape, ROLLBACK, change)
     }
 
     fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.look(|| (self.once(For::Look, &never, None, &look), true))
+        self.look(|| (self.once(For::Look, ROLLBACK, None, &look), true))
     }
 
     fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
         let look = Cell::new(Some(look));
         self.look(|| {
-            let attempt = self.once(For::Show, &never, None, |graph| match look.take() {
+            let attempt = self.once(For::Show, ROLLBACK, None, |graph| match look.take() {
                 Some(look) => look(graph),
                 None => Err(Fault::Silent),
             });

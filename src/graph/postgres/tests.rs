@@ -6,7 +6,7 @@ mod proxy;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use postgres_server::PostgresServer;
 use proxy::{Way, What, proxy};
@@ -120,6 +120,36 @@ fn each_task_is_claimed_once() {
     let different: HashSet<&String> = claimed.iter().collect();
     assert_eq!((claimed.len(), different.len()), (100, 100));
     assert_eq!(first.counts(&Scope::All).unwrap().done, 100);
+}
+
+#[test]
+fn a_claim_that_is_renewed_while_it_is_taken_back_is_left_alone() {
+    let server = PostgresServer::start(&[]);
+    let [mut store, beside] = [(); 2].map(|()| open(&server, "meanwhile"));
+    let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();
+    store.claim(&Scope::All, &us("gone"), LEASE).unwrap().unwrap();
+    server.sql("UPDATE meanwhile.tasks SET lease_until = 0");
+    let (locked, is_locked) = mpsc::channel();
+    let recovered = thread::scope(|scope| {
+        let store = &mut store;
+        let recovers = scope.spawn(move || {
+            is_locked.recv().unwrap();
+            store.recover().unwrap()
+        });
+        // Its worker is late, after another one has seen that it is.
+        let renews = |graph: &dyn Sql| {
+            graph.execute("UPDATE tasks SET lease_until = 9000000000000000", &[])?;
+            assert!(graph.exists("SELECT 1 FROM tasks", &[])?);
+            locked.send(()).unwrap();
+            let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+            while server.sql(waits) != "1\n" {}
+            Ok(())
+        };
+        beside.transact(For::Report, COMMIT, &renews).unwrap();
+        recovers.join().unwrap()
+    });
+    assert_eq!(recovered, 0);
+    assert_eq!(store.task(&id).unwrap().status.word(), "in_progress");
 }
 
 #[test]

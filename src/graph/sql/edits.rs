@@ -2,9 +2,10 @@
 
 use super::claims::leave;
 use super::features;
+use super::sets::Sets;
 use super::settle::{Node, Parent, Work, above, count_child, list_as_ready, numbers, require_level, settle};
 use super::task_log::write_log;
-use super::values::{Value, values};
+use super::values::values;
 use super::{Fallible, Fault, cycle, landings, queries};
 use super::{Sql, first, random};
 use crate::graph::error::GraphError;
@@ -96,32 +97,30 @@ pub(in crate::graph) fn update(graph: &dyn Sql, id: &str, changes: &Changes) -> 
     // The list of ready tasks has its feature and its priority.
     let old = Node::read(graph, seq)?;
     if old.ready {
-        list_as_ready(graph, seq, &old, false)?;
+        list_as_ready(graph, &old, false)?;
     }
-    let set = |column: &str, value: Value<'_>| {
-        let update = format!("UPDATE tasks SET {column} = ?2, updated_at = ?3 WHERE seq = ?1");
-        graph.execute(&update, &[Value::from(&seq), value, Value::from(&graph.now()?)]).map(drop)
-    };
+    let mut sets = Sets::default();
     if let Some(title) = &changes.title {
-        set("title", Value::from(title))?;
+        sets = sets.set("title", title);
     }
     if let Some(feature) = &feature {
-        set("feature", Value::from(feature))?;
+        sets = sets.set("feature", feature);
     }
     if let Some(priority) = &changes.priority {
-        set("priority", Value::from(priority))?;
+        sets = sets.set("priority", priority);
     }
     if let Some(max_retries) = &changes.max_retries {
-        set("max_retries", Value::from(max_retries))?;
-        set("retries_given", Value::from(&true))?;
-        set("retry_count", Value::from(&queries::task(graph, seq)?.retry_count.min(*max_retries)))?;
+        let count = queries::task(graph, seq)?.retry_count.min(*max_retries);
+        sets = sets.set("max_retries", max_retries).and("retries_given", "1").set("retry_count", &count);
     }
     if let Some(text) = &changes.description {
         describe(graph, seq, text)?;
-        graph.execute("UPDATE tasks SET updated_at = ?2 WHERE seq = ?1", values![seq, graph.now()?])?;
+    }
+    if *changes != Changes::default() {
+        sets.set("updated_at", &graph.now()?).write(graph, seq)?;
     }
     if old.ready {
-        list_as_ready(graph, seq, &Node::read(graph, seq)?, true)?;
+        list_as_ready(graph, &Node::read(graph, seq)?, true)?;
     }
     Ok(())
 }
@@ -153,21 +152,27 @@ fn by_hand(graph: &dyn Sql, seq: i64, to: Status, own: Own, log: &str) -> Fallib
         let advice = if node.status == to { "there is nothing to do" } else { "'ralph task reset' it first" };
         return Err(GraphError::Illegal { id, from: node.status, to, advice }.into());
     }
-    graph.execute("UPDATE tasks SET done_by = '' WHERE seq = ?1", values![seq])?;
     landings::withdraw(graph, seq)?;
-    leave(graph, seq, own, log)?;
+    leave(
+        graph,
+        node,
+        own,
+        log,
+        Sets::default().and("done_by", if own == Own::Done { "''" } else { "NULL" }),
+    )?;
     Ok(id)
 }
 
 pub(in crate::graph) fn reset(graph: &dyn Sql, id: &str) -> Fallible<String> {
     let seq = queries::find(graph, id)?;
     for seq in subtree(graph, seq)? {
-        let update = "UPDATE tasks SET retry_count = 0, verification = 0, unverified = 0 WHERE seq = ?1";
-        graph.execute(update, values![seq])?;
         landings::withdraw(graph, seq)?;
         let node = Node::read(graph, seq)?;
+        let sets = Sets::default().and("retry_count", "0").and("verification", "0").and("unverified", "0");
         if node.claimed || node.work.own() != Own::Open {
-            leave(graph, seq, Own::Open, "reset, by hand")?;
+            leave(graph, node, Own::Open, "reset, by hand", sets)?;
+        } else {
+            sets.write(graph, seq)?;
         }
     }
     queries::id(graph, seq)
@@ -198,7 +203,7 @@ pub(in crate::graph) fn delete(graph: &dyn Sql, id: &str, recursive: bool) -> Fa
     for &seq in tasks.iter().rev() {
         let node = Node::read(graph, seq)?;
         if node.ready {
-            list_as_ready(graph, seq, &node, false)?;
+            list_as_ready(graph, &node, false)?;
         }
         graph.execute("DELETE FROM tasks WHERE seq = ?1", values![seq])?;
     }

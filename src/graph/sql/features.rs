@@ -68,11 +68,11 @@ pub(in crate::graph) fn delete(graph: &dyn Sql, name: &str) -> Fallible<()> {
     for task in numbers(graph, "SELECT seq FROM tasks WHERE feature = ?1", seq)? {
         let old = Node::read(graph, task)?;
         if old.ready {
-            list_as_ready(graph, task, &old, false)?;
+            list_as_ready(graph, &old, false)?;
         }
         graph.execute("UPDATE tasks SET feature = NULL WHERE seq = ?1", values![task])?;
         if old.ready {
-            list_as_ready(graph, task, &Node::read(graph, task)?, true)?;
+            list_as_ready(graph, &Node::read(graph, task)?, true)?;
         }
     }
     graph.execute("DELETE FROM features WHERE seq = ?1", values![seq])?;

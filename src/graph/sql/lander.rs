@@ -1,10 +1,11 @@
 //! Books landings: what is handed in, lands or is given back, and who has the lead.
 
+use super::sets::Sets;
 use super::values::values;
-use super::{Sql, first, holds, noted};
+use super::{Sql, holds, noted};
 use std::time::Duration;
 
-use super::claims::{held, leave, lock_above, until};
+use super::claims::{HAS_PARTS, held, leave, until};
 use super::settle::{LANDING, Node};
 use super::{Fallible, moment};
 use crate::graph::error::GraphError;
@@ -21,19 +22,13 @@ fn put(graph: &dyn Sql, seq: i64, claim: &Claim, made: &Made, standing: Standing
         landed = NULL";
     let Made { trunk, base, head } = made;
     let values = values![seq, claim.fence, trunk, base, head, standing.number(), graph.now()?, claim.nonce];
-    graph.execute(put, values)?;
-    stands_at(graph, seq, head)
-}
-
-/// Books the commit that a task's work has come to.
-fn stands_at(graph: &dyn Sql, seq: i64, commit: &str) -> Fallible<()> {
-    let update = "UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1";
-    graph.execute(update, values![seq, commit])?;
-    Ok(())
+    graph.execute(put, values)
 }
 
 pub(in crate::graph) fn keep(graph: &dyn Sql, claim: &Claim, made: &Made) -> Fallible<()> {
-    put(graph, held(graph, claim)?, claim, made, Standing::Kept)
+    let node = held(graph, claim)?;
+    put(graph, node.seq, claim, made, Standing::Kept)?;
+    Sets::default().set("done_at_commit", &made.head).write(graph, node.seq)
 }
 
 pub(in crate::graph) fn queue(
@@ -42,30 +37,31 @@ pub(in crate::graph) fn queue(
     made: &Made,
     done: HowDone<'_>,
 ) -> Fallible<Ended> {
-    let seq = held(graph, claim)?;
-    let is_open = Node::read(graph, seq)?.open_parts() > 0;
-    put(graph, seq, claim, made, if is_open { Standing::Kept } else { Standing::Waiting })?;
+    let node = held(graph, claim)?;
+    let is_open = node.open_parts() > 0;
+    put(graph, node.seq, claim, made, if is_open { Standing::Kept } else { Standing::Waiting })?;
+    let sets = Sets::default().set("done_at_commit", &made.head);
     if is_open {
-        leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and comes again after them")?;
+        leave(graph, node, Own::Open, HAS_PARTS, sets)?;
         return Ok(Ended::Released);
     }
-    let update = "UPDATE tasks SET verification = ?2, done_by = run WHERE seq = ?1";
-    graph.execute(update, values![seq, done.is_verified])?;
-    leave(graph, seq, Own::Landing, &format!("done, and handed in to land on {}", made.trunk))?;
+    let sets = sets.set("verification", &done.is_verified).and("done_by", "run");
+    leave(graph, node, Own::Landing, &format!("done, and handed in to land on {}", made.trunk), sets)?;
     noted(graph, done)?;
     Ok(Ended::Queued)
 }
 
 /// The task of a landing that still waits as it was handed in; `None` if it was reset, ended by hand or deleted meanwhile, or is to
 /// land elsewhere.
-fn waiting(graph: &dyn Sql, landing: &Landing) -> Fallible<Option<i64>> {
-    lock_above(graph, &landing.task)?;
-    let query = format!(
-        "SELECT t.seq FROM tasks t JOIN landings l ON l.task = t.seq
-        WHERE t.id = ?1 AND l.fence = ?2 AND l.trunk = ?3 AND l.nonce = ?4 AND l.standing = 1 AND t.work = {LANDING} {}",
-        graph.dialect().for_booking
+fn waiting(graph: &dyn Sql, landing: &Landing) -> Fallible<Option<Node>> {
+    let waits = format!(
+        "t.work = {LANDING} AND EXISTS (SELECT 1 FROM landings l WHERE l.task = t.seq AND l.fence = ?2 AND l.trunk = ?3
+        AND l.nonce = ?4 AND l.standing = 1)"
     );
-    graph.maybe(&query, values![landing.task, landing.fence, landing.made.trunk, landing.nonce], first)
+    let values = values![landing.fence, landing.made.trunk, landing.nonce];
+    let node = Node::locked(graph, &landing.task, &waits, values)?;
+    // What becomes of it is booked by who asks.
+    Ok(node.map(|node| Node { has_landing: false, ..node }))
 }
 
 pub(in crate::graph) fn land(
@@ -75,12 +71,12 @@ pub(in crate::graph) fn land(
     (tip, commit): (&str, &str),
 ) -> Fallible<bool> {
     require_lead(graph, lead)?;
-    let Some(seq) = waiting(graph, landing)? else { return Ok(false) };
+    let Some(node) = waiting(graph, landing)? else { return Ok(false) };
     let update =
         "UPDATE landings SET standing = 3, landed = ?2, base = ?4, since = ?3, reason = '' WHERE task = ?1";
-    graph.execute(update, values![seq, commit, graph.now()?, tip])?;
-    stands_at(graph, seq, commit)?;
-    leave(graph, seq, Own::Done, &format!("done: landed on {} as {commit:.10}", landing.made.trunk))?;
+    graph.execute(update, values![node.seq, commit, graph.now()?, tip])?;
+    let log = format!("done: landed on {} as {commit:.10}", landing.made.trunk);
+    leave(graph, node, Own::Done, &log, Sets::default().set("done_at_commit", &commit))?;
     Ok(true)
 }
 
@@ -92,10 +88,10 @@ pub(in crate::graph) fn give_back(
     most: u32,
 ) -> Fallible<Option<Ended>> {
     require_lead(graph, lead)?;
-    let Some(seq) = waiting(graph, landing)? else { return Ok(None) };
+    let Some(node) = waiting(graph, landing)? else { return Ok(None) };
     if landing.returned >= most {
         let keep = "UPDATE landings SET standing = 0, reason = ?2 WHERE task = ?1";
-        graph.execute(keep, values![seq, reason])?;
+        graph.execute(keep, values![node.seq, reason])?;
         let kept = landing.reference();
         let log = match landing.returned {
             0 => format!("failed: it could not land, and its commits are kept as {kept}: {reason}"),
@@ -104,13 +100,13 @@ pub(in crate::graph) fn give_back(
                 count::of(times.into(), "time")
             ),
         };
-        leave(graph, seq, Own::Failed, &log)?;
+        leave(graph, node, Own::Failed, &log, Sets::default())?;
         return Ok(Some(Ended::Failed));
     }
     let update =
         "UPDATE landings SET standing = 2, returned = returned + 1, since = ?2, reason = ?3 WHERE task = ?1";
-    graph.execute(update, values![seq, graph.now()?, reason])?;
-    leave(graph, seq, Own::Open, &format!("returned: {reason}"))?;
+    graph.execute(update, values![node.seq, graph.now()?, reason])?;
+    leave(graph, node, Own::Open, &format!("returned: {reason}"), Sets::default())?;
     Ok(Some(Ended::Returned))
 }
 
@@ -210,6 +206,7 @@ pub(in crate::graph) fn give_up_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<(
 /// The process that has the lead on a trunk; `None` where none that lives has it.
 pub(in crate::graph) fn leader(graph: &dyn Sql, trunk: &str) -> Fallible<Option<Holder>> {
     let query = "SELECT holder, lease_until FROM landers WHERE trunk = ?1";
+    graph.last();
     let row = graph.maybe(query, values![trunk], |row| Ok((row.get::<String>(0)?, row.get::<i64>(1)?)))?;
     row.map_or(Ok(None), |(holder, lease)| living(graph, &holder, lease))
 }

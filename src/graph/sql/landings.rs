@@ -8,10 +8,16 @@ use super::{Fallible, moment};
 use crate::graph::import::ExportedLanding;
 use crate::graph::landing::{Landing, Made, Standing};
 
-/// The columns of a landing, for [`of_row`]. The task's commit is sealed, and counts as long as it waits.
-const COLUMNS: &str = "SELECT t.id, t.title, l.fence, l.trunk, l.base,
-    CASE WHEN l.standing = 3 THEN l.head ELSE coalesce(t.done_at_commit, l.head) END, l.standing, l.since, l.returned, l.gates, l.reason, l.landed,
-    (SELECT name FROM features WHERE features.seq = t.feature), l.nonce FROM landings l JOIN tasks t ON t.seq = l.task";
+/// The query of landings, for [`of_row`]. The task's commit is sealed, and counts as long as it waits. The names of tables begin with
+/// what is given.
+fn query(tables: &str) -> String {
+    format!(
+        "SELECT t.id, t.title, l.fence, l.trunk, l.base,
+        CASE WHEN l.standing = 3 THEN l.head ELSE coalesce(t.done_at_commit, l.head) END, l.standing, l.since, l.returned, l.gates,
+        l.reason, l.landed, (SELECT name FROM {tables}features f WHERE f.seq = t.feature), l.nonce
+        FROM {tables}landings l JOIN {tables}tasks t ON t.seq = l.task WHERE"
+    )
+}
 
 fn of_row(row: &dyn Row) -> Fallible<Landing> {
     Ok(Landing {
@@ -35,15 +41,15 @@ fn standing(number: usize) -> Standing {
 }
 
 pub(in crate::graph) fn of_task(graph: &dyn Sql, seq: i64) -> Fallible<Option<Landing>> {
-    let query = format!("{COLUMNS} WHERE l.task = ?1");
+    let query = format!("{} l.task = ?1", query(""));
     graph.maybe(&query, values![seq], of_row)
 }
 
 /// Those that wait or were returned, on all trunks: returned ones first, then the oldest.
-pub(in crate::graph) fn on_the_way(graph: &dyn Sql) -> Fallible<Vec<Landing>> {
+pub(in crate::graph) fn on_the_way(graph: &dyn Sql, tables: &str) -> Fallible<Vec<Landing>> {
     let query = format!(
-        "{COLUMNS} WHERE l.standing = 1 AND t.work = {LANDING} OR l.standing = 2 AND t.work = 1
-        ORDER BY l.returned = 0, l.since, l.task"
+        "{} l.standing = 1 AND t.work = {LANDING} OR l.standing = 2 AND t.work = 1 ORDER BY l.returned = 0, l.since, l.task",
+        query(tables)
     );
     graph.all(&query, values![], of_row)
 }

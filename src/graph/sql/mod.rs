@@ -20,6 +20,7 @@ pub(super) mod lander;
 pub(super) mod landings;
 pub(super) mod queries;
 pub(super) mod rebuild;
+pub(super) mod sets;
 pub(super) mod settle;
 mod spool;
 pub(super) mod store;
@@ -52,6 +53,9 @@ pub(super) trait Sql {
         values: &[Value<'_>],
         each: &mut dyn FnMut(&dyn Row) -> Fallible<bool>,
     ) -> Fallible<()>;
+    /// Says that the next statement is the last one of the transaction, so that nothing is waited for between that and its end. If it
+    /// writes, it may be asked for again after its answer was lost.
+    fn last(&self) {}
     /// The time that leases are measured by, in milliseconds since 1970.
     fn now(&self) -> Fallible<i64>;
     /// How its SQL differs from that of others.

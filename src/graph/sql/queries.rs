@@ -9,7 +9,7 @@ use std::iter;
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
-use super::{CANDIDATES, Fallible, features, journal, landings, moment, number, status};
+use super::{CANDIDATES, Fallible, features, first, journal, landings, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedLanding, ExportedTask};
@@ -358,8 +358,18 @@ pub(in crate::graph) fn failed(graph: &dyn Sql, scope: &Scope, most: usize) -> F
     Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
-pub(in crate::graph) fn in_progress(graph: &dyn Sql, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
-    Ok(working(graph, scope, &[Status::InProgress], most)?.into_iter().map(|(_, task)| task).collect())
+pub(in crate::graph) fn at_work(
+    graph: &dyn Sql,
+    tables: &str,
+    scope: &Scope,
+    most: usize,
+) -> Fallible<Vec<String>> {
+    let (within, number_of_scope) = within(graph, scope)?;
+    // In the order of the index of claimed tasks.
+    let query = format!(
+        "SELECT t.id FROM {tables}tasks t WHERE {within} AND t.status = 1 ORDER BY t.seq LIMIT {most}"
+    );
+    graph.all(&query, values![number_of_scope], first)
 }
 
 /// A task and the tasks above it, the nearest first.

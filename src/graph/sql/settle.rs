@@ -1,6 +1,7 @@
 //! Updates derived values after a change: states, counts, lists of ready tasks.
 
-use super::values::values;
+use super::sets::Sets;
+use super::values::{Row, Value, values};
 use super::{Fallible, number, status};
 use super::{Fault, Sql};
 use crate::graph::limits;
@@ -8,7 +9,10 @@ use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
 
 /// A task with the values that its state follows from, as last stored.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is what one column says")]
 pub(in crate::graph) struct Node {
+    pub(in crate::graph) seq: i64,
     pub(in crate::graph) parent: Option<Parent>,
     pub(in crate::graph) feature: Option<i64>,
     pub(in crate::graph) status: Status,
@@ -21,6 +25,10 @@ pub(in crate::graph) struct Node {
     pub(in crate::graph) held: bool,
     pub(in crate::graph) ready: bool,
     pub(in crate::graph) claimed: bool,
+    /// Whether other tasks wait for it.
+    pub(in crate::graph) blocks: bool,
+    /// Whether something was committed for it.
+    pub(in crate::graph) has_landing: bool,
 }
 
 /// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed, landing.
@@ -74,37 +82,76 @@ pub(in crate::graph) struct Parent {
     held: bool,
 }
 
-const NODE: &str =
-    "SELECT t.parent, t.feature, t.status, t.priority, t.children, t.done_children, t.failed_children,
-    t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, p.status, p.held, t.work
-    FROM tasks t LEFT JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
-
-impl Node {
-    pub(in crate::graph) fn read(graph: &dyn Sql, seq: i64) -> Fallible<Self> {
-        graph.one(&format!("{NODE} {}", graph.dialect().for_booking), values![seq], |row| {
-            let parent = match row.get(0)? {
-                Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
-                None => None,
-            };
-            Ok(Self {
-                parent,
-                feature: row.get(1)?,
-                status: status(row.get(2)?),
-                priority: row.get(3)?,
-                children: row.get(4)?,
-                done_children: row.get(5)?,
-                failed_children: row.get(6)?,
-                open_blockers: row.get(7)?,
-                held: row.get(8)?,
-                ready: row.get(9)?,
-                claimed: row.get(10)?,
-                work: Work::of(row.get(13)?),
-            })
-        })
-    }
+/// The query of a [`Node`]; what it says of the task above it, and where that is from, are left out for one that has none.
+fn node(is_alone: bool) -> String {
+    let (parent, join) = if is_alone {
+        ("NULL, NULL", "")
+    } else {
+        ("p.status, p.held", "LEFT JOIN tasks p ON p.seq = t.parent")
+    };
+    format!(
+        "SELECT t.parent, t.feature, t.status, t.priority, t.children, t.done_children, t.failed_children,
+        t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, {parent}, t.work, t.seq,
+        EXISTS (SELECT 1 FROM dependencies WHERE blocker = t.seq), EXISTS (SELECT 1 FROM landings WHERE task = t.seq)
+        FROM tasks t {join} WHERE"
+    )
 }
 
 impl Node {
+    pub(in crate::graph) fn read(graph: &dyn Sql, seq: i64) -> Fallible<Self> {
+        let query = format!("{} t.seq = ?1 {}", node(false), graph.dialect().for_booking);
+        graph.one(&query, values![seq], Self::of_row)
+    }
+
+    /// The task `t` with this id that is so. The tasks above it are locked first, from the top, so that two bookings do not wait for
+    /// each other. `id` is the first value.
+    pub(in crate::graph) fn locked(
+        graph: &dyn Sql,
+        id: &str,
+        is_so: &str,
+        values: &[Value<'_>],
+    ) -> Fallible<Option<Self>> {
+        let for_booking = graph.dialect().for_booking;
+        let values: Vec<Value<'_>> = [Value::Text(id)].into_iter().chain(values.iter().copied()).collect();
+        let find = |is_alone: bool| {
+            let is_also = if is_alone { "AND t.parent IS NULL" } else { "" };
+            let query = format!("{} t.id = ?1 AND {is_so} {is_also} {for_booking}", node(is_alone));
+            graph.maybe(&query, &values, Self::of_row)
+        };
+        if !for_booking.is_empty() {
+            // Where none is above it, that saves a walk.
+            if let Some(node) = find(true)? {
+                return Ok(Some(node));
+            }
+            lock_above(graph, id)?;
+        }
+        find(false)
+    }
+
+    fn of_row(row: &dyn Row) -> Fallible<Self> {
+        let parent = match row.get(0)? {
+            Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
+            None => None,
+        };
+        Ok(Self {
+            seq: row.get(14)?,
+            parent,
+            feature: row.get(1)?,
+            status: status(row.get(2)?),
+            priority: row.get(3)?,
+            children: row.get(4)?,
+            done_children: row.get(5)?,
+            failed_children: row.get(6)?,
+            open_blockers: row.get(7)?,
+            held: row.get(8)?,
+            ready: row.get(9)?,
+            claimed: row.get(10)?,
+            work: Work::of(row.get(13)?),
+            blocks: row.get(15)?,
+            has_landing: row.get(16)?,
+        })
+    }
+
     /// What its state follows from.
     fn facts(&self) -> Facts {
         self.work.facts(self.claimed, self.held, [self.children, self.done_children, self.failed_children])
@@ -119,47 +166,84 @@ impl Node {
 /// Books a change in the facts of a task, and all that follows from it. `own` is the outcome of the task itself;
 /// `None` leaves it unchanged.
 pub(in crate::graph) fn settle(graph: &dyn Sql, seq: i64, own: Option<Own>) -> Fallible<()> {
-    let mut open = vec![(seq, own)];
-    while let Some((seq, own)) = open.pop() {
-        let old = Node::read(graph, seq)?;
-        let held = transitions::is_held(old.open_blockers, old.parent.is_some_and(|parent| parent.held));
-        let facts = Facts { held, ..old.facts() };
-        let facts = Facts { own: own.unwrap_or(facts.own), ..facts };
-        let work = Work(old.work.0.map(|_| transitions::own(&facts)));
-        let status = transitions::status(&facts);
-        let ready = transitions::is_listed(&facts, old.parent.map(|parent| parent.status));
-        if (held, status, ready, work) == (old.held, old.status, old.ready, old.work) {
-            continue;
+    book(graph, Node::read(graph, seq)?, own, Sets::default())
+}
+
+/// Books such a change of a task that was read with these facts, and sets more in its row.
+pub(in crate::graph) fn book(graph: &dyn Sql, node: Node, own: Option<Own>, sets: Sets<'_>) -> Fallible<()> {
+    let mut open = Vec::new();
+    book_one(graph, &node, own, sets, &mut open)?;
+    while let Some(Follows { seq, done, failed }) = open.pop() {
+        let mut node = Node::read(graph, seq)?;
+        let mut sets = Sets::default();
+        for (column, count, more) in [
+            ("done_children", &mut node.done_children, done),
+            ("failed_children", &mut node.failed_children, failed),
+        ] {
+            if more != 0 {
+                *count += more;
+                sets = sets.set(column, &*count);
+            }
         }
-        let update =
-            "UPDATE tasks SET held = ?2, status = ?3, ready = ?4, updated_at = ?5, work = ?6 WHERE seq = ?1";
-        let values = values![seq, held, number(status), ready, graph.now()?, work.number()];
-        graph.execute(update, values)?;
-        if ready != old.ready {
-            list_as_ready(graph, seq, &old, ready)?;
-        }
-        let became = |what: Status| i64::from(status == what) - i64::from(old.status == what);
-        let (done, failed) = (became(Status::Done), became(Status::Failed));
-        if done != 0 {
-            // Locked in one order, so that two bookings do not wait for each other.
-            let blocked = format!(
-                "SELECT t.seq FROM tasks t WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1) ORDER BY seq {}",
-                graph.dialect().for_booking
-            );
-            let blocked = numbers(graph, &blocked, seq)?;
-            let count = "UPDATE tasks SET open_blockers = open_blockers - ?2
-                WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)";
-            graph.execute(count, values![seq, done])?;
-            open.extend(blocked.into_iter().map(|seq| (seq, None)));
-        }
-        if let Some(parent) = old.parent.filter(|_| done != 0 || failed != 0) {
-            count_child(graph, parent.seq, 0, done, failed)?;
-            open.push((parent.seq, None));
-        }
-        if old.children > 0 && (held != old.held || failed != 0) {
-            let children = "SELECT seq FROM tasks WHERE parent = ?1";
-            open.extend(numbers(graph, children, seq)?.into_iter().map(|seq| (seq, None)));
-        }
+        book_one(graph, &node, None, sets, &mut open)?;
+    }
+    Ok(())
+}
+
+/// A task that has to be looked at after another one has changed, and how many of its parts have become done, and failed.
+struct Follows {
+    seq: i64,
+    done: i64,
+    failed: i64,
+}
+
+impl Follows {
+    fn of(seq: i64) -> Self {
+        Self { seq, done: 0, failed: 0 }
+    }
+}
+
+fn book_one(
+    graph: &dyn Sql,
+    old: &Node,
+    own: Option<Own>,
+    sets: Sets<'_>,
+    open: &mut Vec<Follows>,
+) -> Fallible<()> {
+    let seq = old.seq;
+    let held = transitions::is_held(old.open_blockers, old.parent.is_some_and(|parent| parent.held));
+    let facts = Facts { held, ..old.facts() };
+    let facts = Facts { own: own.unwrap_or(facts.own), ..facts };
+    let work = Work(old.work.0.map(|_| transitions::own(&facts)));
+    let status = transitions::status(&facts);
+    let ready = transitions::is_listed(&facts, old.parent.map(|parent| parent.status));
+    if (held, status, ready, work) == (old.held, old.status, old.ready, old.work) {
+        return sets.write(graph, seq);
+    }
+    let (number, now, is) = (number(status), graph.now()?, work.number());
+    let sets = sets.set("held", &held).set("status", &number).set("ready", &ready);
+    sets.set("updated_at", &now).set("work", &is).write(graph, seq)?;
+    if ready != old.ready {
+        list_as_ready(graph, old, ready)?;
+    }
+    let became = |what: Status| i64::from(status == what) - i64::from(old.status == what);
+    let (done, failed) = (became(Status::Done), became(Status::Failed));
+    if done != 0 && old.blocks {
+        // Locked in one order, so that two bookings do not wait for each other.
+        let count = format!(
+            "UPDATE tasks SET open_blockers = open_blockers - ?2 WHERE seq IN (SELECT t.seq FROM tasks t WHERE seq IN
+            (SELECT blocked FROM dependencies WHERE blocker = ?1) ORDER BY seq {}) RETURNING seq",
+            graph.dialect().for_booking
+        );
+        let blocked: Vec<i64> = graph.all(&count, values![seq, done], |row| row.get(0))?;
+        open.extend(blocked.into_iter().map(Follows::of));
+    }
+    if let Some(parent) = old.parent.filter(|_| done != 0 || failed != 0) {
+        open.push(Follows { seq: parent.seq, done, failed });
+    }
+    if old.children > 0 && (held != old.held || failed != 0) {
+        let children = "SELECT seq FROM tasks WHERE parent = ?1";
+        open.extend(numbers(graph, children, seq)?.into_iter().map(Follows::of));
     }
     Ok(())
 }
@@ -179,23 +263,36 @@ pub(in crate::graph) fn count_child(
 }
 
 /// Adds a task to the lists of ready tasks, or removes it from them.
-pub(in crate::graph) fn list_as_ready(graph: &dyn Sql, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
+pub(in crate::graph) fn list_as_ready(graph: &dyn Sql, node: &Node, ready: bool) -> Fallible<()> {
+    let mut scopes = vec![0, node.seq];
+    scopes.extend(node.feature.map(|feature| -feature));
+    if node.parent.is_some() {
+        scopes.extend(above(graph, node.seq)?);
+    }
+    let each = |form: &str| {
+        (3..scopes.len() + 3).map(|at| form.replace("??", &format!("?{at}"))).collect::<Vec<_>>().join(", ")
+    };
     let change = if ready {
         // Another program may have listed it.
-        "INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"
+        let rows = each("(??, ?1, ?2)");
+        format!("INSERT INTO ready (scope, priority, task) VALUES {rows} ON CONFLICT DO NOTHING")
     } else {
-        "DELETE FROM ready WHERE scope = ?1 AND priority = ?2 AND task = ?3"
+        format!("DELETE FROM ready WHERE priority = ?1 AND task = ?2 AND scope IN ({})", each("??"))
     };
-    let change = |scope: i64| graph.execute(change, values![scope, node.priority, seq]);
-    change(0)?;
-    if let Some(feature) = node.feature {
-        change(-feature)?;
-    }
-    change(seq)?;
-    for parent in above(graph, seq)? {
-        change(parent)?;
-    }
-    Ok(())
+    let values = [node.priority, node.seq].into_iter().chain(scopes);
+    graph.execute(&change, &values.map(Value::Int).collect::<Vec<_>>())
+}
+
+/// Locks the tasks above a task, from the top.
+fn lock_above(graph: &dyn Sql, id: &str) -> Fallible<()> {
+    let above = format!(
+        "WITH RECURSIVE up (seq, level) AS (SELECT parent, 1 FROM tasks WHERE id = ?1
+        UNION ALL SELECT tasks.parent, level + 1 FROM tasks JOIN up ON tasks.seq = up.seq WHERE level < {})
+        SELECT t.seq FROM tasks t JOIN up ON up.seq = t.seq ORDER BY level DESC {}",
+        limits::LEVELS,
+        graph.dialect().for_booking
+    );
+    graph.each(&above, values![id], &mut |_| Ok(true))
 }
 
 /// The tasks above a task, the nearest first. Every walk upwards uses this: in a database that another program has

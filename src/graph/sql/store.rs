@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::claims::Next;
 use super::spool::Spool;
 use super::{Fallible, Sql, claims, edits, features, import, journal, lander, landings, queries};
 use crate::graph::error::GraphError;
@@ -39,8 +40,9 @@ const WHOLE: Write = Write { is_shape: true, lasts: true };
 pub(in crate::graph) trait Database {
     /// Runs `change` in one transaction, which other processes see as a whole. It may run again, if the database asks for that.
     fn write<T>(&mut self, how: Write, change: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
-    /// Runs one statement that takes something if there is something, in a transaction of its own.
-    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError>;
+    /// Runs one statement that takes something if there is something, in a transaction of its own. `change` gets a nonce to take it by,
+    /// and whether it may have taken it before, and the answer was lost.
+    fn take<T>(&mut self, change: impl Fn(&dyn Sql, &str, bool) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `change`, and takes it back.
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs one statement that reads; the names of its tables begin with what it is given.
@@ -75,6 +77,21 @@ fn resolved(graph: &impl Database, scope: &Scope) -> Result<Scope, GraphError> {
     }
 }
 
+/// Claims a task, by a nonce that is made before it is asked for (rule 2).
+fn take(
+    graph: &mut impl Database,
+    next: Next,
+    scope: &Scope,
+    holder: &Holder,
+    lease: Duration,
+) -> Result<Option<Claim>, GraphError> {
+    graph.take(|graph, nonce, was_asked| {
+        let before = if was_asked { claims::claimed(graph, nonce)? } else { None };
+        let holder = Holder { nonce: nonce.to_owned(), ..holder.clone() };
+        before.map_or_else(|| claims::claim(graph, next, scope, &holder, lease), |claim| Ok(Some(claim)))
+    })
+}
+
 impl<D: Database> Store for D {
     fn claim(
         &mut self,
@@ -82,7 +99,7 @@ impl<D: Database> Store for D {
         holder: &Holder,
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
-        if let Some(claim) = self.take(&|graph| claims::claim(graph, scope, holder, lease))? {
+        if let Some(claim) = take(self, Next::Listed, scope, holder, lease)? {
             return Ok(Some(claim));
         }
         // Expensive steps run only if there is nothing to claim.
@@ -90,7 +107,7 @@ impl<D: Database> Store for D {
         if self.recover()? == 0 && resolved == *scope {
             return Ok(None);
         }
-        self.take(&|graph| claims::claim(graph, &resolved, holder, lease))
+        take(self, Next::Listed, &resolved, holder, lease)
     }
 
     fn may_claim(&self) -> Result<bool, GraphError> {
@@ -116,7 +133,7 @@ impl<D: Database> Store for D {
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
         let scope = resolved(self, scope)?;
-        self.take(&|graph| claims::claim_returned(graph, &scope, holder, lease))
+        take(self, Next::Returned, &scope, holder, lease)
     }
 
     fn keep(&mut self, claim: &Claim, made: &Made) -> Result<(), GraphError> {
@@ -136,7 +153,7 @@ impl<D: Database> Store for D {
     }
 
     fn landings(&self) -> Result<Vec<Landing>, GraphError> {
-        self.read(|graph| landings::on_the_way(graph))
+        self.peek(|graph, tables| landings::on_the_way(graph, tables))
     }
 
     fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError> {
@@ -234,8 +251,11 @@ impl<D: Database> Store for D {
         self.read(|graph| queries::unresolved(graph, &claims::resolved(graph, scope)?, most))
     }
 
-    fn in_progress(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {
-        self.read(|graph| queries::in_progress(graph, &claims::resolved(graph, scope)?, most))
+    fn at_work(&self, scope: &Scope, most: usize) -> Result<Vec<String>, GraphError> {
+        if *scope == Scope::All {
+            return self.peek(|graph, tables| queries::at_work(graph, tables, scope, most));
+        }
+        self.read(|graph| queries::at_work(graph, "", &claims::resolved(graph, scope)?, most))
     }
 
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {

@@ -27,7 +27,7 @@ use rusqlite::{Connection, ToSql, TransactionBehavior, params_from_iter};
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
 use super::sql::values::{Row, Value};
-use super::sql::{Dialect, Fallible, Fault, Sql, claims, edits, features, queries};
+use super::sql::{Dialect, Fallible, Fault, Sql, claims, edits, features, nonce, queries};
 use super::store::{Store as _, Unbooked};
 use crate::files::own;
 
@@ -175,9 +175,9 @@ impl Database for SqliteStore {
         self.write(Write { is_shape: false, lasts: false }, |graph| write(graph, ""))
     }
 
-    fn take<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<Option<T>>) -> Result<Option<T>, GraphError> {
+    fn take<T>(&mut self, change: impl Fn(&dyn Sql, &str, bool) -> Fallible<T>) -> Result<T, GraphError> {
         self.is_in_place()?;
-        self.checked(change(&self.connection))
+        self.checked(nonce().and_then(|nonce| change(&self.connection, &nonce, false)))
     }
 
     fn try_out<T>(&mut self, change: &dyn Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {

@@ -450,13 +450,15 @@ impl Tasks {
         let (target, trunk, at) =
             (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
         let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
-        let is_remote = lane.exchange.is_some();
+        let (is_remote, was_there) = (lane.exchange.is_some(), self.may_claim.get());
         let looked = self.graph.look(context, move |graph| {
             let moving = target.moving(graph, &trunk, lands)?;
-            let missing = if is_remote { target.missing(graph)? } else { None };
-            Ok::<_, End>((moving, missing, graph.is_as_looked_at()?))
+            let missing = if is_remote && was_there { target.missing(graph)? } else { None };
+            // What landed, or was returned, since a task was looked for.
+            let comes = is_remote && !was_there && moving.is_empty() && graph.may_claim()?;
+            Ok::<_, End>((moving, missing, comes || !graph.is_as_looked_at()?))
         });
-        let (moving, missing, is_as_looked_at) = looked??;
+        let (moving, missing, has_changed) = looked??;
         if let Some(missing) = missing
             && lane.catches_up(&missing, context)?
         {
@@ -465,7 +467,7 @@ impl Tasks {
         if moving.is_empty() {
             return match at {
                 // They may have ended a moment ago, and something else is ready.
-                _ if !is_as_looked_at => Ok(true),
+                _ if has_changed => Ok(true),
                 // What it takes in may be what a task waits for.
                 Standstill::None => lane.wait_a_moment(context),
                 Standstill::Paused(why) => Err(End::because(Outcome::Blocked, why)),
@@ -508,6 +510,12 @@ impl super::Target {
 
     /// The tasks that others are at work on, or that land, and that this target may wait for. `lands`: ours do.
     fn moving(&self, graph: &mut dyn Store, trunk: &str, lands: bool) -> Result<Vec<String>, End> {
+        // All workers that wait ask this again and again, so the cheap answer comes first.
+        let found = graph.at_work(&self.scope, SOME + 1)?;
+        if !found.is_empty() {
+            let word = Status::InProgress.word();
+            return Ok(found.into_iter().map(|id| format!("{id} ({word})")).collect());
+        }
         let mut trunks = Vec::new();
         for one in graph.landings()? {
             let moves =
@@ -516,15 +524,11 @@ impl super::Target {
                 trunks.push(one.task);
             }
         }
+        if self.scope == Scope::All && !trunks.is_empty() {
+            return Ok(trunks.iter().map(|id| format!("{id} ({})", Status::Landing.word())).collect());
+        }
         let name = |task: &Task| format!("{} ({})", task.id, task.status.word());
-        // All workers that wait ask this again and again, so the cheap answers come first.
-        let mut found: Vec<String> = graph.in_progress(&self.scope, SOME + 1)?.iter().map(name).collect();
-        if self.scope == Scope::All {
-            found.extend(trunks.iter().map(|id| format!("{id} ({})", Status::Landing.word())));
-        }
-        if !found.is_empty() {
-            return Ok(found);
-        }
+        let mut found = Vec::new();
         for stuck in graph.unresolved(&self.scope, MOST_STUCK)? {
             for task in [&stuck.task].into_iter().chain(&stuck.waits_for) {
                 let moves = match task.status {

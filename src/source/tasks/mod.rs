@@ -14,7 +14,7 @@ mod simulation;
 mod trace;
 mod verifier;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -135,6 +135,8 @@ pub(crate) struct Tasks {
     last: Option<String>,
     /// Why that one is not verified, where it was for that alone.
     unverified: Option<String>,
+    /// Whether something could be claimed when that was tried last, as far as was seen.
+    may_claim: Cell<bool>,
 }
 
 impl Current {
@@ -197,9 +199,6 @@ impl Target {
         lease: Lease,
         undecided: &Undecided,
     ) -> Result<Option<(Claim, Task, Uptime)>, End> {
-        if !graph.may_claim()? {
-            return Ok(None);
-        }
         graph.look_after()?;
         graph.recover()?;
         let Self { scope, holder, .. } = self;
@@ -294,6 +293,7 @@ impl Tasks {
             notes: Vec::new(),
             last: None,
             unverified: None,
+            may_claim: Cell::default(),
         }
     }
 
@@ -320,7 +320,13 @@ impl Tasks {
     fn claim(&self, context: &mut Context<'_>) -> Result<Option<(Claim, Task)>, End> {
         let (target, lease, undecided) =
             (Arc::clone(&self.target), self.graph.lease(), self.undecided.clone());
-        let claimed = self.graph.look(context, move |graph| target.claim(graph, lease, &undecided))??;
+        let looked = self.graph.look(context, move |graph| {
+            let may_claim = graph.may_claim()?;
+            let claimed = if may_claim { target.claim(graph, lease, &undecided)? } else { None };
+            Ok::<_, End>((claimed, may_claim))
+        });
+        let (claimed, may_claim) = looked??;
+        self.may_claim.set(may_claim);
         Ok(claimed.map(|(claim, task, sent)| {
             self.graph.keep(&claim, sent, context);
             (claim, task)
