@@ -36,7 +36,8 @@ pub(super) struct Report {
 }
 
 /// Reads the reports that were written in a tree since then, and removes them, so that none counts twice. What was laid out with
-/// the tree is older than `since`. Returns lines for the output of the command. `pattern` is a path from the tree's top; `*` stands for any letters but `/`, `**` for any folders.
+/// the tree is older than `since`. Returns lines for the output of the command. `pattern` is a path from the tree's top; `*` stands
+/// for any letters but `/`, `**` for any folders.
 pub(super) fn lines(tree: &Path, pattern: &str, since: SystemTime) -> String {
     let (mut all, mut wrong, mut number) = (Report::default(), Vec::new(), 0);
     for path in matching(tree, pattern) {

@@ -515,9 +515,9 @@ fn a_lander_that_is_killed_anywhere_is_healed_by_the_next_run() {
         let killed = start();
         assert_eq!(killed.code, None, "{place}: {killed:?}");
         let mut healed = start();
-        // A git that is killed with -9 leaves its lock, which a person removes, as is said.
+        // A git that is killed with -9 leaves this lock, which a person removes, as is said. Any other one is a fault.
         let lock = healed.stdout.split("delete it with 'rm ").nth(1).and_then(|rest| rest.split('\'').next());
-        if let Some(lock) = lock {
+        if let Some(lock) = lock.filter(|lock| lock.ends_with("/.git/packed-refs.lock")) {
             fs::remove_file(lock).unwrap();
             healed = start();
         }

@@ -510,11 +510,11 @@ impl super::Target {
 
     /// The tasks that others are at work on, or that land, and that this target may wait for. `lands`: ours do.
     fn moving(&self, graph: &mut dyn Store, trunk: &str, lands: bool) -> Result<Vec<String>, End> {
+        let named = |id: &String, status: Status| format!("{id} ({})", status.word());
         // All workers that wait ask this again and again, so the cheap answer comes first.
         let found = graph.at_work(&self.scope, SOME + 1)?;
         if !found.is_empty() {
-            let word = Status::InProgress.word();
-            return Ok(found.into_iter().map(|id| format!("{id} ({word})")).collect());
+            return Ok(found.iter().map(|id| named(id, Status::InProgress)).collect());
         }
         let mut trunks = Vec::new();
         for one in graph.landings()? {
@@ -525,9 +525,8 @@ impl super::Target {
             }
         }
         if self.scope == Scope::All && !trunks.is_empty() {
-            return Ok(trunks.iter().map(|id| format!("{id} ({})", Status::Landing.word())).collect());
+            return Ok(trunks.iter().map(|id| named(id, Status::Landing)).collect());
         }
-        let name = |task: &Task| format!("{} ({})", task.id, task.status.word());
         let mut found = Vec::new();
         for stuck in graph.unresolved(&self.scope, MOST_STUCK)? {
             for task in [&stuck.task].into_iter().chain(&stuck.waits_for) {
@@ -536,9 +535,9 @@ impl super::Target {
                     Status::Landing => trunks.contains(&task.id),
                     _ => false,
                 };
-                let named = name(task);
-                if moves && !found.contains(&named) {
-                    found.push(named);
+                let name = named(&task.id, task.status);
+                if moves && !found.contains(&name) {
+                    found.push(name);
                 }
             }
         }
