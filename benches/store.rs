@@ -224,6 +224,8 @@ fn alternate(stores: &mut [PostgresStore; 2], plain: &Plain, size: &Size) -> ([T
 fn throughput(server: &PostgresServer, size: &Size, judge: &mut Judge) {
     let (mut alone, mut in_blocks, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..size.turns {
+        // Rows of the turn before that are gone are not counted to this one.
+        gather(server);
         plain.push(per_second(size.span, || {
             let plain = Plain::open(server, SCHEMAS[0]);
             move |turn| plain.update(turn * 7919 % IMPORTED + 1)

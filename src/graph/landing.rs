@@ -106,7 +106,7 @@ impl Landing {
 
 /// The ref that keeps what a claim on a task has made.
 #[must_use]
-pub(super) fn reference(task: &str, fence: i64, nonce: &str) -> String {
+pub(in crate::graph) fn reference(task: &str, fence: i64, nonce: &str) -> String {
     format!("{TASKS}/{task}/{fence}-{nonce}")
 }
 

@@ -51,10 +51,11 @@ const SETTINGS: &str = "SET LOCAL statement_timeout = 10000; SET LOCAL lock_time
 const WRITES: &str = "SET LOCAL synchronous_commit = on;
     SET LOCAL idle_in_transaction_session_timeout = 20000;";
 /// What one that takes a task says besides: the first of a list is read by its index, in a graph that has just been imported, too,
-/// whose statistics are not there yet.
+/// whose statistics are not there yet. And little memory: the server makes a table as large as that may be for each claim, and fills it
+/// with zeros.
 const TAKES: &str =
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;
-    SET LOCAL enable_mergejoin = off;";
+    SET LOCAL enable_mergejoin = off; SET LOCAL work_mem = '64kB';";
 /// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 const ROLLBACK: &str = "ROLLBACK";

@@ -105,7 +105,7 @@ fn length(lease: Duration) -> i64 {
 
 /// The claimed task, if the claim still holds: its number and its nonce do (rule 2).
 pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<Node> {
-    let holds = "t.fence = ?2 AND t.status = 1 AND t.holder LIKE '%' || ?3 || '%'";
+    let holds = "t.fence = ?2 AND t.status + 0 = 1 AND t.holder LIKE '%' || ?3 || '%'";
     let node = Node::locked(graph, &claim.task, holds, values![claim.fence, claim.nonce])?;
     Ok(node.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
@@ -124,10 +124,11 @@ pub(in crate::graph) fn may_claim(graph: &dyn Sql, tables: &str) -> Fallible<boo
     graph.exists(&query, values![])
 }
 
-/// In one statement, as a renewal books nothing above the task.
+/// In one statement, as a renewal books nothing above the task. `status + 0` here and above: the task is found by its id, and not in
+/// the index of the claimed ones, where each claim of the last minutes has left an entry.
 pub(in crate::graph) fn renew(graph: &dyn Sql, tables: &str, claim: &Claim, lease: Duration) -> Fallible<()> {
     let update = format!(
-        "UPDATE {tables}tasks SET lease_until = {} + ?4 WHERE id = ?1 AND fence = ?2 AND status = 1 AND holder LIKE '%' || ?3 || '%'",
+        "UPDATE {tables}tasks SET lease_until = {} + ?4 WHERE id = ?1 AND fence = ?2 AND status + 0 = 1 AND holder LIKE '%' || ?3 || '%'",
         graph.dialect().clock
     );
     let renewed = graph.count(&update, values![claim.task, claim.fence, claim.nonce, length(lease)])?;
@@ -144,7 +145,6 @@ pub(in crate::graph) fn complete(graph: &dyn Sql, claim: &Claim, done: HowDone<'
         return Ok(Ended::Released);
     }
     let HowDone { commit, is_verified, .. } = done;
-    // What the courier has kept a moment ago is not seen in the row that was waited for.
     landings::withdraw(graph, node.seq)?;
     let sets = Sets::default().set("done_at_commit", &commit).set("verification", &is_verified);
     leave(graph, node, Own::Done, "done", sets.and("done_by", "run"))?;
@@ -184,7 +184,7 @@ pub(in crate::graph) fn reopen(graph: &dyn Sql, seq: i64, why: &str) -> Fallible
 }
 
 pub(in crate::graph) fn release_changed(graph: &dyn Sql, id: &str, run: &str) -> Fallible<bool> {
-    let Some(node) = Node::locked(graph, id, "t.status = 1 AND t.run = ?2", values![run])? else {
+    let Some(node) = Node::locked(graph, id, "t.status + 0 = 1 AND t.run = ?2", values![run])? else {
         return Ok(false);
     };
     give_back(graph, node, "released: another program than ralph has changed its claim")?;
@@ -259,8 +259,8 @@ pub(in crate::graph) fn leave(
     if !log.is_empty() {
         write_log(graph, node.seq, log)?;
     }
-    // What was waiting is withdrawn, unless it was booked.
-    if own != Own::Landing && node.has_landing {
+    // What was waiting waits no more, unless it was booked.
+    if matches!(own, Own::Open | Own::Failed) {
         landings::put_by(graph, node.seq)?;
     }
     let sets = sets.and("run", "NULL").and("holder", "NULL").and("lease_until", "NULL").or("unverified", "0");
@@ -306,7 +306,7 @@ pub(in crate::graph) fn recover(graph: &dyn Sql) -> Fallible<usize> {
     let mut count = 0;
     for Dead { task, run, claim } in dead(graph)? {
         // It may have been renewed meanwhile, in one statement that nothing holds up (rule 3).
-        let is_so = "t.status = 1 AND t.fence = ?2 AND coalesce(t.lease_until, 0) = ?3";
+        let is_so = "t.status + 0 = 1 AND t.fence = ?2 AND coalesce(t.lease_until, 0) = ?3";
         if let Some(node) = Node::locked(graph, &task, is_so, values![claim[0], claim[1]])? {
             give_back(graph, node, &format!("released: {run}, which had claimed it, is gone"))?;
             count += 1;

@@ -59,9 +59,7 @@ fn waiting(graph: &dyn Sql, landing: &Landing) -> Fallible<Option<Node>> {
         AND l.nonce = ?4 AND l.standing = 1)"
     );
     let values = values![landing.fence, landing.made.trunk, landing.nonce];
-    let node = Node::locked(graph, &landing.task, &waits, values)?;
-    // What becomes of it is booked by who asks.
-    Ok(node.map(|node| Node { has_landing: false, ..node }))
+    Node::locked(graph, &landing.task, &waits, values)
 }
 
 pub(in crate::graph) fn land(

@@ -1,12 +1,13 @@
 //! The rows of landings: what agents have committed for tasks, and what has become of it.
 
 use super::Sql;
+use super::queries;
 use super::settle::LANDING;
 use super::task_log::write_log;
 use super::values::{Row, values};
 use super::{Fallible, moment};
 use crate::graph::import::ExportedLanding;
-use crate::graph::landing::{Landing, Made, Standing};
+use crate::graph::landing::{Landing, Made, Standing, reference};
 
 /// The query of landings, for [`of_row`]. The task's commit is sealed, and counts as long as it waits. The names of tables begin with
 /// what is given.
@@ -96,14 +97,12 @@ pub(in crate::graph) fn put_by(graph: &dyn Sql, seq: i64) -> Fallible<()> {
 
 /// Takes a landing back that waits, and forgets what was kept, returned or landed: the commits stay under their ref.
 pub(in crate::graph) fn withdraw(graph: &dyn Sql, seq: i64) -> Fallible<()> {
-    let Some(landing) = of_task(graph, seq)? else { return Ok(()) };
-    graph.execute("DELETE FROM landings WHERE task = ?1", values![seq])?;
-    if landing.standing == Standing::Landed {
+    let delete = "DELETE FROM landings WHERE task = ?1 RETURNING standing, fence, nonce";
+    let gone = graph
+        .maybe(delete, values![seq], |row| Ok((standing(row.get(0)?), row.get(1)?, row.get::<String>(2)?)))?;
+    let Some((_, fence, nonce)) = gone.filter(|(standing, ..)| *standing != Standing::Landed) else {
         return Ok(());
-    }
-    write_log(
-        graph,
-        seq,
-        &format!("withdrawn, and not landed: its commits are kept as {}", landing.reference()),
-    )
+    };
+    let kept = reference(&queries::id(graph, seq)?, fence, &nonce);
+    write_log(graph, seq, &format!("withdrawn, and not landed: its commits are kept as {kept}"))
 }

@@ -27,8 +27,6 @@ pub(in crate::graph) struct Node {
     pub(in crate::graph) claimed: bool,
     /// Whether other tasks wait for it.
     pub(in crate::graph) blocks: bool,
-    /// Whether something was committed for it.
-    pub(in crate::graph) has_landing: bool,
 }
 
 /// The work of a task apart from its parts, and its outcome. In the database: 0 for none, then open, done, failed, landing.
@@ -92,7 +90,7 @@ fn node(is_alone: bool) -> String {
     format!(
         "SELECT t.parent, t.feature, t.status, t.priority, t.children, t.done_children, t.failed_children,
         t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, {parent}, t.work, t.seq,
-        EXISTS (SELECT 1 FROM dependencies WHERE blocker = t.seq), EXISTS (SELECT 1 FROM landings WHERE task = t.seq)
+        EXISTS (SELECT 1 FROM dependencies WHERE blocker = t.seq)
         FROM tasks t {join} WHERE"
     )
 }
@@ -148,7 +146,6 @@ impl Node {
             claimed: row.get(10)?,
             work: Work::of(row.get(13)?),
             blocks: row.get(15)?,
-            has_landing: row.get(16)?,
         })
     }
 
