@@ -389,10 +389,10 @@ fn idle_for_a_minute(server: &PostgresServer, size: &Size, lands: bool, what: &s
     judge.at_most(&what, cpu / 60.0 * 100.0, "% of one core", 5.0);
 }
 
-/// It looks every six seconds whether it is asked something, and reports instead when it has not done that for 40.
+/// It looks every six seconds whether it is asked something, and reports instead when it has not done that for a minute.
 fn member_for_a_minute(store: &PostgresStore, worker: u32) {
     for look in 0..10 {
-        if look % 7 == 0 {
+        if look == 0 {
             report(store, worker);
         } else {
             assert!(!store.is_asked(&run(worker)).expect("an answer"));

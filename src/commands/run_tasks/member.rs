@@ -19,7 +19,7 @@ use crate::text::jitter;
 /// How often it looks whether it is asked something: a request reaches it within ten seconds.
 const LOOK: Duration = Duration::from_secs(6);
 /// How often it reports at least, if nothing has changed: those that are not heard of for two minutes count as lost.
-const REPORT: Duration = Duration::from_secs(40);
+const REPORT: Duration = Duration::from_mins(1);
 /// How often old notes of the store are removed.
 const TIDY: Duration = Duration::from_mins(10);
 /// Numbers of findings are given before they can be seen: each time after so many reports, so many are looked at again.

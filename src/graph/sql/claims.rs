@@ -110,16 +110,17 @@ pub(in crate::graph) fn held(graph: &dyn Sql, claim: &Claim) -> Fallible<Node> {
     Ok(node.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
 }
 
-/// Whether a task is ready or claimed for longer than its lease, in one statement. Where processes count, others have to look.
+/// Whether a task is ready, which is listed and not claimed, or claimed for longer than its lease, in one statement. Where processes
+/// count, others have to look.
 pub(in crate::graph) fn may_claim(graph: &dyn Sql, tables: &str) -> Fallible<bool> {
     let Dialect { counts_processes, clock, .. } = graph.dialect();
     if *counts_processes {
         return Ok(true);
     }
     let query = format!(
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM {tables}ready JOIN {tables}tasks t ON t.seq = task
-            WHERE scope = 0 AND t.status = 0 AND t.ready = 1)
-        OR EXISTS (SELECT 1 FROM {tables}tasks WHERE status = 1 AND coalesce(lease_until, 0) <= (SELECT {clock}))"
+        "WITH claimed AS (SELECT seq, coalesce(lease_until, 0) AS until FROM {tables}tasks WHERE status = 1)
+        SELECT 1 WHERE EXISTS (SELECT 1 FROM claimed WHERE until <= (SELECT {clock}))
+        OR EXISTS (SELECT 1 FROM {tables}ready WHERE scope = 0 AND task NOT IN (SELECT seq FROM claimed))"
     );
     graph.exists(&query, values![])
 }
