@@ -1,11 +1,10 @@
 //! The rows of landings: what agents have committed for tasks, and what has become of it.
 
 use super::Sql;
-use super::queries;
 use super::settle::LANDING;
 use super::task_log::write_log;
 use super::values::{Row, values};
-use super::{Fallible, moment};
+use super::{Fallible, first, moment};
 use crate::graph::import::ExportedLanding;
 use crate::graph::landing::{Landing, Made, Standing, reference};
 
@@ -103,6 +102,7 @@ pub(in crate::graph) fn withdraw(graph: &dyn Sql, seq: i64) -> Fallible<()> {
     let Some((_, fence, nonce)) = gone.filter(|(standing, ..)| *standing != Standing::Landed) else {
         return Ok(());
     };
-    let kept = reference(&queries::id(graph, seq)?, fence, &nonce);
+    let id: String = graph.one("SELECT id FROM tasks WHERE seq = ?1", values![seq], first)?;
+    let kept = reference(&id, fence, &nonce);
     write_log(graph, seq, &format!("withdrawn, and not landed: its commits are kept as {kept}"))
 }
