@@ -33,7 +33,7 @@ pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, Knowl
 pub use misuse::one_line;
 pub use notify_args::{NotifyTestArgs, NotifyVerb, TrustArgs};
 pub use pane_args::{KillArgs, PaneArgs, PeekArgs, SendArgs, WaitArgs};
-pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
+pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs, SandboxArgs};
 pub use setting_flags::SettingFlags;
 pub use task_args::{
     DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskCreateArgs, TaskDeleteArgs,
@@ -181,6 +181,9 @@ pub enum Command {
     /// Let this project run its hooks and send its notices: shows what they are, and asks
     #[command(after_help = help::TRUST_EXAMPLES)]
     Trust(Late<TrustArgs>),
+    /// Show what walls would hold for the next agent here, or run a command behind them
+    #[command(after_help = help::SANDBOX_EXAMPLES)]
+    Sandbox(Late<SandboxArgs>),
     /// Type a text into the pane of a worker, and press Enter
     #[command(after_help = help::SEND_EXAMPLES, override_usage = "ralph send [OPTIONS] [NAME] <TEXT>")]
     Send(Late<SendArgs>),

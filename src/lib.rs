@@ -24,6 +24,7 @@ pub mod prompt;
 mod proof;
 pub mod record;
 pub mod reply;
+mod sandbox;
 pub mod script_agent;
 pub mod settings;
 mod side_command;

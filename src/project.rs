@@ -388,6 +388,7 @@ impl Project {
             "last_agent_output",
             "requests/",
             "runs/",
+            "sandbox/",
             "progress.db*",
             "task-draft/",
             "feature-talks/",

@@ -8,7 +8,10 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Steer", &["pause", "resume", "cancel", "note", "revert", "clean"]),
     ("Tasks", &["task", "feature", "journal", "knowledge"]),
     ("Agents in tmux", &["spawn", "send", "interrupt", "attach", "peek", "wait", "kill", "template"]),
-    ("Set up", &["init", "config", "doctor", "demo", "notify", "trust", "completions", "help", "man"]),
+    (
+        "Set up",
+        &["init", "config", "doctor", "demo", "notify", "trust", "sandbox", "completions", "help", "man"],
+    ),
 ];
 
 /// `--store`.
@@ -17,6 +20,14 @@ pub(super) const STORE: &str = "Graph on a PostgreSQL server, postgres://USER@HO
 /// `--store` of the verbs that show and steer.
 pub(super) const FLEET_STORE: &str =
     "Graph on a PostgreSQL server, whose workers are meant [env: RALPH_STORE]";
+
+pub(super) const SANDBOX_EXAMPLES: &str = "\
+Examples:
+  ralph sandbox                            What an agent could write, read and connect to
+  ralph sandbox --agent codex --json       For codex, for programs
+  ralph sandbox -- sh                      A shell behind these walls, to try them
+  RALPH_SANDBOX_NETWORK=none ralph sandbox -- make test
+                                           Whether the tests need the network";
 
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
@@ -43,7 +54,7 @@ Examples:
 Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
 prompts, ralph-md, branches, tasks, landing, many-machines, features, workers, agents, acp, filters, scripted-agent,
 limits, validation, stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files,
-events, safety, troubleshooting
+events, walls, safety, troubleshooting
 
 Exit codes:
   0    done, or a limit reached

@@ -1,5 +1,6 @@
 //! Arguments of the verbs that look at a project: where it is, `init`, `config`, `doctor`; and of `demo`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -19,6 +20,20 @@ pub struct PlaceArgs {
     /// The agent to run.
     #[command(flatten)]
     pub agent: SettingFlags<EVERYWHERE>,
+}
+
+/// `sandbox`.
+#[derive(Debug, Clone, Args)]
+pub struct SandboxArgs {
+    /// Print JSON
+    #[arg(long, conflicts_with = "command")]
+    pub json: bool,
+    /// The command to run behind the walls; its exit code is ours
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+    /// The project, and the agent.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// `init`.

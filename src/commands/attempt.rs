@@ -102,6 +102,7 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Clean(_) => Steers("clean"),
         Command::Revert(_) => Steers("revert"),
         Command::Trust(_) => Steers("trust"),
+        Command::Sandbox(args) if !args.command.is_empty() => Steers("sandbox"),
         Command::Send(_) => Steers("send"),
         Command::Interrupt(_) => Steers("interrupt"),
         Command::Attach(_) => Steers("attach"),
@@ -142,6 +143,7 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Init(_)
         | Command::Config(_)
         | Command::Doctor(_)
+        | Command::Sandbox(_)
         | Command::Status(_)
         // Its keys send the requests of the verbs above.
         | Command::Watch(_)

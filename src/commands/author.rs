@@ -241,7 +241,7 @@ impl Author<'_> {
         // Agents change the draft only, from any folder.
         let graph = ("RALPH_DIR".into(), draft.clone().into());
         let feature = self.feature.map(|name| (FEATURE_VARIABLE.into(), name.into()));
-        let mut ready = preflight.ready(project, &run_id(), [graph].into_iter().chain(feature));
+        let mut ready = preflight.ready(project, &run_id(), [graph].into_iter().chain(feature))?;
         let (root, in_git) = (project.root().to_owned(), project.in_git());
         let commission = Commission {
             feature: self.feature.map(str::to_owned),

@@ -7,6 +7,7 @@ mod probe;
 mod session;
 mod store;
 mod validation;
+mod walls;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -188,6 +189,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
     });
     let mut extra: Vec<Finding> = filters.into_iter().collect();
+    extra.push(walls::check(&project, &settings, options.preset));
     extra.push(validation::check(&project, &settings, options.env.clone(), args.validate));
     if !settings.warnings.is_empty() {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));

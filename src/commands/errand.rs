@@ -1,5 +1,5 @@
-//! Verbs of an agent whose graph is on a server: its loop carries them out, which alone can open that graph. The agent has the
-//! address of the loop's socket in the place of the server's.
+//! Verbs of an agent whose graph is on a server, or beyond its walls: its loop carries them out, which alone can open that graph. The
+//! agent has the address of the loop's socket in the place of the server's.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -91,6 +91,9 @@ fn ask(path: &Path, errand: &Errand) -> anyhow::Result<Done> {
     Ok(serde_json::from_reader(stream.take(MOST))?)
 }
 
+/// The run, the address of its graph if that is on a server, and the project.
+type How = (String, Option<String>, PathBuf);
+
 /// The socket of one loop; its agents cannot reach it any more when this is dropped.
 pub(super) struct Errands {
     path: PathBuf,
@@ -101,10 +104,15 @@ impl Errands {
     ///
     /// # Errors
     /// If there can be no socket.
-    pub(super) fn listen(folder: &Path, run: &str, project: &Path, store: &str) -> anyhow::Result<Self> {
+    pub(super) fn listen(
+        folder: &Path,
+        run: &str,
+        project: &Path,
+        store: Option<String>,
+    ) -> anyhow::Result<Self> {
         let path = folder.join(format!("{run}.socket"));
         let listener = socket::listen(&path).with_context(|| path.display().to_string())?;
-        let how = Arc::new((run.to_owned(), store.to_owned(), project.to_owned()));
+        let how = Arc::new((run.to_owned(), store, project.to_owned()));
         threads::start(move || {
             // It ends with the process: a client may come until then.
             for stream in listener.incoming().flatten() {
@@ -144,7 +152,7 @@ impl Drop for Errands {
 }
 
 /// Reads one errand, and answers what came of it.
-fn answer(stream: &UnixStream, how: &(String, String, PathBuf)) -> anyhow::Result<()> {
+fn answer(stream: &UnixStream, how: &How) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(MOST)).read_line(&mut line)?;
@@ -159,7 +167,7 @@ fn answer(stream: &UnixStream, how: &(String, String, PathBuf)) -> anyhow::Resul
 }
 
 /// Carries an errand out in a process of its own, which refuses what agents may not do.
-fn carry_out(errand: Errand, (run, store, project): &(String, String, PathBuf)) -> anyhow::Result<Done> {
+fn carry_out(errand: Errand, (run, store, project): &How) -> anyhow::Result<Done> {
     let words = without_places(errand.words);
     let argv = std::iter::once("ralph".to_owned()).chain(words.clone()).map(OsString::from);
     let command = Cli::read(argv.collect()).map_err(|error| anyhow!("{}", cli::one_line(&error)))?.command;
@@ -167,7 +175,11 @@ fn carry_out(errand: Errand, (run, store, project): &(String, String, PathBuf)) 
         bail!("that is not for agents at work");
     }
     let mut own = Command::new(OWN_EXECUTABLE);
-    own.args(&words).current_dir(project).env(STORE_VARIABLE, store).env(RUN_MARK, run).env("NO_COLOR", "1");
+    own.args(&words).current_dir(project).env(RUN_MARK, run).env("NO_COLOR", "1");
+    match store {
+        Some(server) => own.env(STORE_VARIABLE, server),
+        None => own.env_remove(STORE_VARIABLE),
+    };
     own.envs(errand.feature.map(|feature| (FEATURE_VARIABLE, feature)));
     let output = short::output_with(&mut own, errand.stdin.into_bytes(), LIMIT)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -58,6 +58,7 @@ const TOPICS: &[Topic] = topics! {
     "exit-codes": "exit codes, and every way in which a loop can end",
     "files": "every file of ralph's, and where it lies",
     "events": "what --json prints, for programs",
+    "walls": "walls around agents: what they can write, read and connect to",
     "safety": "what agents may do, and what to be careful with",
     "troubleshooting": "messages, and what to do about them",
 };

@@ -33,6 +33,7 @@ mod resume;
 mod revert;
 mod run_ralph_md;
 mod run_tasks;
+mod sandbox;
 mod side_by_side;
 mod spawn;
 mod starter;
@@ -92,6 +93,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Clean(args) => clean::run(&args),
         Command::Notify { verb } => notify::run(&verb),
         Command::Trust(args) => trust::run(&args),
+        Command::Sandbox(args) => sandbox::run(&args),
         Command::Send(args) => worker::send(&args),
         Command::Interrupt(args) => worker::interrupt(&args),
         Command::Attach(args) => worker::attach(&args),

@@ -93,7 +93,7 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
         require_specs(project.root(), settings)?;
     }
     let source = source(&preflight, file)?;
-    let mut ready = preflight.ready(project, &run_id(), []);
+    let mut ready = preflight.ready(project, &run_id(), [])?;
     if verb == Verb::Plan {
         // The validation command is for code.
         ready.validated_by(None);

@@ -97,7 +97,7 @@ fn again(args: &ProofArgs, record: &ProofRecord) -> anyhow::Result<u8> {
     let Some(command) = record.runs.last().map(|run| run.command.clone()) else {
         bail!("the record names no command");
     };
-    let mut prover = prover(&settings, &project, &command, &run, record);
+    let mut prover = prover(&settings, &project, &command, &run, record)?;
     let inbox = Arc::new(Inbox::default());
     let signals = Signals::listen()?;
     signals.join(&inbox);

@@ -83,7 +83,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let mut ready = preflight.ready(project, &run, []);
+    let mut ready = preflight.ready(project, &run, [])?;
     ready.logs_into(args.log_dir.as_ref())?;
     ready.name = name;
     ready.run(source, Frame::Lines(RunLines::default()))

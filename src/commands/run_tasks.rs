@@ -10,13 +10,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::errand::Errands;
 use super::graph_file::{self, FEATURE_VARIABLE};
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count_or_none;
 use super::{report, run_ralph_md, starter};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
-use crate::files::theirs;
+use crate::files::{own, theirs};
 use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store};
 use crate::inspection::Ground;
 use crate::job::Refused;
@@ -26,6 +27,7 @@ use crate::job::terminal::AtTerminal;
 use crate::job::workspace::{Call, Workspace, locate, open, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
+use crate::settings::sandbox::Mode;
 use crate::settings::{Origin, Settings, Verb};
 use crate::source::tasks::{Graph, Lease, Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
@@ -131,24 +133,44 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The source of a run with one job in the user's checkout.
-    fn source(&self, store: Box<dyn Store + Send>, run: &str, is_verified: bool) -> anyhow::Result<Tasks> {
+    fn source(
+        &self,
+        store: Box<dyn Store + Send>,
+        run: &str,
+        is_verified: bool,
+        errands: Option<&Errands>,
+    ) -> anyhow::Result<Tasks> {
+        let mut places = self.places.clone();
+        if let Some(errands) = errands {
+            places.ralph = errands.call()?;
+        }
         let holder = Holder::of_self(run).context("cannot tell which process this is")?;
         let target = Target {
             scope: self.scope.clone(),
             holder,
             retries: self.retries,
             models: self.models.clone(),
-            places: self.places.clone(),
+            places,
             trunk: None,
         };
         Ok(Tasks::new(Graph::new(store, Lease::default())?, target, is_verified, None))
     }
 
+    /// Where the agents of a loop send their verbs, if they cannot open the graph: a socket in this folder.
+    fn errands(&self, run: &str, folder: &Path) -> anyhow::Result<Option<Errands>> {
+        let server = self.graph.server().map(|server| server.address.to_string());
+        if server.is_none() && self.workspace.settings.sandbox.mode == Mode::Off {
+            return Ok(None);
+        }
+        own::make_folders(folder)?;
+        Errands::listen(folder, run, self.workspace.project.root(), server).map(Some)
+    }
+
     /// Shows the prompt of the first iteration.
     fn preview(&self, store: Box<dyn Store + Send>) -> anyhow::Result<u8> {
         let run = run_id();
-        let ready = self.preflight.ready(&self.workspace.project, &run, self.env.clone());
-        let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
+        let ready = self.preflight.ready(&self.workspace.project, &run, self.env.clone())?;
+        let source = self.source(store, &run, self.asks || ready.validator.is_some(), None)?;
         if let Some(prompt) = source.preview().map_err(Refused::from)? {
             return print_as_it_is(&prompt);
         }
@@ -159,8 +181,11 @@ impl Run<'_> {
     /// One job in the user's checkout.
     fn alone(self, store: Box<dyn Store + Send>) -> anyhow::Result<u8> {
         let (run, args, project) = (run_id(), self.args, &self.workspace.project);
-        let mut ready = self.preflight.ready(project, &run, self.env.clone());
-        let source = self.source(store, &run, self.asks || ready.validator.is_some())?;
+        let errands = self.errands(&run, &project.run(&run))?;
+        let env = self.env.iter().cloned().chain(errands.as_ref().map(Errands::variable));
+        let mut ready = self.preflight.ready(project, &run, env)?;
+        let is_verified = self.asks || ready.validator.is_some();
+        let source = self.source(store, &run, is_verified, errands.as_ref())?;
         ready.logs_into(args.log_dir.as_ref())?;
         ready.name = name_of(&self.scope);
         ready.person = if args.flags.json { None } else { AtTerminal::find() };

@@ -29,12 +29,24 @@ pub fn head(root: &Path) -> Option<String> {
 
 /// The repository folder that all work trees of `root` share: `.git` of the main one.
 pub fn common_dir(root: &Path) -> Result<PathBuf, GitError> {
-    let mut output = run(root, &["rev-parse", "--git-common-dir"], LIMIT)?;
+    path_of(root, "--git-common-dir")
+}
+
+fn path_of(root: &Path, asked: &str) -> Result<PathBuf, GitError> {
+    let mut output = run(root, &["rev-parse", asked], LIMIT)?;
     if output.last() == Some(&b'\n') {
         output.pop();
     }
     // Relative to git's working directory, except in linked work trees.
     Ok(root.join(std::ffi::OsString::from_vec(output)))
+}
+
+/// The folder of git of this work tree.
+///
+/// # Errors
+/// If git fails.
+pub fn git_dir(root: &Path) -> Result<PathBuf, GitError> {
+    path_of(root, "--absolute-git-dir")
 }
 
 /// Whether the commit has a file at `path` (relative to the top, with slashes).

@@ -10,6 +10,7 @@ use super::agent_choice::{self, check_installed, ours, reports_cost, timeouts, w
 use super::launch::launch;
 use super::ready::Ready;
 use super::variables::agent_env;
+use super::walls::walls;
 use super::workspace::{Call, Workspace};
 use crate::agent::Reading;
 use crate::agent::factory::Factory;
@@ -20,6 +21,8 @@ use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::inspection;
+use crate::presets::Preset;
+use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
@@ -94,6 +97,11 @@ impl<'a> Preflight<'a> {
         self.agent.preset.read_only.is_some()
     }
 
+    /// What is known of the agent.
+    pub(crate) fn preset(&self) -> &'static Preset {
+        self.agent.preset
+    }
+
     /// What tells the agent's login from others.
     pub(crate) fn login(&self, user: &str) -> String {
         self.agent.preset.login_of(user, |name| std::env::var(name).ok())
@@ -106,19 +114,23 @@ impl<'a> Preflight<'a> {
 
     /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` its agent's variables besides those
     /// of all agents.
+    ///
+    /// # Errors
+    /// If walls around the agent are wanted and cannot be built.
     pub(crate) fn ready(
         &self,
         project: &'a Project,
         run: &str,
         env: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Ready<'a> {
+    ) -> anyhow::Result<Ready<'a>> {
         let Workspace { project: own, settings } = self.call.workspace;
-        let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let env: Vec<_> = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let (enclosure, warning) = walls(settings, project, self.agent.preset, &env)?;
         let elsewhere = project.root() != own.root();
         let spec = self.agent.clone();
         let spec = if elsewhere { spec.rooted_at(own.root()) } else { spec };
         let ground = Ground {
-            launch: launch(project, settings, env, run),
+            launch: Launch { enclosure, ..launch(project, settings, env, run) },
             ours: ours(project),
             timeouts: timeouts(settings),
         };
@@ -133,10 +145,11 @@ impl<'a> Preflight<'a> {
             in_git: project.in_git(),
             looks_only: self.can_look_only(),
         };
-        Ready {
+        Ok(Ready {
             done_pattern: self.done_pattern.clone(),
+            warning,
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
-        }
+        })
     }
 }
 

@@ -10,10 +10,12 @@ use anyhow::bail;
 use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
+use super::agent_choice;
 use super::detached::{self, DETACHED};
 use super::launch::launch;
 use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, left_over, resume};
 use super::signals::{Signals, watch_requests};
+use super::walls::walls;
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
@@ -78,6 +80,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) agent: Box<dyn Agent + 'a>,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
+    /// What people are told when it starts.
+    pub(crate) warning: Option<String>,
     /// Why the user's validation command cannot run here, where it has been looked at and cannot.
     pub(crate) cannot_validate: Option<String>,
     /// The plan, which counts as part of the work tree wherever it lies.
@@ -128,6 +132,7 @@ impl<'a> Ready<'a> {
             agent_name,
             agent: Box::new(agent),
             validator: validator(settings, project, launch, call.workspace.project.root(), judge),
+            warning: None,
             cannot_validate: cannot_validate(settings, launch),
             plan: project.implementation_plan(),
             board: Board::default(),
@@ -244,9 +249,8 @@ impl<'a> Ready<'a> {
             recorder.warn(warning);
         }
         // A loop that goes on has reported it, or needed `--accept-config`.
-        if let Some(warning) = changed_inside.filter(|_| resumed.is_none()) {
-            recorder.warn(warning);
-        }
+        let changed_inside = changed_inside.filter(|_| resumed.is_none());
+        self.warning.take().into_iter().chain(changed_inside).for_each(|warning| recorder.warn(warning));
         // The processes of the last loop have ended by now.
         for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
             recorder.warn(words::left_lock(&project.relative(&lock)));
@@ -458,17 +462,19 @@ pub(crate) fn prover(
     command: &str,
     run: &str,
     record: &ProofRecord,
-) -> Prover {
+) -> anyhow::Result<Prover> {
     let shown = settings.secrets.word(command);
     let command = validation(settings).filter(|own| settings.secrets.word(own) == shown).unwrap_or(command);
-    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let launch = launch(project, settings, exports, run);
+    let exports: Vec<_> = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let agent = agent_choice::of_settings(settings, project)?;
+    let (enclosure, _) = walls(settings, project, agent.preset, &exports)?;
+    let launch = Launch { enclosure, ..launch(project, settings, exports, run) };
     let level = ProofLevel::ALL.into_iter().find(|level| level.word() == record.level);
     let asked = record.voice.as_ref().map(|_| OnProtected::Voice);
     let measures = measures(settings, level.unwrap_or(ProofLevel::Base), command.to_owned(), &launch);
     let measures = Measures { on_protected: asked.unwrap_or(settings.proof_on_protected), ..measures };
     let (limit, place) = (settings.validation_timeout, place_of(settings, "validation.command"));
-    Prover::new(project, ValidationCommand::new(command, shown, place, limit, &launch), measures)
+    Ok(Prover::new(project, ValidationCommand::new(command, shown, place, limit, &launch), measures))
 }
 
 /// Why the validation command cannot run where the agent does, and where it stands; `None`: nothing is known against it.

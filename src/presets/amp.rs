@@ -4,9 +4,11 @@ use super::screens::Means::Attention;
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, Program, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, Structured, claude};
+use super::{Facts, Preset, PromptLimit, State, Structured, claude};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
+
+const STATE: State = State { folders: &[".config/amp", ".local/share/amp", ".amp"], ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "amp",
@@ -32,6 +34,7 @@ const LINES: Preset = Preset {
     login: "run 'amp login', or set AMP_API_KEY",
     install: "npm install -g @ampcode/cli",
     structured: Structured { option: &["--stream-json"], ..Structured::NONE },
+    state: STATE,
     ..Preset::BLANK
 };
 

@@ -9,7 +9,7 @@ use super::screens::Means::{Attention, Choose, Press, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, NOTES, PERMISSION, Program, QUESTION, SETTLED, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, Structured};
+use super::{Facts, Preset, PromptLimit, State, Structured};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
@@ -26,6 +26,12 @@ const ASIDES: Asides = Asides {
         unless: ("IS_SANDBOX", "1"),
     }),
     ..Asides::NONE
+};
+
+const STATE: State = State {
+    folders: &[".claude", ".local/share/claude", ".local/state/claude"],
+    beside: &[".claude.json", ".claude.json.backup"],
+    variable: Some("CLAUDE_CONFIG_DIR"),
 };
 
 const LINES: Preset = Preset {
@@ -63,6 +69,7 @@ const LINES: Preset = Preset {
         args: &["--tools", "Bash,Read,Grep,Glob"],
         env: &[],
     }),
+    state: STATE,
     ..Preset::BLANK
 };
 
@@ -76,6 +83,7 @@ const OVER_ACP: Preset = Preset {
     login: LOG_IN,
     install: "npm install -g @agentclientprotocol/claude-agent-acp",
     ladder: LADDER,
+    state: STATE,
     ..Preset::ACP
 };
 

@@ -5,9 +5,11 @@ use super::screens::Means::{Attention, Press};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, Program, QUESTION, SETTLED, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, Prompt, Structured};
+use super::{Facts, Preset, Prompt, State, Structured};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
+
+const STATE: State = State { folders: &[".cline"], ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "cline",
@@ -62,6 +64,7 @@ const LINES: Preset = Preset {
     // Without it a daemon that an earlier run has left runs the commands: with the environment of that run, outside of our
     // supervisor (measured with 3.0.65).
     env: &[("CLINE_SESSION_BACKEND_MODE", "local")],
+    state: STATE,
     ..Preset::BLANK
 };
 

@@ -5,11 +5,13 @@ use super::screens::Means::{Attention, Choose, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGEST, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, Structured};
+use super::{Facts, Preset, PromptLimit, State, Structured};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'codex login'";
+
+const STATE: State = State { folders: &[".codex"], variable: Some("CODEX_HOME"), ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "codex",
@@ -30,6 +32,7 @@ const LINES: Preset = Preset {
     structured: Structured { subcommand: "exec", option: &["--json"], ..Structured::NONE },
     model: Some(CliOption::with_value(&["-m", "--model"])),
     effort: Some(CliOption { key: "model_reasoning_effort=", ..CliOption::with_value(&["-c", "--config"]) }),
+    state: STATE,
     ..Preset::BLANK
 };
 
@@ -40,6 +43,7 @@ const OVER_ACP: Preset = Preset {
     keys: LINES.keys,
     login: LOG_IN,
     install: "npm install -g @agentclientprotocol/codex-acp",
+    state: STATE,
     ..Preset::ACP
 };
 

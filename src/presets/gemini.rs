@@ -10,7 +10,7 @@ use super::screens::Means::{Attention, Press, Trust};
 use super::screens::Sight::Text;
 use super::screens::{BROWSER, LOGIN, LONG, PERMISSION, Program, QUESTION, known};
 use super::setup::{LoginCheck, Setup, TrustCheck};
-use super::{Facts, GitConfig, Preset, PromptLimit, Structured};
+use super::{Facts, GitConfig, Preset, PromptLimit, State, Structured};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::Class;
@@ -19,6 +19,8 @@ use crate::reply::verdict::Asides;
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const INSTALL: &str = "npm install -g @google/gemini-cli";
+
+const STATE: State = State { folders: &[".gemini"], ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "gemini",
@@ -45,6 +47,7 @@ const LINES: Preset = Preset {
     structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..Structured::NONE },
     model: Some(CliOption::with_value(&["-m", "--model"])),
     git_config: GitConfig::Hidden,
+    state: STATE,
     ..Preset::BLANK
 };
 
@@ -58,6 +61,7 @@ const OVER_ACP: Preset = Preset {
     login: "run 'gemini' and choose how to log in",
     install: INSTALL,
     git_config: GitConfig::Hidden,
+    state: STATE,
     ..Preset::ACP
 };
 

@@ -124,6 +124,8 @@ pub struct Preset {
     pub env: &'static [(&'static str, &'static str)],
     /// Whether its tools see git's configuration.
     pub git_config: GitConfig,
+    /// Where it keeps what it knows from one start to the next.
+    pub state: State,
     /// What it needs before it can work.
     pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
@@ -193,6 +195,22 @@ pub struct Structured {
     pub value: &'static str,
     /// Switches that are needed as well.
     pub also: &'static [&'static str],
+}
+
+/// Where an agent keeps its login, sessions and settings, from the user's home directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Folders; the first one is there wherever it was started once.
+    pub folders: &'static [&'static str],
+    /// Files at the top of the home.
+    pub beside: &'static [&'static str],
+    /// The variable that names another folder.
+    pub variable: Option<&'static str>,
+}
+
+impl State {
+    /// None is known.
+    const NONE: Self = Self { folders: &[], beside: &[], variable: None };
 }
 
 /// A preset's filters, compiled. Compile once per loop, then make [`Filters`] for every attempt.
@@ -413,6 +431,7 @@ impl Preset {
         reads_itself: false,
         env: &[],
         git_config: GitConfig::Seen,
+        state: State::NONE,
         setup: Setup::NONE,
         login: "",
         install: "",

@@ -5,13 +5,16 @@ use super::screens::Means::{Attention, Press};
 use super::screens::Sight::Text;
 use super::screens::{LOGIN, LONGER, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, Structured, ToolCalls};
+use super::{Facts, Preset, State, Structured, ToolCalls};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'opencode auth login'";
 const LIST_MODELS: &str = "opencode models";
 const INSTALL: &str = "npm install -g opencode-ai";
+
+const STATE: State =
+    State { folders: &[".local/share/opencode", ".config/opencode", ".local/state/opencode"], ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "opencode",
@@ -37,6 +40,7 @@ const LINES: Preset = Preset {
         args: &[],
         env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny"}"#)],
     }),
+    state: STATE,
     ..Preset::BLANK
 };
 
@@ -49,6 +53,7 @@ const OVER_ACP: Preset = Preset {
     list_models: LIST_MODELS,
     login: LOG_IN,
     install: INSTALL,
+    state: STATE,
     ..Preset::ACP
 };
 

@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -16,6 +17,7 @@ use rustix::net::{
 
 use super::ladder::Ladder;
 use super::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
+use super::walls::{Enclosure, Inside};
 
 /// The shell for the user's commands, by its path: an agent can put another `sh` into a folder of `PATH`.
 pub const SHELL: &str = "/bin/sh";
@@ -29,6 +31,8 @@ pub struct Launch {
     pub args: Vec<OsString>,
     /// Words before the program that start it in a sandbox; empty without one.
     pub wrapper: Vec<OsString>,
+    /// The walls around it; `None`: it may do what its user may.
+    pub enclosure: Option<Arc<Enclosure>>,
     /// Its working directory; empty means ours.
     pub cwd: PathBuf,
     /// Variables set on top of our own environment, which is passed without those that point git at another
@@ -51,6 +55,17 @@ impl Launch {
     #[must_use]
     pub fn shell(&self, command: impl Into<OsString>) -> Self {
         Self { program: SHELL.into(), args: vec!["-c".into(), command.into()], ..self.clone() }
+    }
+
+    /// The launch behind its walls, if it has any, and what has to be kept until nothing of the program is left.
+    ///
+    /// # Errors
+    /// If what the walls need cannot be made.
+    pub fn enclosed(&self) -> io::Result<Option<(Self, Inside)>> {
+        let Some(enclosure) = &self.enclosure else { return Ok(None) };
+        let inside = enclosure.enter(&self.cwd, &|name| self.variable(name))?;
+        let wrapper = inside.wrapper().into_iter().chain(self.wrapper.iter().cloned()).collect();
+        Ok(Some((Self { wrapper, ..self.clone() }, inside)))
     }
 
     /// A variable as the program sees it.
@@ -218,6 +233,7 @@ fn parse(message: &[u8]) -> Option<Launch> {
         program,
         args: words.collect(),
         wrapper: Vec::new(),
+        enclosure: None,
         cwd,
         env,
         mark,
@@ -284,6 +300,7 @@ mod tests {
             program: "agent".into(),
             args: vec!["".into(), no_text.clone(), "".into()],
             wrapper: Vec::new(),
+            enclosure: None,
             cwd: "/tmp/a b".into(),
             env: vec![("A".into(), "".into()), ("B".into(), "x=y".into()), ("C".into(), no_text)],
             mark: "run 7".into(),

@@ -32,6 +32,7 @@ pub mod supervised;
 pub mod supervisor;
 pub mod sweep;
 pub mod tree;
+pub mod walls;
 
 /// Why the end of a program is unknown.
 pub const OUT_OF_SIGHT: &str = "the process that supervises it was killed";

@@ -16,6 +16,7 @@ use super::pool::Supervisor;
 use super::ready::is_ready_by;
 use super::supervisor::{ORDER_KILL, ORDER_STOP};
 use super::sweep::sweep_program;
+use super::walls::Inside;
 
 /// The requested pipe capacity: fewer and larger reads of programs with much output.
 const PIPE_CAPACITY: usize = 1024 * 1024;
@@ -107,6 +108,9 @@ pub struct Supervised {
     ordered: bool,
     /// KILL was ordered.
     killed: bool,
+    /// What it needs behind walls; removed when nothing is left of it.
+    #[expect(dead_code, reason = "it is dropped after the program")]
+    inside: Option<Inside>,
 }
 
 /// The three pipes of a program and the notes of its supervisor; each needs its own thread.
@@ -180,21 +184,25 @@ impl Supervised {
         supervisor: fn() -> io::Result<Supervisor>,
     ) -> Result<(Self, Pipes), StartError> {
         let failed = |source| StartError::supervisor(launch, source);
-        let message = launch.to_message().map_err(|source| StartError::program(launch, source))?;
+        let enclosed = launch.enclosed().map_err(failed)?;
+        let message = enclosed.as_ref().map_or(launch, |(enclosed, _)| enclosed).to_message();
+        let message = message.map_err(|source| StartError::program(launch, source))?;
         let (their_stdin, stdin) = io::pipe().map_err(failed)?;
         let (stdout, their_stdout) = io::pipe().map_err(failed)?;
         let (stderr, their_stderr) = io::pipe().map_err(failed)?;
         // The default capacity also works, with more system calls.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
         let descriptors = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
-        let (supervised, notes) = Self::begin(supervisor().map_err(failed)?, launch, &message, &descriptors)?;
+        let inside = enclosed.map(|(_, inside)| inside);
+        let (supervised, notes) =
+            Self::begin(supervisor().map_err(failed)?, (launch, inside), &message, &descriptors)?;
         Ok((supervised, Pipes { stdin, stdout, stderr, notes }))
     }
 
     /// Starts the program through a supervisor, and waits for its report.
     fn begin(
         mut supervisor: Supervisor,
-        launch: &Launch,
+        (launch, inside): (&Launch, Option<Inside>),
         message: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(Self, Notes), StartError> {
@@ -214,6 +222,7 @@ impl Supervised {
                     program_pid,
                     ordered: false,
                     killed: false,
+                    inside,
                 };
                 Ok((supervised, notes))
             }

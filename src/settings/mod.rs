@@ -13,6 +13,7 @@ mod origin;
 pub mod proof_level;
 mod read;
 mod resolved;
+pub mod sandbox;
 pub mod setting;
 pub mod shell;
 pub mod table;
@@ -31,12 +32,12 @@ pub use near_miss::NearMiss;
 pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
-pub use table::{GitSettings, LandingSettings};
+pub use table::{GitSettings, LandingSettings, RedactSettings, SandboxSettings};
 
 use crate::text::redact::Redactor;
 use loading::Loaded;
 use setting::ValueKind;
-use table::{HookSettings, NotifySettings, RedactSettings, Values};
+use table::{HookSettings, NotifySettings, Values};
 use types::SettingType as _;
 
 /// The values of all settings. It also has the fields of [`Values`].
@@ -49,6 +50,8 @@ pub struct Settings {
     pub landing: LandingSettings,
     /// Settings of redaction.
     pub redact: RedactSettings,
+    /// Settings of the sandbox.
+    pub sandbox: SandboxSettings,
     /// The redactor; set when the project is opened for a loop.
     pub secrets: Redactor,
     /// Settings of notices.
@@ -98,6 +101,7 @@ impl Settings {
             git: GitSettings::read(&rows)?,
             landing: LandingSettings::read(&rows)?,
             redact: RedactSettings::read(&rows)?,
+            sandbox: SandboxSettings::read(&rows)?,
             hooks: HookSettings::read(&rows)?,
             secrets: Redactor::default(),
             notify,

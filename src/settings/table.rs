@@ -8,6 +8,7 @@ use super::SettingsError;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::{self, Resolved};
+use super::sandbox::{Mode, Network};
 use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
 use crate::files::room::Floor;
@@ -666,6 +667,57 @@ settings! {
             key: "redact.env_files",
             shell: "REDACT_ENV_FILES",
             empty: "none",
+        }
+    }
+
+    /// Settings of the sandbox.
+    SandboxSettings {
+        /// Whether agents and the validation command work behind walls: off, try (where the machine can), or on (or not at all)
+        mode: Mode = Setting {
+            key: "sandbox.mode",
+            shell: "SANDBOX",
+            flag: Some(Flag {
+                long: "--sandbox",
+                value: "MODE",
+                help: "Whether agents work behind walls, where they reach their work and little else: off, try (where the machine can), or on (or not at all)",
+                ..Flag::GENERAL
+            }),
+            default: "off",
+            needs_trust: true,
+        }
+        /// Where a program behind walls can connect to: all, or none (to its own loopback only)
+        network: Network = Setting {
+            key: "sandbox.network",
+            shell: "SANDBOX_NETWORK",
+            default: "all",
+            needs_trust: true,
+        }
+        /// More that it can write, from the project root or from ~/
+        write: Vec<String> = Setting {
+            key: "sandbox.write",
+            shell: "SANDBOX_WRITE",
+            empty: "none",
+            needs_trust: true,
+        }
+        /// More that it cannot read, from the project root or from ~/
+        hide: Vec<String> = Setting {
+            key: "sandbox.hide",
+            shell: "SANDBOX_HIDE",
+            empty: "none",
+        }
+        /// What it can read although it is hidden usually, from the project root or from ~/
+        show: Vec<String> = Setting {
+            key: "sandbox.show",
+            shell: "SANDBOX_SHOW",
+            empty: "none",
+            needs_trust: true,
+        }
+        /// Variables that it gets although their values are secret; '*' at an end of a name stands for anything
+        env: Vec<String> = Setting {
+            key: "sandbox.env",
+            shell: "SANDBOX_ENV",
+            empty: "the agent's own",
+            needs_trust: true,
         }
     }
 

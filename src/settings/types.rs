@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::SettingsError;
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::Resolved;
+use super::sandbox::{Mode, Network};
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
 use crate::text::pauses::Pauses;
@@ -174,6 +175,22 @@ impl SettingType for OnProtected {
 }
 
 impl SettingType for LandingStyle {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        one_of(row, &Self::ALL, Self::word)
+    }
+}
+
+impl SettingType for Mode {
+    const KIND: ValueKind = ValueKind::Name;
+
+    fn read(row: &Resolved) -> Result<Self, SettingsError> {
+        one_of(row, &Self::ALL, Self::word)
+    }
+}
+
+impl SettingType for Network {
     const KIND: ValueKind = ValueKind::Name;
 
     fn read(row: &Resolved) -> Result<Self, SettingsError> {

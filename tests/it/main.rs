@@ -101,6 +101,7 @@ mod revert;
 mod run_files;
 mod run_folders;
 mod run_tasks;
+mod sandbox;
 mod scratch;
 mod script_plays;
 mod script_screen;

@@ -19,6 +19,8 @@ fn sample(setting: &Setting) -> &'static str {
         "proof.level" => return "clean",
         "proof.on_protected" => return "tell",
         "landing.style" => return "rebase",
+        "sandbox.mode" => return "try",
+        "sandbox.network" => return "none",
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",

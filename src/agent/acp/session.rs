@@ -43,6 +43,8 @@ pub(in crate::agent) struct Wanted {
     pub(in crate::agent) read_only: bool,
     /// Whether it reads files by itself: see [`Preset::reads_itself`](crate::presets::Preset::reads_itself).
     pub(in crate::agent) reads_itself: bool,
+    /// Whether walls stand around it: then it does everything by itself, behind them.
+    pub(in crate::agent) is_enclosed: bool,
 }
 
 /// The progress of the session.
@@ -115,11 +117,12 @@ impl Session {
     /// The first request.
     pub(super) fn open(&mut self, prompt: &str) -> Vec<u8> {
         prompt.clone_into(&mut self.prompt);
+        let Wanted { reads_itself, read_only, is_enclosed, .. } = self.wanted;
         let params = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
-                "fs": { "readTextFile": !self.wanted.reads_itself, "writeTextFile": !self.wanted.read_only },
-                "terminal": true,
+                "fs": { "readTextFile": !reads_itself && !is_enclosed, "writeTextFile": !read_only && !is_enclosed },
+                "terminal": !is_enclosed,
                 // Without it agents put their notices into the assistant's text.
                 "session": { "notices": {} },
             },

@@ -352,7 +352,7 @@ impl Building<'_> {
                 row.take(stamped);
                 Ok(())
             })],
-            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))
+            ..self.preflight.ready(&tree.project, &run, self.env(&section.name))?
         };
         ready.setup.started_from = Some(self.workspace.project.ralph_dir().to_owned());
         let end = ready.run_as(&mut source, view, &inbox)?;

@@ -43,7 +43,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let run = run_id();
     // For the built-in agent, which writes two kinds of plans.
     let env = [("RALPH_PLAN_FORM".into(), "branches".into())];
-    let mut ready = preflight.ready(project, &run, env);
+    let mut ready = preflight.ready(project, &run, env)?;
     // The user's validation command is for code.
     ready.validated_by(Some(Box::new(PlanCheck { project, settings, before: &before })));
     ready.resume = Resume::ByItself;

@@ -32,9 +32,11 @@ use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::launch::launch;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
+use crate::job::walls::walls;
 use crate::landing::{Courier, Exchange, Gate, Lander, OpenGraph, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
+use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::recorder;
 use crate::record::retention;
@@ -314,7 +316,7 @@ impl Jobs<'_> {
         let errands = self.errands(&run)?;
         let mut env = self.env();
         env.extend(errands.as_ref().map(Errands::variable));
-        let ready = self.run.preflight.ready(&tree, &run, env);
+        let ready = self.run.preflight.ready(&tree, &run, env)?;
         let asks = self.run.asks;
         let is_verified = asks || ready.validator.is_some();
         let places = Places {
@@ -330,7 +332,7 @@ impl Jobs<'_> {
             ..self.run.places.clone()
         };
         let target = self.target(&run, places)?;
-        let lane = self.lane(place, &tree, name);
+        let lane = self.lane(place, &tree, name)?;
         let source = Tasks::new(self.run.graph.asked()?, target, is_verified, Some(lane));
         let mut ready = Ready {
             name: name.to_owned(),
@@ -370,9 +372,9 @@ impl Jobs<'_> {
     }
 
     /// Where a job works, and its work lands.
-    fn lane(&self, place: usize, tree: &Project, name: &str) -> Lane {
+    fn lane(&self, place: usize, tree: &Project, name: &str) -> anyhow::Result<Lane> {
         let limits = &self.run.preflight.limits;
-        Lane {
+        Ok(Lane {
             team: Arc::clone(&self.team),
             trunk: self.plan.trunk.clone(),
             root: self.project().root().to_owned(),
@@ -380,14 +382,14 @@ impl Jobs<'_> {
             name: name.to_owned(),
             limit: limits.max_iterations,
             breaker: limits.breaker,
-            prepare: self.preparation(tree),
+            prepare: self.preparation(tree)?,
             is_gated_alike: self.settings().landing.command.is_none(),
             kept: RefCell::default(),
             place,
             has_told: Cell::default(),
             exchange: self.exchange.clone(),
             idle: Cell::default(),
-        }
+        })
     }
 
     /// Makes the work tree of a job, if there is none.
@@ -404,11 +406,9 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Where the agents of a loop send their verbs, if the graph is on a server.
+    /// Where the agents of a loop send their verbs, if they cannot open the graph.
     fn errands(&self, run: &str) -> anyhow::Result<Option<Errands>> {
-        let Some(server) = self.run.graph.server() else { return Ok(None) };
-        let (folder, project) = (self.project().run(&self.shared.id), self.project().root());
-        Errands::listen(&folder, run, project, &server.address.to_string()).map(Some)
+        self.run.errands(run, &self.project().run(&self.shared.id))
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {
@@ -436,8 +436,8 @@ impl Jobs<'_> {
                 self.lay(&tree, GATE)?;
                 let key =
                     if settings.landing.command.is_some() { "landing.command" } else { "validation.command" };
-                let gate = self.command(command, key, &tree);
-                let (prepare, secrets) = (self.preparation(&tree), settings.secrets.clone());
+                let gate = self.command(command, key, &tree)?;
+                let (prepare, secrets) = (self.preparation(&tree)?, settings.secrets.clone());
                 Some(Gate::new(main.root(), tree.root().to_owned(), gate, prepare, secrets))
             }
         };
@@ -522,18 +522,21 @@ impl Jobs<'_> {
     }
 
     /// A command of the settings in a work tree.
-    fn command(&self, command: &str, key: &str, tree: &Project) -> ValidationCommand {
+    fn command(&self, command: &str, key: &str, tree: &Project) -> anyhow::Result<ValidationCommand> {
         let settings = self.settings();
-        let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let launch = launch(tree, settings, exports, &self.shared.id);
+        let exports: Vec<_> =
+            settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        // What agents have written runs there.
+        let (enclosure, _) = walls(settings, tree, self.run.preflight.preset(), &exports)?;
+        let launch = Launch { enclosure, ..launch(tree, settings, exports, &self.shared.id) };
         let shown = settings.secrets.word(command);
-        ValidationCommand::new(command, shown, place_of(settings, key), settings.validation_timeout, &launch)
-            .in_tree_of(self.project().root())
+        let (limit, place) = (settings.validation_timeout, place_of(settings, key));
+        Ok(ValidationCommand::new(command, shown, place, limit, &launch).in_tree_of(self.project().root()))
     }
 
-    fn preparation(&self, tree: &Project) -> Option<ValidationCommand> {
-        let command = self.settings().task_prepare.as_deref()?;
-        Some(self.command(command, "execution.prepare", tree))
+    fn preparation(&self, tree: &Project) -> anyhow::Result<Option<ValidationCommand>> {
+        let command = self.settings().task_prepare.as_deref();
+        command.map(|command| self.command(command, "execution.prepare", tree)).transpose()
     }
 }
 

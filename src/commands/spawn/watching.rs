@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::setup;
 use crate::agent::Timeouts;
@@ -31,6 +31,7 @@ use crate::project::Project;
 use crate::record::state::{Setup, State};
 use crate::record::worker::Worker;
 use crate::settings::Verb;
+use crate::settings::sandbox::Mode;
 use crate::source::worker::WorkerPrompt;
 use crate::text::redact::Redactor;
 use crate::tmux::Server;
@@ -91,6 +92,9 @@ impl Watching<'_> {
         };
         let has_not_begun = Rc::new(Cell::new(false));
         let pane = Rc::default();
+        if settings.sandbox.mode == Mode::On {
+            bail!("the agents of workers cannot work behind walls: start it with --sandbox off");
+        }
         let launch = self.launch(call, &limits, &run);
         let agent = WorkerAgent {
             untried: state.is_none().then(|| Rc::clone(&has_not_begun)),

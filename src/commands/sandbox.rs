@@ -1,0 +1,101 @@
+//! `ralph sandbox`: what walls would hold for the next agent, and a command behind them.
+
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+
+use super::output::{print, print_for_people};
+use crate::cli::SandboxArgs;
+use crate::job::agent_choice;
+use crate::job::workspace::{Workspace, open_with_secrets};
+use crate::process::launch::Launch;
+use crate::process::walls::{Layer, Plan};
+use crate::sandbox::{Grounds, try_out};
+use crate::text::line::escaped;
+use crate::text::palette::STRONG;
+
+/// The version of the JSON layout.
+const SCHEMA: u32 = 1;
+
+/// `ralph sandbox`.
+pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
+    let Workspace { project, settings } = open_with_secrets(&args.place)?;
+    let agent = agent_choice::of_settings(&settings, &project)?;
+    let given: Vec<_> = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let (sandbox, redact) = (&settings.sandbox, &settings.redact);
+    let grounds =
+        Grounds { settings: sandbox, redact, project: &project, preset: agent.preset, given: &given };
+    let enclosure = grounds.walls()?;
+    let launch = Launch { cwd: project.cwd().to_owned(), env: given, ..Launch::default() };
+    if let [program, arguments @ ..] = &*args.command {
+        let (program, args, enclosure) = (program.clone(), arguments.to_vec(), Some(enclosure.into()));
+        return inside(&Launch { program, args, enclosure, ..launch });
+    }
+    try_out(&enclosure, &launch)?;
+    let plan = enclosure.plan_for(&launch.cwd, &|name| launch.variable(name));
+    if args.json {
+        let report = serde_json::json!({ "schema": SCHEMA, "mode": sandbox.mode.word(), "walls": plan });
+        return print(|out| writeln!(out, "{report:#}"));
+    }
+    let mode = sandbox.mode.word();
+    print_for_people(|out| {
+        writeln!(out, "sandbox.mode is {mode}; behind walls, a program here")?;
+        for (title, places) in titled(&plan) {
+            writeln!(out, "{STRONG}{title}{STRONG:#}")?;
+            for place in places {
+                writeln!(out, "  {}", escaped(&place))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The parts of a plan that say something, each with what it says.
+fn titled(plan: &Plan) -> Vec<(&'static str, Vec<String>)> {
+    let paths = |paths: &[PathBuf]| -> Vec<String> {
+        paths
+            .iter()
+            .filter(|path| path.symlink_metadata().is_ok())
+            .map(|path| path.display().to_string())
+            .collect()
+    };
+    let layers = |layer: &Layer| {
+        let named = layer.copied.join(", ");
+        let kept = if named.is_empty() { String::new() } else { format!(" (kept: {named})") };
+        format!("{}{kept}", layer.path.display())
+    };
+    let network = if plan.is_cut_off { "its own loopback, and nothing else" } else { "everything" };
+    [
+        ("can write", paths(&plan.writable)),
+        ("but not", paths(&plan.read_only)),
+        ("has a top of its own, which is thrown away, in", plan.layers.iter().map(layers).collect()),
+        ("has a new, empty", paths(&plan.fresh)),
+        ("cannot read", paths(&plan.hidden)),
+        ("does not get the variables", plan.unset.clone()),
+        ("can connect to", vec![network.to_owned()]),
+    ]
+    .into_iter()
+    .filter(|(_, lines)| !lines.is_empty())
+    .collect()
+}
+
+/// Runs a program behind walls on our terminal; returns its exit code.
+fn inside(launch: &Launch) -> anyhow::Result<u8> {
+    let Some((launch, _inside)) = launch.enclosed()? else { return Ok(1) };
+    let mut words = launch.command_line().cloned();
+    let program = words.next().unwrap_or_default();
+    // A Ctrl+C at the terminal is for the program.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    let mut command = Command::new(&program);
+    command.args(words).current_dir(&launch.cwd).envs(launch.env.iter().map(|(name, value)| (name, value)));
+    let status = command.status().with_context(|| Path::new(&program).display().to_string())?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}

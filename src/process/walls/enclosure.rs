@@ -1,0 +1,131 @@
+//! The folder of one program behind walls: what is told to the hidden verb, and what is new for the program.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, numbered};
+use super::plan::{Layer, Plan};
+use crate::files::atomic::{self, Durability};
+use crate::files::temporary::Folder;
+use crate::files::{own, theirs};
+use crate::process::OWN_EXECUTABLE;
+
+/// The largest file that is copied back, in bytes.
+const MOST: u64 = 256 << 20;
+
+/// The walls of all programs of a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enclosure {
+    /// What holds for each of them. Where it works is added.
+    pub plan: Plan,
+    /// Where folders for them are made.
+    pub place: PathBuf,
+}
+
+/// What a program behind walls needs while it runs. Dropped when nothing of it is left: what was copied is copied back, and the rest
+/// removed.
+#[derive(Debug)]
+pub struct Inside {
+    folder: Folder,
+    layers: Vec<Layer>,
+    absent: Vec<PathBuf>,
+}
+
+impl Enclosure {
+    /// Makes the folder for a program in this folder that has these variables.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn enter(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> io::Result<Inside> {
+        let mut plan = self.plan_for(cwd, variable);
+        own::make_folders(&self.place)?;
+        for folder in &plan.made {
+            own::make_folders(folder)?;
+        }
+        let folder = Folder::make_in(&self.place)?;
+        plan.kept.push(folder.path().to_owned());
+        for part in [LAYERS, FRESH, MASKS] {
+            fs::create_dir(folder.path().join(part))?;
+        }
+        for (at, layer) in plan.layers.iter().enumerate() {
+            let top = numbered(folder.path(), LAYERS, at);
+            fs::create_dir(&top)?;
+            for name in &layer.copied {
+                match theirs::copy(&layer.path.join(name), &top.join(name)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        for at in 0..plan.fresh.len() {
+            let fresh = numbered(folder.path(), FRESH, at);
+            fs::create_dir(&fresh)?;
+            fs::set_permissions(&fresh, Permissions::from_mode(0o1777))?;
+        }
+        let text = serde_json::to_vec(&plan)?;
+        atomic::write_own(&folder.path().join(PLAN), &text, Durability::Atomic).map_err(io::Error::other)?;
+        let is_missing = |path: &PathBuf| path.symlink_metadata().is_err();
+        let absent = plan.absent.into_iter().filter(is_missing).collect();
+        Ok(Inside { folder, layers: plan.layers, absent })
+    }
+
+    /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
+    #[must_use]
+    pub fn plan_for(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Plan {
+        let own = ["HOME", "TMPDIR"].map(|name| {
+            let value = variable(name)?;
+            (Some(&value) != std::env::var_os(name).as_ref()).then(|| PathBuf::from(value))
+        });
+        let mut plan = self.plan.clone();
+        for place in [Some(cwd.to_owned())].into_iter().chain(own).flatten() {
+            let Ok(place) = place.canonicalize() else { continue };
+            let is_known = |known: &PathBuf| place.starts_with(known);
+            if !plan.writable.iter().any(is_known) || plan.read_only.iter().any(is_known) {
+                plan.writable.push(place.clone());
+            }
+            plan.kept.push(place);
+        }
+        plan
+    }
+}
+
+impl Inside {
+    /// The words before the program: the hidden verb.
+    #[must_use]
+    pub fn wrapper(&self) -> [OsString; 3] {
+        [OWN_EXECUTABLE.into(), VERB.into(), self.folder.path().into()]
+    }
+
+    /// Copies back what the program has changed, and removes what it must not have made.
+    fn settle(&self) {
+        for (at, layer) in self.layers.iter().enumerate() {
+            let top = numbered(self.folder.path(), LAYERS, at);
+            for name in &layer.copied {
+                let _ = copy_back(&top.join(name), &layer.path.join(name));
+            }
+        }
+        for path in &self.absent {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+fn copy_back(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.symlink_metadata()?.is_file() {
+        return Ok(());
+    }
+    let new = theirs::read(from, MOST)?;
+    if theirs::read(to, MOST).is_ok_and(|old| old == new) {
+        return Ok(());
+    }
+    atomic::write_theirs(to, &new).map_err(io::Error::other)
+}

@@ -1,0 +1,40 @@
+//! What is to hold for one program, as data.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What one program may do. Paths are absolute; what is not there is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Where it can write, besides the tops of layers and fresh folders.
+    pub writable: Vec<PathBuf>,
+    /// Folders where it can write that are made if they are missing.
+    pub made: Vec<PathBuf>,
+    /// Where it cannot write, below those.
+    pub read_only: Vec<PathBuf>,
+    /// What it cannot read, nor see what is below it.
+    pub hidden: Vec<PathBuf>,
+    /// Folders with a top of their own.
+    pub layers: Vec<Layer>,
+    /// Folders of temporary files that are new, and empty but for what is kept.
+    pub fresh: Vec<PathBuf>,
+    /// What is there in fresh folders, too.
+    pub kept: Vec<PathBuf>,
+    /// Names that are not made in a folder that it can write: they are removed after the program.
+    pub absent: Vec<PathBuf>,
+    /// Variables that it does not get.
+    pub unset: Vec<String>,
+    /// Whether it can connect to its own loopback only.
+    pub is_cut_off: bool,
+}
+
+/// A folder of which the top is thrown away: what is in it cannot be written but by other rules, and what is made in it is lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer {
+    /// The folder.
+    pub path: PathBuf,
+    /// Names of files in it that are copied, and copied back if the program has changed or made them. So that programs can put
+    /// another file in the place of one.
+    pub copied: Vec<String>,
+}

@@ -1,0 +1,260 @@
+//! The sandbox: which walls stand around the agents of a loop, their tools and the validation command. `process/walls` builds them.
+
+mod places;
+mod repository;
+mod ssh;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::git;
+use crate::presets::{self, Preset};
+use crate::process::capture::{Ended, capture};
+use crate::process::launch::Launch;
+use crate::process::walls::{Enclosure, Layer, Plan};
+use crate::project::Project;
+use crate::settings::sandbox::{Mode, Network};
+use crate::settings::{RedactSettings, SandboxSettings};
+use crate::text::secret::{is_listed, secrets};
+
+/// How long a trial of the walls may take.
+const TRIAL: Duration = Duration::from_secs(10);
+/// What a trial says that is shown, in bytes.
+const SAID: usize = 4 << 10;
+
+/// What the walls of a loop depend on.
+pub(crate) struct Grounds<'a> {
+    /// The settings of the sandbox.
+    pub(crate) settings: &'a SandboxSettings,
+    /// Which variables and files are secret.
+    pub(crate) redact: &'a RedactSettings,
+    /// Where the agents work.
+    pub(crate) project: &'a Project,
+    /// The agent.
+    pub(crate) preset: &'a Preset,
+    /// Variables that it is given besides ours.
+    pub(crate) given: &'a [(OsString, OsString)],
+}
+
+/// Why there are no walls.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the walls of the sandbox cannot be built here: {0}; --sandbox off works without them, and 'ralph doctor' says what is missing"
+)]
+pub(crate) struct NoWalls(pub(crate) String);
+
+impl Grounds<'_> {
+    /// The walls for the programs of a loop; `None` where the settings want none. They have been tried.
+    ///
+    /// # Errors
+    /// If they cannot be built.
+    pub(crate) fn enclosure(&self) -> Result<Option<Enclosure>, NoWalls> {
+        if self.settings.mode == Mode::Off {
+            return Ok(None);
+        }
+        let enclosure = self.walls()?;
+        let launch = Launch { cwd: self.project.root().to_owned(), ..Launch::default() };
+        try_out(&enclosure, &launch).map(|()| Some(enclosure))
+    }
+
+    /// The walls that would be built.
+    ///
+    /// # Errors
+    /// If they cannot be planned.
+    pub(crate) fn walls(&self) -> Result<Enclosure, NoWalls> {
+        Ok(Enclosure { plan: self.plan()?, place: self.project.run_dir().join(FOLDERS) })
+    }
+
+    /// What holds for each of them.
+    fn plan(&self) -> Result<Plan, NoWalls> {
+        let env = Environment(self.given);
+        let home = env.path("HOME").and_then(|home| home.canonicalize().ok());
+        let home = home.filter(|home| !self.project.root().starts_with(home) || home != self.project.root());
+        let mut plan = Plan { is_cut_off: self.settings.network == Network::None, ..Plan::default() };
+        self.work(&mut plan)?;
+        if let Some(home) = &home {
+            self.home(home, &mut plan);
+        }
+        self.temporary(&env, &mut plan);
+        self.hide(home.as_deref(), &env, &mut plan);
+        for place in &self.settings.write {
+            plan.writable.push(self.resolved(place, home.as_deref()));
+        }
+        for place in &self.settings.show {
+            let shown = self.resolved(place, home.as_deref());
+            plan.hidden.retain(|hidden| *hidden != shown);
+            plan.kept.push(shown);
+        }
+        plan.unset = self.secret_variables();
+        plan.unset.extend(
+            places::OF_SOCKETS.iter().filter(|name| !self.passes(name)).map(|name| (*name).to_owned()),
+        );
+        plan.kept.extend(plan.writable.clone());
+        for list in [&mut plan.writable, &mut plan.read_only, &mut plan.hidden, &mut plan.kept] {
+            list.sort();
+            list.dedup();
+        }
+        Ok(plan)
+    }
+
+    /// The work tree, its part of git, and ralph's own files.
+    fn work(&self, plan: &mut Plan) -> Result<(), NoWalls> {
+        let project = self.project;
+        let root = project.root().canonicalize().map_err(|error| NoWalls(error.to_string()))?;
+        plan.writable.push(root.clone());
+        if project.in_git() {
+            repository::add(&root, plan).map_err(NoWalls)?;
+        }
+        plan.read_only.extend([project.worktrees(), project.project_settings()]);
+        plan.kept.extend([project.run_dir().to_owned(), project.ralph_dir().to_owned(), root.clone()]);
+        let ralph_dir = project.ralph_dir();
+        let ours = [project.config(), ralph_dir.join("prompts"), project.run_dir().to_owned()];
+        if ralph_dir == project.run_dir() && ralph_dir != root {
+            let plans = project.implementation_plan();
+            let copied =
+                plans.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
+            plan.made.push(ralph_dir.to_owned());
+            plan.layers.push(Layer { path: ralph_dir.to_owned(), copied });
+        } else {
+            plan.read_only.extend(ours);
+        }
+        let documents = ["features", "knowledge"].map(|name| ralph_dir.join(name));
+        plan.writable.extend(documents.into_iter().filter(|folder| folder.is_dir()));
+        Ok(())
+    }
+
+    /// The agent's own state, and caches.
+    fn home(&self, home: &Path, plan: &mut Plan) {
+        let state = self.preset.state;
+        let copied = state.beside.iter().map(|name| (*name).to_owned()).collect();
+        plan.layers.push(Layer { path: home.to_owned(), copied });
+        let folders = state.folders.iter().map(|place| home.join(place));
+        // What it makes when it is started first would be lost.
+        plan.made.extend(folders.clone().take(1));
+        plan.writable.extend(folders.filter_map(|place| place.canonicalize().ok()));
+        for place in places::CACHES.iter().map(|place| home.join(place)) {
+            let is_file = place.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+            if !is_file && place.parent().is_some_and(|above| above != home && above.is_dir()) {
+                plan.made.push(place.clone());
+            }
+            plan.writable.extend(place.canonicalize());
+        }
+        let state = state.variable.and_then(|name| Environment(self.given).path(name));
+        plan.writable.extend(state.and_then(|place| place.canonicalize().ok()));
+        plan.kept.push(home.to_owned());
+    }
+
+    /// Folders of temporary files, and what has to be there all the same: programs, and what is below the work.
+    fn temporary(&self, env: &Environment<'_>, plan: &mut Plan) {
+        let named = places::TEMPORARY.iter().map(PathBuf::from).chain(env.path("TMPDIR"));
+        for place in named.filter_map(|place| place.canonicalize().ok()) {
+            let is_above = self.project.root().starts_with(&place) && self.project.root() == place;
+            if !plan.fresh.contains(&place) && !is_above {
+                plan.fresh.push(place);
+            }
+        }
+        // One below another one is not needed.
+        let all = plan.fresh.clone();
+        plan.fresh.retain(|place| !all.iter().any(|other| other != place && place.starts_with(other)));
+        let path = env.get("PATH").unwrap_or_default();
+        plan.kept.extend(std::env::split_paths(&path).filter_map(|folder| folder.canonicalize().ok()));
+        let own = std::env::current_exe().ok();
+        plan.kept.extend(own.and_then(|exe| exe.parent().map(Path::to_owned)));
+    }
+
+    /// What cannot be read.
+    fn hide(&self, home: Option<&Path>, env: &Environment<'_>, plan: &mut Plan) {
+        let mut hidden: Vec<PathBuf> = places::SOCKETS.iter().map(PathBuf::from).collect();
+        if let Some(home) = home {
+            hidden.extend(places::SECRETS.iter().map(|place| home.join(place)));
+            hidden.extend(ssh::named_in_config(home));
+            let own = self.preset.state.folders;
+            let others = presets::all().flat_map(|preset| preset.state.folders);
+            hidden.extend(others.filter(|place| !own.contains(place)).map(|place| home.join(place)));
+        }
+        for name in places::OF_SOCKETS {
+            let value = env.get(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
+            let path = value.split_once("://").map_or(&*value, |(_, path)| path);
+            hidden.extend(path.starts_with('/').then(|| PathBuf::from(path)));
+        }
+        // What is in git is known to every clone, and would seem to be changed.
+        let root = self.project.root();
+        let is_secret = |file: &&String| !git::is_tracked(root, "HEAD", file);
+        hidden.extend(self.redact.env_files.iter().filter(is_secret).map(|file| root.join(file)));
+        hidden.extend(self.settings.hide.iter().map(|place| self.resolved(place, home)));
+        for place in hidden {
+            // Where it leads, too.
+            let Ok(meant) = place.canonicalize() else { continue };
+            let is_needed = |needed: &PathBuf| needed.starts_with(&meant);
+            if !plan.writable.iter().any(is_needed) && meant != Path::new("/") {
+                plan.hidden.push(meant);
+            }
+        }
+    }
+
+    /// A path of the settings: from the home, or from the project root.
+    fn resolved(&self, place: &str, home: Option<&Path>) -> PathBuf {
+        let path = match (place.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.project.root().join(place),
+        };
+        path.canonicalize().unwrap_or(path)
+    }
+
+    /// The variables whose values are secret, but for the agent's own.
+    fn secret_variables(&self) -> Vec<String> {
+        let ours = std::env::vars_os().chain(self.given.iter().cloned());
+        let all: BTreeMap<String, String> = ours
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let is_secret = |(name, value): &(String, String)| {
+            !self.passes(name) && !secrets(name, value, is_listed(name, &self.redact.names)).is_empty()
+        };
+        all.into_iter().filter(is_secret).map(|(name, _)| name).collect()
+    }
+
+    /// Whether a variable is passed on whatever it is.
+    fn passes(&self, name: &str) -> bool {
+        self.preset.keys.contains(&name) || is_listed(name, &self.settings.env) || name.starts_with("RALPH_")
+    }
+}
+
+/// Where the folders of programs behind walls are made, in the run dir.
+const FOLDERS: &str = "sandbox";
+
+/// Our environment with what is given besides.
+struct Environment<'a>(&'a [(OsString, OsString)]);
+
+impl Environment<'_> {
+    fn get(&self, name: &str) -> Option<OsString> {
+        let given = self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        given.or_else(|| std::env::var_os(name))
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+}
+
+/// Starts a program behind the walls that does nothing.
+///
+/// # Errors
+/// If they cannot be built.
+pub(crate) fn try_out(enclosure: &Enclosure, launch: &Launch) -> Result<(), NoWalls> {
+    let mut trial = Enclosure { place: std::env::temp_dir(), ..enclosure.clone() };
+    // It leaves nothing behind.
+    trial.plan.made.clear();
+    trial.plan.layers.retain(|layer| layer.path.is_dir());
+    let launch = Launch { enclosure: Some(trial.into()), ..launch.shell(":") };
+    let captured = capture(&launch, Vec::new(), TRIAL, SAID, &false.into());
+    let captured = captured.map_err(|error| NoWalls(error.to_string()))?;
+    if captured.end == Ended::Exited(0) {
+        return Ok(());
+    }
+    let said = captured.stderr.text();
+    let why = said.trim().rsplit_once("walls: ").map_or(said.trim(), |(_, why)| why);
+    Err(NoWalls(if why.is_empty() { "a trial of them has failed".to_owned() } else { why.to_owned() }))
+}

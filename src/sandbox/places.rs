@@ -1,0 +1,114 @@
+//! The tables of the sandbox: what is known of the places of a machine.
+
+/// Caches and stores of package managers and compilers, below the home directory.
+pub(super) const CACHES: &[&str] = &[
+    ".cache",
+    ".bun/install/cache",
+    ".bundle/cache",
+    ".cabal/packages",
+    ".cargo/.global-cache",
+    ".cargo/.package-cache",
+    ".cargo/git",
+    ".cargo/registry",
+    ".composer/cache",
+    ".deno",
+    ".gem",
+    ".gradle",
+    ".hex",
+    ".ivy2",
+    ".m2/repository",
+    ".mix",
+    ".npm",
+    ".nuget/packages",
+    ".pub-cache",
+    ".sbt",
+    ".stack",
+    ".yarn",
+    "go/pkg",
+    ".local/share/pnpm/store",
+    "Library/Caches",
+];
+
+/// What nobody but the user reads, below the home directory: keys, logins, browsers, histories.
+pub(super) const SECRETS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".gnupg",
+    ".netrc",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/git/credentials",
+    ".git-credentials",
+    ".docker/config.json",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".pgpass",
+    ".pypirc",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".mozilla",
+    ".thunderbird",
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".mysql_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".python_history",
+    ".rediscli_history",
+    ".sqlite_history",
+];
+
+/// Sockets that would do for a program what its walls keep it from, and folders of them.
+pub(super) const SOCKETS: &[&str] = &[
+    "/run/containerd",
+    "/run/crio",
+    "/run/dbus",
+    "/run/docker.sock",
+    "/run/lxd.socket",
+    "/run/podman",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+    "/run/user",
+    "/var/lib/incus/unix.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+];
+
+/// Variables that name such sockets; folders and sockets that they name are hidden as well.
+pub(super) const OF_SOCKETS: &[&str] = &[
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "DOCKER_HOST",
+    "GPG_AGENT_INFO",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Folders of temporary files, besides the one that TMPDIR names.
+pub(super) const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// What of a repository has others run programs, or leads to another one: hooks, settings, and what follows from them.
+pub(super) const OF_REPOSITORY: &[&str] = &["hooks", "config", "config.worktree", "info"];
+/// Names that would make a folder of git a part of another one.
+pub(super) const NOT_IN_REPOSITORY: &[&str] = &["commondir", "config.worktree", "gitdir"];
+/// What a linked work tree writes in the folder that it shares with others.
+pub(super) const SHARED: &[&str] = &["objects", "refs", "logs", "reftable"];

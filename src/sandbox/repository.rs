@@ -1,0 +1,70 @@
+//! What a program behind walls may change of git.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::places;
+use crate::git;
+use crate::process::walls::Plan;
+
+/// Adds what holds for the repository of a work tree.
+pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
+    let [git_dir, common] = [git::git_dir(root), git::common_dir(root)]
+        .map(|found| found.map_err(|error| error.to_string()))
+        .map(|found| {
+            found.and_then(|path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display())))
+        });
+    let (git_dir, common) = (git_dir?, common?);
+    let pointer = root.join(".git");
+    // Nothing can take the place of a mount.
+    plan.writable.push(git_dir.clone());
+    plan.kept.extend([git_dir.clone(), common.clone()]);
+    if !pointer.is_dir() || pointer.is_symlink() {
+        plan.read_only.push(pointer);
+    }
+    if git_dir != common {
+        plan.read_only.push(common.clone());
+        plan.writable
+            .extend(places::SHARED.iter().map(|name| common.join(name)).filter(|path| path.exists()));
+        plan.absent.push(git_dir.join("config.worktree"));
+        plan.read_only.extend(["gitdir", "commondir", "config.worktree"].map(|name| git_dir.join(name)));
+    }
+    close(&common, plan);
+    plan.read_only.push(common.join("worktrees"));
+    if git_dir != common {
+        // It is below those of all others.
+        plan.read_only.retain(|path| *path != common.join("worktrees"));
+    }
+    for module in modules(&common.join("modules")) {
+        close(&module, plan);
+    }
+    Ok(())
+}
+
+/// What has git run programs is not written, and what is not there is not made.
+fn close(folder: &Path, plan: &mut Plan) {
+    for name in ["hooks", "info"] {
+        // Otherwise a program could make it.
+        let _ = fs::create_dir(folder.join(name));
+    }
+    plan.read_only.extend(places::OF_REPOSITORY.iter().map(|name| folder.join(name)));
+    plan.absent.extend(places::NOT_IN_REPOSITORY.iter().map(|name| folder.join(name)));
+}
+
+/// The folders of submodules, at any depth.
+fn modules(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.join("HEAD").is_file() && path.join("objects").is_dir() {
+                open.push(path.join("modules"));
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,388 @@
+//! Agents behind walls: what they try is refused or works, as the guide says.
+
+use std::fs;
+use std::process::Command;
+
+use crate::scratch::{Run, Scratch, claude_says, executable};
+
+/// An agent that tries things: each line of `tries` is a name and a script for bash. What came of it is in `tried`, in the work tree,
+/// unless the name begins with a dash.
+fn trying(tries: &[(&str, &str, bool)]) -> String {
+    let each = tries.iter().map(|(name, script, _)| {
+        let [works, refused] = ["works", "refused"].map(|word| {
+            if name.starts_with('-') { ":".to_owned() } else { format!("echo '{name} {word}' >> tried") }
+        });
+        format!("if (\n{script}\n) >> said 2>&1; then {works}; else {refused}; fi")
+    });
+    let all: Vec<String> = each.collect();
+    format!("cat > /dev/null\n{}\nsay '<promise>COMPLETE</promise>'\nresult", all.join("\n"))
+}
+
+/// Checks that each try came out as it should.
+fn check(scratch: &Scratch, tries: &[(&str, &str, bool)]) {
+    let said = |works: &bool| if *works { "works" } else { "refused" };
+    let told = tries.iter().filter(|(name, ..)| !name.starts_with('-'));
+    let expected: Vec<String> = told.map(|(name, _, works)| format!("{name} {}", said(works))).collect();
+    let found = scratch.read("tried");
+    assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{}", scratch.read("said"));
+}
+
+/// What an agent tries in a checkout of its own. `$OUT` is the folder around project and home, `$OTHER` a process outside.
+const TRIES: &[(&str, &str, bool)] = &[
+    ("write-work", "echo x > made && mkdir d && mv made d/ && rm -r d", true),
+    ("commit", "echo y > kept && git add kept && git commit -qm work", true),
+    ("branch", "git branch side && git tag t && git branch -D side", true),
+    ("stash", "echo z >> kept && git stash -q && git stash drop -q", true),
+    ("gc", "git gc -q", true),
+    ("hook", "echo x > .git/hooks/pre-commit", false),
+    ("hooks-away", "mv .git/hooks .git/old", false),
+    ("git-away", "mv .git old", false),
+    ("git-config", "git config core.hooksPath /tmp", false),
+    ("git-config-file", "echo '[a]' >> .git/config", false),
+    ("git-config-chmod", "chmod 666 .git/config", false),
+    ("git-config-times", "touch -d 2020-01-01 .git/config", false),
+    ("git-config-new", "ln -s /dev/null .git/config", false),
+    ("git-exclude", "echo x >> .git/info/exclude", false),
+    ("plan", "echo '- [x] more' >> .ralph/implementation_plan.md", true),
+    (
+        "plan-replaced",
+        "cp .ralph/implementation_plan.md .ralph/p && mv .ralph/p .ralph/implementation_plan.md",
+        true,
+    ),
+    ("config-lost", "echo 'AGENT_TYPE=x' > .ralph/config", true),
+    ("state", "echo x >> .ralph/state.toml", false),
+    ("records", "rm -rf .ralph/logs/*", false),
+    ("settings", "echo x >> ralph.toml", false),
+    ("outside", "echo x > $OUT/file", false),
+    ("outside-removed", "rm $OUT/precious", false),
+    ("outside-link", "ln $OUT/precious hard", false),
+    ("outside-by-link", "ln -s $OUT/precious soft; echo x >> soft", false),
+    ("outside-proc", "echo x > /proc/$OTHER/cwd/file", false),
+    ("outside-root", "cat /proc/$OTHER/root/etc/hostname", false),
+    ("etc", "echo x > /etc/x", false),
+    ("usr", "echo x > /usr/bin/x", false),
+    ("home-lost", "echo x > ~/new", true),
+    ("profile", "echo x >> ~/.bashrc", false),
+    ("profile-replaced", "rm ~/.bashrc", false),
+    ("authorized", "echo x > ~/.ssh/authorized_keys", false),
+    ("key", "cat ~/.ssh/id", false),
+    ("keys", "ls ~/.ssh", false),
+    ("keys-away", "mv ~/.ssh ~/old", false),
+    ("key-elsewhere", "cat ~/keys/deploy", false),
+    ("history", "cat ~/.bash_history", false),
+    ("other-login", "cat ~/.codex/auth.json", false),
+    ("hidden", "cat ~/private/x", false),
+    ("shown", "cat ~/.aws/config", true),
+    ("env-file", "cat secrets.env", false),
+    ("own-state", "echo x > ~/.claude/session", true),
+    ("own-file", "echo '{\"new\":1}' > ~/.claude.json.tmp && mv ~/.claude.json.tmp ~/.claude.json", true),
+    ("cache", "mkdir -p ~/.cargo/registry/x && echo x > ~/.cache/x", true),
+    ("cargo-bin", "echo x > ~/.cargo/bin/x", false),
+    ("allowed", "echo x > ~/allowed/x", true),
+    (
+        "tmp",
+        "test -z \"$(find /tmp -maxdepth 1 -name 'of-others*')\" && echo x > /tmp/x && echo x > ${TMPDIR:-/tmp}/y",
+        true,
+    ),
+    ("shm", "echo x > /dev/shm/x", true),
+    ("variable", "test -z \"$MY_API_TOKEN$SSH_AUTH_SOCK\"", true),
+    ("own-variable", "test -n \"$ANTHROPIC_API_KEY\" && test -n \"$NEEDED_TOKEN\"", true),
+    ("signal", "kill -0 $OTHER", false),
+    ("kill", "kill -9 $OTHER", false),
+    ("environ", "cat /proc/$OTHER/environ", false),
+    ("memory", "head -c 1 /proc/$OTHER/mem", false),
+    ("mount", "mount -t tmpfs x /mnt", false),
+    ("remount", "mount -o remount,rw,bind /", false),
+    ("umount", "umount ~/.ssh", false),
+    ("nested-mount", "unshare -Um mount -t tmpfs x /mnt", false),
+    ("nested-umount", "unshare -Um umount ~/.ssh", false),
+    ("enter", "nsenter -t $OTHER -m true", false),
+    ("chroot", "chroot / true", false),
+    ("device", "mknod x b 8 0", false),
+    ("sysctl", "echo 1 > /proc/sys/vm/swappiness", false),
+    ("io_uring", "perl -e 'exit(syscall(425, 1, 0) < 0 && $! == 1)' ", false),
+    ("keyring", "perl -e 'exit(syscall(250, 0, -3, 0) < 0)'", false),
+    (
+        "abstract",
+        "perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(\"\\0$ENV{ABSTRACT}\")) or exit 1'",
+        false,
+    ),
+    (
+        "own-abstract",
+        "perl -MSocket -e 'socket(L, PF_UNIX, SOCK_STREAM, 0); bind(L, pack_sockaddr_un(\"\\0own$$\")) or exit 1; listen(L, 1); socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(\"\\0own$$\")) or exit 1'",
+        true,
+    ),
+    ("write-proc", "echo 0 > /proc/self/oom_score_adj", true),
+    ("devices", "head -c 1 /dev/urandom > /dev/null && echo > /dev/null", true),
+    ("own-child", "sleep 60 & kill $!", true),
+];
+
+/// A scratch project with things to protect, and what an agent needs to know to attack them.
+struct Scene {
+    scratch: Scratch,
+    other: std::process::Child,
+    _listener: std::os::unix::net::UnixListener,
+    of_others: tempfile::NamedTempFile,
+    abstract_name: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        use std::os::linux::net::SocketAddrExt as _;
+        let scratch = Scratch::new();
+        let home = scratch.outside().join("home");
+        for (file, text) in [
+            (".ssh/id", "KEY"),
+            (".ssh/config", "IdentityFile ~/keys/deploy\n"),
+            ("keys/deploy", "KEY"),
+            (".bash_history", "secret"),
+            (".bashrc", "# mine\n"),
+            (".codex/auth.json", "{}"),
+            ("private/x", "secret"),
+            (".aws/config", "region"),
+            (".claude.json", "{}"),
+            (".cache/there", ""),
+            (".cargo/bin/cargo", ""),
+            ("allowed/there", ""),
+            ("elsewhere/precious", "mine"),
+        ] {
+            let path = home.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        scratch.write("secrets.env", "A=b\n");
+        scratch.write(".gitignore", "secrets.env\n");
+        scratch.write(
+            "ralph.toml",
+            "[redact]\nenv_files = [\"secrets.env\"]\n[sandbox]\nhide = [\"~/private\"]\n",
+        );
+        scratch.git(&["add", "--all"]);
+        scratch.git(&["commit", "-qm", "first"]);
+        let other = Command::new("sleep").arg("600").current_dir(home.join("elsewhere")).spawn().unwrap();
+        let abstract_name = format!("ralph-test-{}", scratch.outside().file_name().unwrap().display());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        let of_others = tempfile::Builder::new().prefix("of-others").tempfile_in("/tmp").unwrap();
+        Self { scratch, other, _listener: listener, of_others, abstract_name }
+    }
+
+    /// Ralph with what its agent needs to know.
+    fn ralph(&self, args: &str) -> Command {
+        let mut ralph = self.scratch.ralph(args);
+        ralph
+            .env("OUT", self.scratch.outside().join("home/elsewhere"))
+            .env("OTHER", self.other.id().to_string());
+        ralph.env("ABSTRACT", &self.abstract_name).env("SSH_AUTH_SOCK", "/tmp/agent.sock");
+        for name in ["MY_API_TOKEN", "ANTHROPIC_API_KEY", "NEEDED_TOKEN"] {
+            ralph.env(name, "abcdefgh12345678");
+        }
+        ralph.env("RALPH_SANDBOX_ENV", "NEEDED_*").env("RALPH_SANDBOX_SHOW", "~/.aws");
+        ralph.env("RALPH_SANDBOX_WRITE", "~/allowed");
+        ralph
+    }
+
+    /// Nothing outside has changed, and what was to be kept was.
+    fn is_whole(&mut self) {
+        let (scratch, home) = (&self.scratch, self.scratch.outside().join("home"));
+        assert_eq!(fs::read_to_string(home.join("elsewhere/precious")).unwrap(), "mine");
+        assert!(self.other.try_wait().unwrap().is_none(), "it was killed");
+        assert!(self.of_others.path().exists());
+        for gone in [
+            home.join("new"),
+            home.join(".claude.json.tmp"),
+            scratch.path(".ralph/config"),
+            scratch.path(".ralph/p"),
+        ] {
+            assert!(!gone.exists(), "{}", gone.display());
+        }
+        assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n");
+        assert_eq!(fs::read_to_string(home.join(".claude.json")).unwrap(), "{\"new\":1}\n");
+        assert!(home.join(".claude/session").is_file());
+        assert!(home.join(".cargo/registry/x").is_dir());
+        assert!(scratch.read(".ralph/implementation_plan.md").ends_with("- [x] more\n"));
+        let left: Vec<_> = fs::read_dir(scratch.path(".ralph/sandbox")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = self.other.kill();
+        let _ = self.other.wait();
+    }
+}
+
+fn is_well(run: &Run) {
+    assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
+}
+
+#[test]
+fn what_an_agent_tries_behind_walls_works_or_is_refused_as_the_guide_says() {
+    let mut scene = Scene::new();
+    scene.scratch.agent("claude", &trying(TRIES));
+    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1 --sandbox on")));
+    check(&scene.scratch, TRIES);
+    scene.is_whole();
+}
+
+#[test]
+fn without_walls_an_agent_can_do_what_its_user_can() {
+    let scene = Scene::new();
+    let free = [
+        ("outside", "echo x > $OUT/file", true),
+        ("hook", "echo x > .git/hooks/pre-commit", true),
+        ("key", "cat ~/.ssh/id", true),
+        ("signal", "kill -0 $OTHER", true),
+        ("variable", "test -n \"$MY_API_TOKEN\"", true),
+    ];
+    scene.scratch.agent("claude", &trying(&free));
+    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1")));
+    check(&scene.scratch, &free);
+    assert!(!scene.scratch.path(".ralph/sandbox").exists(), "nothing is made without walls");
+}
+
+#[test]
+fn in_a_linked_work_tree_the_others_and_the_shared_folder_are_closed() {
+    let scene = Scene::new();
+    let scratch = &scene.scratch;
+    scratch.git(&["worktree", "add", "-q", "../linked"]);
+    scratch.git(&["worktree", "add", "-q", "../second"]);
+    let tries = [
+        ("commit", "echo y > kept && git add kept && git commit -qm work", true),
+        ("pointer", "echo x > .git", false),
+        ("pointer-away", "rm .git", false),
+        ("own-index", "git update-index --refresh", true),
+        ("hook", "echo x > $MAIN/.git/hooks/pre-commit", false),
+        ("config", "git config a.b c", false),
+        ("own-config", "echo x > $(git rev-parse --git-dir)/config.worktree", true),
+        ("common", "echo x > $(git rev-parse --git-dir)/commondir", false),
+        ("main-index", "rm $MAIN/.git/index", false),
+        ("main-head", "echo x > $MAIN/.git/HEAD", false),
+        // Below /tmp that is another folder: what is written there is lost.
+        ("-main-checkout", "echo x > $MAIN/file", false),
+        ("-second", "echo x > $MAIN/../second/file", false),
+        ("second-index", "rm $MAIN/.git/worktrees/second/index", false),
+    ];
+    scratch.agent("claude", &trying(&tries));
+    let linked = scratch.outside().join("linked");
+    fs::copy(scratch.path("p.md"), linked.join("p.md")).unwrap();
+    let mut ralph = scene.ralph("prompt p.md 1 --sandbox on");
+    let run = Scratch::finish(ralph.env("MAIN", scratch.root()).current_dir(&linked));
+    is_well(&run);
+    for name in ["tried", "said"] {
+        fs::copy(linked.join(name), scratch.path(name)).unwrap();
+    }
+    check(scratch, &tries);
+    assert!(!scratch.path(".git/worktrees/linked/config.worktree").exists(), "it was to be removed");
+    for tree in [scratch.root(), scratch.outside().join("second")] {
+        assert!(!tree.join("file").exists());
+    }
+}
+
+#[test]
+fn without_network_only_its_own_loopback_is_there() {
+    let scene = Scene::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let reach = format!("exec 3<> /dev/tcp/127.0.0.1/{port}");
+    let own = "perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 0); bind(L, pack_sockaddr_in(0, INADDR_LOOPBACK)) or exit 1; listen(L, 1); socket(S, PF_INET, SOCK_STREAM, 0); connect(S, getsockname(L)) or exit 1'";
+    let udp = "perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0); send(S, \"x\", 0, pack_sockaddr_in(53, inet_aton(\"192.0.2.1\"))) or exit 1'";
+    let tries = [("others", &*reach, false), ("own", own, true), ("udp", udp, false)];
+    scene.scratch.agent("claude", &trying(&tries));
+    is_well(&Scratch::finish(scene.ralph("prompt p.md 1 --sandbox on").env("RALPH_SANDBOX_NETWORK", "none")));
+    check(&scene.scratch, &tries);
+    let open = [("others", &*reach, true)];
+    fs::remove_file(scene.scratch.path("tried")).unwrap();
+    scene.scratch.agent("claude", &trying(&open));
+    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1 --sandbox on")));
+    check(&scene.scratch, &open);
+}
+
+#[test]
+fn what_proves_the_work_is_behind_walls_too() {
+    let scene = Scene::new();
+    scene.scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let validation = "cat ~/.ssh/id; echo x > $OUT/file; echo proven > of-validation; test ! -e $OUT/file";
+    for proof in ["place", "base"] {
+        let mut ralph = scene.ralph("prompt p.md 1 --sandbox on --proof");
+        let run = Scratch::finish(ralph.args([proof, "--validate", validation]));
+        is_well(&run);
+        assert!(!scene.scratch.outside().join("home/elsewhere/file").exists(), "{proof}");
+    }
+    assert_eq!(scene.scratch.read("of-validation"), "proven\n");
+}
+
+/// Ralph where nothing can enter another user namespace.
+fn without_namespaces(scratch: &Scratch, args: &str) -> Command {
+    let mut command = scratch.command("unshare");
+    let script =
+        format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {} {args}", env!("CARGO_BIN_EXE_ralph"));
+    command.args(["--user", "--map-root-user", "sh", "-c", &script]);
+    command
+}
+
+#[test]
+fn where_no_walls_can_be_built_on_refuses_and_try_says_so() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let refused = Scratch::finish(&mut without_namespaces(&scratch, "prompt p.md 1 --sandbox on"));
+    assert_eq!(refused.code, Some(1), "{} {}", refused.stdout, refused.stderr);
+    assert!(
+        refused.stderr.contains("walls of the sandbox cannot be built here: user namespaces"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("--sandbox off"), "{}", refused.stderr);
+    let tried = Scratch::finish(&mut without_namespaces(&scratch, "prompt p.md 1 --sandbox try"));
+    is_well(&tried);
+    assert!((tried.stdout + &tried.stderr).contains("agents work without walls"), "it has to be said");
+}
+
+#[test]
+fn a_command_runs_behind_the_walls_of_this_project() {
+    let scratch = Scratch::new();
+    let run = |args: &[&str]| Scratch::finish(scratch.ralph("sandbox").args(args));
+    assert_eq!(run(&["--", "sh", "-c", "exit 7"]).code, Some(7));
+    assert_eq!(run(&["--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+    let missing = run(&["--", "no-such-program"]);
+    assert_eq!(missing.code, Some(125));
+    assert!(missing.stderr.contains("no-such-program"), "{}", missing.stderr);
+    assert_eq!(run(&["--", "touch", "/etc/x"]).code, Some(1));
+    let shown = run(&[]);
+    is_well(&shown);
+    assert!(shown.stdout.contains("can write"), "{}", shown.stdout);
+    let json: serde_json::Value = serde_json::from_str(&run(&["--json"]).stdout).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["mode"], "off");
+    assert!(!scratch.path(".ralph/sandbox").read_dir().unwrap().any(|_| true), "nothing is left");
+}
+
+#[test]
+fn agents_behind_walls_use_the_verbs_of_their_graph() {
+    let scratch = Scratch::new();
+    scratch.write("a", "");
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "-qm", "first"]);
+    is_well(&scratch.run("task add one --description first"));
+    let id = "id=$(grep -o 't-[0-9a-f]*' <<< \"$prompt\" | head -1)";
+    let script = format!(
+        "prompt=$(cat)\n{id}\nralph task add more >> said 2>&1 && ralph task list >> said 2>&1\n\
+        sqlite3 .ralph/progress.db 'DELETE FROM tasks' >> said 2>&1 || rm -f .ralph/progress.db >> said 2>&1\n\
+        git add --all && git commit -qm \"$id\"\nsay \"<task-done>$id</task-done>\"\nresult"
+    );
+    scratch.agent("claude", &script);
+    let ralph = scratch.outside().join("bin/ralph");
+    executable(&ralph, &format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_ralph")));
+    for jobs in ["1", "2"] {
+        let run = Scratch::finish(
+            scratch.ralph("run --all --no-verify --proof place --limit 2 --sandbox on --jobs").arg(jobs),
+        );
+        let list = scratch.run("task list --all").stdout + &scratch.run("task list --status done").stdout;
+        assert!(
+            list.contains("more") && list.contains("one"),
+            "{jobs}: {list} {} {}",
+            run.stdout,
+            run.stderr
+        );
+    }
+}
