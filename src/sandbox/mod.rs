@@ -92,6 +92,7 @@ impl Grounds<'_> {
         plan.unset.extend(
             places::OF_SOCKETS.iter().filter(|name| !self.passes(name)).map(|name| (*name).to_owned()),
         );
+        plan.set = variables(&env, self.preset);
         plan.kept.extend(plan.writable.clone());
         for list in [&mut plan.writable, &mut plan.read_only, &mut plan.hidden, &mut plan.kept] {
             list.sort();
@@ -220,6 +221,30 @@ impl Grounds<'_> {
     fn passes(&self, name: &str) -> bool {
         self.preset.keys.contains(&name) || is_listed(name, &self.settings.env) || name.starts_with("RALPH_")
     }
+}
+
+/// Variables for a program behind walls: git signs nothing, as the keys are out of reach, and clears nothing up, as it cannot beside
+/// linked work trees. What an agent wants to know before it works as root.
+fn variables(env: &Environment<'_>, preset: &Preset) -> Vec<(String, String)> {
+    const OF_GIT: [(&str, &str); 4] = [
+        ("commit.gpgSign", "false"),
+        ("tag.gpgSign", "false"),
+        ("gc.auto", "0"),
+        ("maintenance.auto", "false"),
+    ];
+    // Others may have set some in this way.
+    let before =
+        env.get("GIT_CONFIG_COUNT").and_then(|count| count.into_string().ok()?.parse().ok()).unwrap_or(0);
+    let each = OF_GIT.into_iter().zip(before..).flat_map(|((key, value), at): (_, usize)| {
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), key.to_owned()),
+            (format!("GIT_CONFIG_VALUE_{at}"), value.to_owned()),
+        ]
+    });
+    let count = ("GIT_CONFIG_COUNT".to_owned(), (before + OF_GIT.len()).to_string());
+    let as_root =
+        preset.asides.root.as_ref().map(|root| (root.unless.0.to_owned(), root.unless.1.to_owned()));
+    each.chain([count]).chain(as_root).collect()
 }
 
 /// Where the folders of programs behind walls are made, in the run dir.

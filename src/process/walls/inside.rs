@@ -51,6 +51,7 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
     restrict(&plan)?;
     let mut command = Command::new(program);
+    command.envs(plan.set.iter().map(|(name, value)| (name, value)));
     for name in &plan.unset {
         command.env_remove(name);
     }
