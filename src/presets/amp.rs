@@ -8,7 +8,7 @@ use super::{Facts, Preset, PromptLimit, State, Structured, claude};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
 
-const STATE: State = State { folders: &[".config/amp", ".local/share/amp", ".amp"], ..State::NONE };
+const STATE: State = State { folders: &[".config/amp", ".local/share/amp"], ..State::NONE };
 
 const LINES: Preset = Preset {
     name: "amp",

@@ -29,7 +29,7 @@ const ASIDES: Asides = Asides {
 };
 
 const STATE: State = State {
-    folders: &[".claude", ".local/share/claude", ".local/state/claude"],
+    folders: &[".claude"],
     beside: &[".claude.json", ".claude.json.backup"],
     variable: Some("CLAUDE_CONFIG_DIR"),
 };

@@ -200,7 +200,7 @@ pub struct Structured {
 /// Where an agent keeps its login, sessions and settings, from the user's home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Folders; the first one is there wherever it was started once.
+    /// Folders, which it makes where they are missing.
     pub folders: &'static [&'static str],
     /// Files at the top of the home.
     pub beside: &'static [&'static str],

@@ -133,8 +133,8 @@ impl Grounds<'_> {
         let copied = state.beside.iter().map(|name| (*name).to_owned()).collect();
         plan.layers.push(Layer { path: home.to_owned(), copied });
         let folders = state.folders.iter().map(|place| home.join(place));
-        // What it makes when it is started first would be lost.
-        plan.made.extend(folders.clone().take(1));
+        // What it makes when it is started first would be lost, or refused.
+        plan.made.extend(folders.clone());
         plan.writable.extend(folders.filter_map(|place| place.canonicalize().ok()));
         for place in places::CACHES.iter().map(|place| home.join(place)) {
             let is_file = place.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
