@@ -64,6 +64,12 @@ impl Folder {
     }
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove_folder(self.folder.path());
+    }
+}
+
 /// A process in another container cannot be seen, but its lock can. Some file systems have no locks.
 fn lock_if_possible(file: &File) {
     let _ = file.try_lock();
@@ -102,8 +108,26 @@ pub fn folder_for(folder: &Path) -> Option<PathBuf> {
 /// do no harm.
 pub fn sweep(folder: &Path) {
     for path in left_in(folder) {
-        let _ = if is_folder(&path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if is_folder(&path) {
+            remove_folder(&path);
+        } else {
+            let _ = fs::remove_file(path);
+        }
     }
+}
+
+/// Removes a folder, also where folders in it were closed against that.
+fn remove_folder(path: &Path) {
+    if fs::remove_dir_all(path).is_ok() {
+        return;
+    }
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        open.extend(entries.map(|entry| entry.path()).filter(|path| is_folder(path)));
+    }
+    let _ = fs::remove_dir_all(path);
 }
 
 fn is_folder(path: &Path) -> bool {

@@ -23,7 +23,11 @@ pub(crate) fn walls(
 ) -> anyhow::Result<(Option<Arc<Enclosure>>, Option<String>)> {
     let Settings { sandbox, redact, .. } = settings;
     match (Grounds { settings: sandbox, redact, project, preset, given }.enclosure()) {
-        Ok(enclosure) => Ok((enclosure.map(Arc::new), None)),
+        Ok(None) => Ok((None, None)),
+        Ok(Some((enclosure, partly))) => {
+            let partly = partly.map(|partly| format!("the walls around agents do not hold whole: {partly}"));
+            Ok((Some(Arc::new(enclosure)), partly))
+        }
         Err(why) if sandbox.mode == Mode::Try => {
             Ok((None, Some(format!("agents work without walls: {why}"))))
         }

@@ -47,17 +47,17 @@ pub(crate) struct Grounds<'a> {
 pub(crate) struct NoWalls(pub(crate) String);
 
 impl Grounds<'_> {
-    /// The walls for the programs of a loop; `None` where the settings want none. They have been tried.
+    /// The walls for the programs of a loop, which have been tried, and what does not hold here; `None` where the settings want none.
     ///
     /// # Errors
     /// If they cannot be built.
-    pub(crate) fn enclosure(&self) -> Result<Option<Enclosure>, NoWalls> {
+    pub(crate) fn enclosure(&self) -> Result<Option<(Enclosure, Option<String>)>, NoWalls> {
         if self.settings.mode == Mode::Off {
             return Ok(None);
         }
         let enclosure = self.walls()?;
         let launch = Launch { cwd: self.project.root().to_owned(), ..Launch::default() };
-        try_out(&enclosure, &launch).map(|()| Some(enclosure))
+        try_out(&enclosure, &launch).map(|partly| Some((enclosure, partly)))
     }
 
     /// The walls that would be built.
@@ -72,19 +72,36 @@ impl Grounds<'_> {
     fn plan(&self) -> Result<Plan, NoWalls> {
         let env = Environment(self.given);
         let home = env.path("HOME").and_then(|home| home.canonicalize().ok());
-        let home = home.filter(|home| !self.project.root().starts_with(home) || home != self.project.root());
+        if let Some(home) = home.as_ref().filter(|home| home.starts_with(self.project.root())) {
+            return Err(NoWalls(format!("the home directory {} is in the project", home.display())));
+        }
         let mut plan = Plan { is_cut_off: self.settings.network == Network::None, ..Plan::default() };
         self.work(&mut plan)?;
         if let Some(home) = &home {
             self.home(home, &mut plan);
         }
         self.temporary(&env, &mut plan);
-        self.hide(home.as_deref(), &env, &mut plan);
+        self.hide(home.as_deref(), &env, &mut plan)?;
         for place in &self.settings.write {
-            plan.writable.push(self.resolved(place, home.as_deref()));
+            let path = self.resolved(place, home.as_deref());
+            if !path.exists() {
+                return Err(NoWalls(format!(
+                    "sandbox.write: {} does not exist: make it first",
+                    path.display()
+                )));
+            }
+            plan.writable.push(path);
         }
         for place in &self.settings.show {
             let shown = self.resolved(place, home.as_deref());
+            if let Some(above) =
+                plan.hidden.iter().find(|hidden| shown.starts_with(hidden) && **hidden != shown)
+            {
+                let (shown, above) = (shown.display(), above.display());
+                return Err(NoWalls(format!(
+                    "sandbox.show: {shown} is hidden as a part of {above}: name that"
+                )));
+            }
             plan.hidden.retain(|hidden| *hidden != shown);
             plan.kept.push(shown);
         }
@@ -110,6 +127,8 @@ impl Grounds<'_> {
             repository::add(&root, plan).map_err(NoWalls)?;
         }
         plan.read_only.extend([project.worktrees(), project.project_settings()]);
+        // Others would read it as the user's.
+        plan.absent.extend([project.project_settings(), project.config()]);
         plan.kept.extend([project.run_dir().to_owned(), project.ralph_dir().to_owned(), root.clone()]);
         let ralph_dir = project.ralph_dir();
         let ours = [project.config(), ralph_dir.join("prompts"), project.run_dir().to_owned()];
@@ -122,8 +141,7 @@ impl Grounds<'_> {
         } else {
             plan.read_only.extend(ours);
         }
-        let documents = ["features", "knowledge"].map(|name| ralph_dir.join(name));
-        plan.writable.extend(documents.into_iter().filter(|folder| folder.is_dir()));
+        plan.made.extend(["features", "knowledge"].map(|name| ralph_dir.join(name)));
         Ok(())
     }
 
@@ -152,7 +170,8 @@ impl Grounds<'_> {
     fn temporary(&self, env: &Environment<'_>, plan: &mut Plan) {
         let named = places::TEMPORARY.iter().map(PathBuf::from).chain(env.path("TMPDIR"));
         for place in named.filter_map(|place| place.canonicalize().ok()) {
-            let is_above = self.project.root().starts_with(&place) && self.project.root() == place;
+            let is_above =
+                [Some(self.project.root().to_owned()), env.path("HOME")].contains(&Some(place.clone()));
             if !plan.fresh.contains(&place) && !is_above {
                 plan.fresh.push(place);
             }
@@ -167,10 +186,13 @@ impl Grounds<'_> {
     }
 
     /// What cannot be read.
-    fn hide(&self, home: Option<&Path>, env: &Environment<'_>, plan: &mut Plan) {
+    fn hide(&self, home: Option<&Path>, env: &Environment<'_>, plan: &mut Plan) -> Result<(), NoWalls> {
         let mut hidden: Vec<PathBuf> = places::SOCKETS.iter().map(PathBuf::from).collect();
         if let Some(home) = home {
-            hidden.extend(places::SECRETS.iter().map(|place| home.join(place)));
+            let real = std::env::var_os("HOME").map(PathBuf::from);
+            let homes = [Some(home.to_owned()), real].into_iter().flatten();
+            hidden.extend(homes.flat_map(|home| places::SECRETS.iter().map(move |place| home.join(place))));
+            hidden.extend([self.project.user_key(), self.project.outboxes()].into_iter().flatten());
             hidden.extend(ssh::named_in_config(home));
             let own = self.preset.state.folders;
             let others = presets::all().flat_map(|preset| preset.state.folders);
@@ -190,10 +212,17 @@ impl Grounds<'_> {
             // Where it leads, too.
             let Ok(meant) = place.canonicalize() else { continue };
             let is_needed = |needed: &PathBuf| needed.starts_with(&meant);
-            if !plan.writable.iter().any(is_needed) && meant != Path::new("/") {
-                plan.hidden.push(meant);
+            if plan.writable.iter().any(is_needed) {
+                return Err(NoWalls(format!("{} is to be hidden, and the work is in it", meant.display())));
             }
+            // A folder above it could be given another name otherwise.
+            let root = self.project.root();
+            plan.writable.extend(
+                meant.ancestors().skip(1).filter(|above| above.starts_with(root)).map(Path::to_owned),
+            );
+            plan.hidden.push(meant);
         }
+        Ok(())
     }
 
     /// A path of the settings: from the home, or from the project root.
@@ -219,7 +248,7 @@ impl Grounds<'_> {
 
     /// Whether a variable is passed on whatever it is.
     fn passes(&self, name: &str) -> bool {
-        self.preset.keys.contains(&name) || is_listed(name, &self.settings.env) || name.starts_with("RALPH_")
+        self.preset.keys.contains(&name) || is_listed(name, &self.settings.env)
     }
 }
 
@@ -264,22 +293,28 @@ impl Environment<'_> {
     }
 }
 
-/// Starts a program behind the walls that does nothing.
+/// What a trial runs: root has no rights of other users behind walls.
+const TRIED: &str =
+    "test -w . || { echo 'walls: the work tree cannot be written by this user' >&2; exit 1; }";
+
+/// Starts a program behind the walls that does nothing; returns what does not hold here.
 ///
 /// # Errors
 /// If they cannot be built.
-pub(crate) fn try_out(enclosure: &Enclosure, launch: &Launch) -> Result<(), NoWalls> {
-    let mut trial = Enclosure { place: std::env::temp_dir(), ..enclosure.clone() };
+pub(crate) fn try_out(enclosure: &Enclosure, launch: &Launch) -> Result<Option<String>, NoWalls> {
+    let place = tempfile::tempdir().map_err(|error| NoWalls(error.to_string()))?;
+    let mut trial = Enclosure { place: place.path().to_owned(), ..enclosure.clone() };
     // It leaves nothing behind.
     trial.plan.made.clear();
+    trial.plan.is_trial = true;
     trial.plan.layers.retain(|layer| layer.path.is_dir());
-    let launch = Launch { enclosure: Some(trial.into()), ..launch.shell(":") };
+    let launch = Launch { enclosure: Some(trial.into()), ..launch.shell(TRIED) };
     let captured = capture(&launch, Vec::new(), TRIAL, SAID, &false.into());
     let captured = captured.map_err(|error| NoWalls(error.to_string()))?;
-    if captured.end == Ended::Exited(0) {
-        return Ok(());
-    }
     let said = captured.stderr.text();
+    if captured.end == Ended::Exited(0) {
+        return Ok(Some(said.trim().to_owned()).filter(|said| !said.is_empty()));
+    }
     let why = said.trim().rsplit_once("walls: ").map_or(said.trim(), |(_, why)| why);
     Err(NoWalls(if why.is_empty() { "a trial of them has failed".to_owned() } else { why.to_owned() }))
 }

@@ -1,7 +1,7 @@
 //! What a program behind walls may change of git.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::places;
 use crate::git;
@@ -15,11 +15,24 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
             found.and_then(|path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display())))
         });
     let (git_dir, common) = (git_dir?, common?);
+    if git_dir == common && common.join("commondir").exists() {
+        return Err(format!(
+            "git makes no {} in a main repository, and its settings would lead elsewhere: remove it",
+            common.join("commondir").display()
+        ));
+    }
+    let names = places::OF_REPOSITORY.iter().map(|name| common.join(name));
+    if let Some(link) = names.chain([root.join(".git")]).find(|path| path.is_symlink()) {
+        return Err(format!(
+            "{} is a link, in whose place a program could put something else",
+            link.display()
+        ));
+    }
     let pointer = root.join(".git");
     // Nothing can take the place of a mount.
     plan.writable.push(git_dir.clone());
     plan.kept.extend([git_dir.clone(), common.clone()]);
-    if !pointer.is_dir() || pointer.is_symlink() {
+    if !pointer.is_dir() {
         plan.read_only.push(pointer);
     }
     if git_dir != common {
@@ -35,9 +48,8 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
         // It is below those of all others.
         plan.read_only.retain(|path| *path != common.join("worktrees"));
     }
-    for module in modules(&common.join("modules")) {
-        close(&module, plan);
-    }
+    // What is in there has settings and hooks of its own, at any depth.
+    plan.read_only.extend([common.join("modules"), git_dir.join("modules")]);
     Ok(())
 }
 
@@ -49,22 +61,4 @@ fn close(folder: &Path, plan: &mut Plan) {
     }
     plan.read_only.extend(places::OF_REPOSITORY.iter().map(|name| folder.join(name)));
     plan.absent.extend(places::NOT_IN_REPOSITORY.iter().map(|name| folder.join(name)));
-}
-
-/// The folders of submodules, at any depth.
-fn modules(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.join("HEAD").is_file() && path.join("objects").is_dir() {
-                open.push(path.join("modules"));
-                found.push(path);
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open.push(path);
-            }
-        }
-    }
-    found
 }

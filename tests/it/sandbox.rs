@@ -70,6 +70,14 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("keys-away", "mv ~/.ssh ~/old", false),
     ("key-elsewhere", "cat ~/keys/deploy", false),
     ("history", "cat ~/.bash_history", false),
+    ("key-by-walls", "cat .ralph/sandbox/*/layers/*/.ssh/id", false),
+    ("key-by-descriptor", "cat /proc/self/fd/7/home/.ssh/id", false),
+    ("terminals", "test \"$(ls /dev/pts)\" != ptmx", false),
+    ("limit", "prlimit --pid $OTHER --nofile=100:100", false),
+    ("priority", "renice -n 5 -p $OTHER", false),
+    ("own-limit", "ulimit -n 100 && nice -n 5 true", true),
+    ("settings-new", "rm -f ralph.toml", false),
+    ("commondir", "mkdir evil && echo ../evil > .git/commondir && chmod 555 .git", true),
     ("other-login", "cat ~/.codex/auth.json", false),
     ("hidden", "cat ~/private/x", false),
     ("shown", "cat ~/.aws/config", true),
@@ -220,7 +228,13 @@ fn is_well(run: &Run) {
 fn what_an_agent_tries_behind_walls_works_or_is_refused_as_the_guide_says() {
     let mut scene = Scene::new();
     scene.scratch.agent("claude", &trying(TRIES));
-    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1 --sandbox on")));
+    // Something that leads past the walls, open in a shell around ralph.
+    let mut shell = scene.scratch.command("bash");
+    let ralph = scene.ralph("prompt p.md 1 --sandbox on");
+    shell.args(["-c", "exec 7< \"$1\"; shift; exec \"$@\"", "bash"]).arg(scene.scratch.outside());
+    shell.arg(ralph.get_program()).args(ralph.get_args());
+    shell.envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    is_well(&Scratch::finish(&mut shell));
     check(&scene.scratch, TRIES);
     scene.is_whole();
 }

@@ -17,8 +17,9 @@ pub(super) fn check(project: &Project, settings: &Settings, preset: &'static Pre
     let launch = Launch { cwd: project.root().to_owned(), ..Launch::default() };
     let tried = grounds.walls().and_then(|enclosure| try_out(&enclosure, &launch));
     match (tried, sandbox.mode) {
-        (Ok(()), Mode::Off) => Finding::ok(CHECK, "off; this machine can build walls (--sandbox on)"),
-        (Ok(()), mode) => Finding::ok(CHECK, format!("{}: 'ralph sandbox' shows what holds", mode.word())),
+        (Ok(Some(partly)), _) => Finding::warn(CHECK, partly, "use a newer kernel, or a container besides"),
+        (Ok(None), Mode::Off) => Finding::ok(CHECK, "off; this machine can build walls (--sandbox on)"),
+        (Ok(None), mode) => Finding::ok(CHECK, format!("{}: 'ralph sandbox' shows what holds", mode.word())),
         (Err(why), Mode::On) => {
             Finding::fail(CHECK, why.0, "no loop starts before that; or set sandbox.mode to try")
         }

@@ -38,6 +38,12 @@ calls! {
 const IOCTL: i64 = 16;
 #[cfg(not(target_arch = "x86_64"))]
 const IOCTL: i64 = 29;
+/// What changes limits and priorities of any process of the user: the call, the argument that names the process, where 0 is the
+/// caller, and one that is 0 where nothing is changed.
+#[cfg(target_arch = "x86_64")]
+const OF_OTHERS: [(i64, u8, Option<u8>); 3] = [(302, 0, Some(2)), (141, 1, None), (251, 1, None)];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_OTHERS: [(i64, u8, Option<u8>); 3] = [(261, 0, Some(2)), (140, 1, None), (30, 1, None)];
 /// Types into a terminal as its user would.
 const TYPING: [u64; 2] = [0x5412, 0x541C];
 
@@ -50,6 +56,13 @@ pub(super) fn refuse() -> io::Result<()> {
     let typing: Result<Vec<_>, _> = typing.into_iter().collect();
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(IOCTL, typing.map_err(io::Error::other)?);
+    for (call, process, new) in OF_OTHERS {
+        let is_other = |at: u8| SeccompCondition::new(at, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0);
+        let conditions: Result<Vec<_>, _> =
+            [Some(process), new].into_iter().flatten().map(is_other).collect();
+        let rule = conditions.and_then(SeccompRule::new).map_err(io::Error::other)?;
+        rules.insert(call, vec![rule]);
+    }
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(1), arch)
         .map_err(io::Error::other)?;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, numbered};
+use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, named, numbered};
 use super::plan::{Layer, Plan};
 use crate::files::atomic::{self, Durability};
 use crate::files::temporary::Folder;
@@ -31,6 +31,8 @@ pub struct Enclosure {
 pub struct Inside {
     folder: Folder,
     layers: Vec<Layer>,
+    /// What was in the files that were copied, one after the other; `None`: there was none.
+    originals: Vec<Option<Vec<u8>>>,
     absent: Vec<PathBuf>,
 }
 
@@ -43,21 +45,24 @@ impl Enclosure {
         let mut plan = self.plan_for(cwd, variable);
         own::make_folders(&self.place)?;
         for folder in &plan.made {
-            own::make_folders(folder)?;
+            // It may be a link to one.
+            if !folder.is_dir() {
+                own::make_folders(folder).map_err(|error| named(folder.display(), error))?;
+            }
         }
         let folder = Folder::make_in(&self.place)?;
         plan.kept.push(folder.path().to_owned());
         for part in [LAYERS, FRESH, MASKS] {
             fs::create_dir(folder.path().join(part))?;
         }
+        let mut originals = Vec::new();
         for (at, layer) in plan.layers.iter().enumerate() {
             let top = numbered(folder.path(), LAYERS, at);
             fs::create_dir(&top)?;
             for name in &layer.copied {
-                match theirs::copy(&layer.path.join(name), &top.join(name)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+                // What is none of the agent's files stays as it is.
+                let _ = theirs::copy(&layer.path.join(name), &top.join(name));
+                originals.push(theirs::read(&top.join(name), MOST).ok());
             }
         }
         for at in 0..plan.fresh.len() {
@@ -69,7 +74,7 @@ impl Enclosure {
         atomic::write_own(&folder.path().join(PLAN), &text, Durability::Atomic).map_err(io::Error::other)?;
         let is_missing = |path: &PathBuf| path.symlink_metadata().is_err();
         let absent = plan.absent.into_iter().filter(is_missing).collect();
-        Ok(Inside { folder, layers: plan.layers, absent })
+        Ok(Inside { folder, layers: plan.layers, originals, absent })
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
@@ -101,14 +106,20 @@ impl Inside {
 
     /// Copies back what the program has changed, and removes what it must not have made.
     fn settle(&self) {
+        let mut originals = self.originals.iter();
         for (at, layer) in self.layers.iter().enumerate() {
             let top = numbered(self.folder.path(), LAYERS, at);
-            for name in &layer.copied {
-                let _ = copy_back(&top.join(name), &layer.path.join(name));
+            for (name, original) in layer.copied.iter().zip(&mut originals) {
+                let _ = copy_back(&top.join(name), &layer.path.join(name), original.as_deref());
             }
         }
         for path in &self.absent {
-            let _ = fs::remove_file(path);
+            if fs::remove_file(path).is_err() && path.symlink_metadata().is_ok() {
+                // The folder was closed against that.
+                let _ =
+                    path.parent().map(|folder| fs::set_permissions(folder, Permissions::from_mode(0o755)));
+                let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+            }
         }
     }
 }
@@ -119,13 +130,20 @@ impl Drop for Inside {
     }
 }
 
-fn copy_back(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.symlink_metadata()?.is_file() {
+/// Copies a file back that the program has changed, unless others have changed theirs meanwhile: what they have written stays.
+fn copy_back(from: &Path, to: &Path, original: Option<&[u8]>) -> io::Result<()> {
+    let metadata = from.symlink_metadata()?;
+    if !metadata.is_file() {
         return Ok(());
     }
     let new = theirs::read(from, MOST)?;
-    if theirs::read(to, MOST).is_ok_and(|old| old == new) {
-        return Ok(());
+    match original {
+        Some(original) if original == new => Ok(()),
+        Some(original) => atomic::change_theirs(to, original, &new).map(drop).map_err(io::Error::other),
+        None if to.symlink_metadata().is_ok() => Ok(()),
+        None => {
+            atomic::write_theirs(to, &new).map_err(io::Error::other)?;
+            fs::set_permissions(to, metadata.permissions())
+        }
     }
-    atomic::write_theirs(to, &new).map_err(io::Error::other)
 }

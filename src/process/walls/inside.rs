@@ -11,7 +11,7 @@ use std::process::Command;
 
 use landlock::{
     ABI, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    RulesetError, Scope, path_beneath_rules,
+    RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{getgid, getuid};
 use rustix::thread::{
@@ -23,6 +23,9 @@ use super::parts::{NOT_BUILT, PLAN, named};
 use super::plan::Plan;
 use super::{calls, loopback, mounts};
 use crate::files::own;
+
+/// What does not hold where the kernel's Landlock is older than version 6.
+const PARTLY: &str = "this kernel is older than Linux 6.12, so that programs can be signalled, and sockets without a path reached";
 
 /// The largest plan, in bytes.
 const MOST: u64 = 64 << 20;
@@ -49,6 +52,7 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     }
     // By its name it is another one now.
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
+    close_inherited()?;
     restrict(&plan)?;
     let mut command = Command::new(program);
     command.envs(plan.set.iter().map(|(name, value)| (name, value)));
@@ -56,6 +60,20 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
         command.env_remove(name);
     }
     Err(named(program.display(), command.args(arguments).exec()))
+}
+
+/// Closes what others have left open for us: it leads past the walls.
+fn close_inherited() -> io::Result<()> {
+    let all: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    for number in all {
+        // The one that has listed them is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
 }
 
 /// Enters namespaces of its own, in which it has the same user and group, and all rights.
@@ -76,7 +94,10 @@ fn separate(is_cut_off: bool) -> io::Result<()> {
 /// Gives all rights up, for good.
 fn restrict(plan: &Plan) -> io::Result<()> {
     set_no_new_privs(true)?;
-    landlock(plan).map_err(|error| named("Landlock", io::Error::other(error)))?;
+    let is_whole = landlock(plan).map_err(|error| named("Landlock", io::Error::other(error)))?;
+    if plan.is_trial && !is_whole {
+        writeln!(io::stderr(), "{PARTLY}")?;
+    }
     // Until the kernel knows no more of them.
     (0..64)
         .map_while(|number| {
@@ -88,19 +109,19 @@ fn restrict(plan: &Plan) -> io::Result<()> {
     calls::refuse().map_err(|error| named("seccomp", error))
 }
 
-/// A second wall where the mounts are the first, and the only one against signals and sockets without a path. It also keeps what is
+/// Returns whether the kernel knows all that is asked of it. A second wall where the mounts are the first, and the only one against signals and sockets without a path. It also keeps what is
 /// mounted as it is.
-fn landlock(plan: &Plan) -> Result<(), RulesetError> {
+fn landlock(plan: &Plan) -> Result<bool, RulesetError> {
     let layers = plan.layers.iter().map(|layer| &layer.path);
     let own = ["/dev", "/proc"].map(PathBuf::from);
     let places = plan.writable.iter().chain(&plan.made).chain(&plan.fresh).chain(layers).chain(&own);
     let access = AccessFs::from_write(ABI::V3);
-    Ruleset::default()
+    let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(access)?
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?
         .create()?
         .add_rules(path_beneath_rules(places, access))?
         .restrict_self()?;
-    Ok(())
+    Ok(status.ruleset == RulesetStatus::FullyEnforced)
 }

@@ -51,6 +51,14 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
         let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
         mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
     }
+    let terminals = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", "/dev/pts", "devpts", terminals, c"newinstance,ptmxmode=0666,mode=620")
+        .map_err(|error| named("/dev/pts", error))?;
+    bind_if_there(Path::new("/dev/pts/ptmx"), Path::new("/dev/ptmx"))?;
+    // Tops and fresh folders are there a second time, without masks.
+    if let Some(place) = folder.parent() {
+        mount_bind(masks.join(FOLDER), place).map_err(|error| named(place.display(), error))?;
+    }
     close(&rules)
 }
 
@@ -76,12 +84,14 @@ fn put_layer(top: &Path, layer: &Layer) -> io::Result<()> {
         let entry = entry?;
         let (from, to) = (entry.path(), top.join(entry.file_name()));
         let kind = entry.file_type()?;
-        if kind.is_symlink() {
+        if to.symlink_metadata().is_ok() {
+            // It was copied.
+        } else if kind.is_symlink() {
             symlink(fs::read_link(&from)?, &to)?;
         } else if kind.is_dir() {
             fs::create_dir(&to)?;
             bind_if_there(&from, &to)?;
-        } else if !to.exists() {
+        } else if to.symlink_metadata().is_err() {
             empty(&to, 0o600)?;
             bind_if_there(&from, &to)?;
         }
@@ -122,7 +132,6 @@ fn bind_if_there(from: &Path, to: &Path) -> io::Result<()> {
 fn rules(plan: &Plan, own: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Rule>> {
     let mut rules = BTreeMap::from([(PathBuf::from("/"), Rule::ReadOnly)]);
     let mut add = |places: &[PathBuf], rule| rules.extend(places.iter().map(|place| (place.clone(), rule)));
-    add(&plan.fresh, Rule::Writable);
     add(&plan.kept, Rule::ReadOnly);
     for Layer { path, copied } in &plan.layers {
         let entries: io::Result<Vec<PathBuf>> = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect();
@@ -130,6 +139,7 @@ fn rules(plan: &Plan, own: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Rule>> {
         add(std::slice::from_ref(path), Rule::Writable);
         add(&copied.iter().map(|name| path.join(name)).collect::<Vec<_>>(), Rule::Writable);
     }
+    add(&plan.fresh, Rule::Writable);
     add(&plan.made, Rule::Writable);
     add(&plan.writable, Rule::Writable);
     add(&plan.read_only, Rule::ReadOnly);
