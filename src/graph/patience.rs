@@ -22,21 +22,21 @@ pub struct Patience {
     longest: Duration,
     /// Until when it is waited for.
     until: Mutex<Option<DateTime<Utc>>>,
-    /// Nothing is waited for any more once this is set.
-    ended_by: Arc<AtomicBool>,
+    /// Nothing is waited for any more once one of these is set.
+    ended_by: Vec<Arc<AtomicBool>>,
 }
 
 impl Patience {
     /// At most this long.
     #[must_use]
     pub fn of(longest: Duration) -> Self {
-        Self::until_set(longest, Arc::default())
+        Self::until_set(longest, [])
     }
 
-    /// At most this long, and until this is set.
+    /// At most this long, and until one of these is set.
     #[must_use]
-    pub fn until_set(longest: Duration, ended_by: Arc<AtomicBool>) -> Self {
-        Self { longest, until: Mutex::default(), ended_by }
+    pub fn until_set(longest: Duration, ended_by: impl IntoIterator<Item = Arc<AtomicBool>>) -> Self {
+        Self { longest, until: Mutex::default(), ended_by: ended_by.into_iter().collect() }
     }
 
     /// Until when a server is waited for that is away now; `None`: it is not.
@@ -56,7 +56,8 @@ impl Patience {
         let pause = LONGEST.min(FIRST * (1 << (*tries).min(6)));
         *tries += 1;
         let until = Instant::now() + left.min(jitter::around(pause));
-        while !cancelled.load(Ordering::Relaxed) && !self.ended_by.load(Ordering::Relaxed) {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        while !is_set(cancelled) && !self.ended_by.iter().any(|flag| is_set(flag)) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;

@@ -27,7 +27,7 @@ pub(super) const CACHES: &[&str] = &[
     "Library/Caches",
 ];
 
-/// What nobody but the user reads, below the home directory: keys, logins, browsers, histories.
+/// What is for the user alone, below the home directory: keys, logins, browsers, histories.
 pub(super) const SECRETS: &[&str] = &[
     ".ssh",
     ".aws",

@@ -159,6 +159,25 @@ fn sigterm_ends_a_worker_in_time_while_a_gate_runs_and_the_store_is_away() {
 }
 
 #[test]
+fn one_ctrl_c_ends_a_worker_that_waits_for_a_server_that_is_away() {
+    let mut fleet = fleet();
+    add(&fleet.machines[0], "first");
+    let said = fleet.machines[0].outside().join("said");
+    let worker = Started::into(&said, &mut fleet.machines[0].ralph(RUN));
+    until_there(&home(&fleet.machines[0], "at-work"));
+    fleet.server.kill();
+    go(&fleet);
+    wait_for("that it waits", || {
+        fs::read_to_string(&said).unwrap().contains("waiting for the store").then_some(())
+    });
+    let began = Instant::now();
+    signal(&worker, Signal::INT);
+    let run = worker.finish();
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert!(began.elapsed() < LEAVING, "{:?}: {run:?}", began.elapsed());
+}
+
+#[test]
 fn sigterm_ends_a_worker_that_waits_for_others_or_for_a_connection() {
     let fleet = fleet();
     let machine = &fleet.machines[0];

@@ -104,7 +104,9 @@ impl<'a> RunGraph<'a> {
     /// It, as the lander asks it, until the user wants to leave.
     pub(super) fn landed_on(&self, leaves: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Store + Send>> {
         let Self::Server(server) = self else { return self.existing() };
-        let patience = Patience::until_set(server.longest, Arc::clone(leaves));
+        // A Ctrl+C ends the wait for a server that is away at once; what is handed in lands where it is there.
+        let ends = [leaves, server.signals.has_come()].map(Arc::clone);
+        let patience = Patience::until_set(server.longest, ends);
         Ok(Box::new(server.known().patient(Arc::new(patience))))
     }
 
@@ -126,7 +128,7 @@ impl Server {
 
     /// Asks it before anything has begun. If it has no connection left, it is waited for, and a message says so.
     fn ask<T>(&self, ask: impl Fn() -> Result<T, GraphError>) -> anyhow::Result<T> {
-        let patience = Patience::until_set(self.longest, Arc::clone(self.signals.has_come()));
+        let patience = Patience::until_set(self.longest, [Arc::clone(self.signals.has_come())]);
         let (began, mut tries) = (Instant::now(), 0);
         loop {
             let full = match ask() {
