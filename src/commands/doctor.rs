@@ -176,7 +176,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         preset: known.map_or(presets::unknown(), |agent| agent.preset),
         args: known.map_or_else(|_| Vec::new(), |agent| agent.args.clone()),
         started_by: started_by(&settings),
-        env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        env: settings.exported(),
         as_root: rustix::process::geteuid().is_root(),
         git: settings.git.clone(),
         specs_dir: settings.specs_dir.clone().into(),

@@ -26,7 +26,7 @@ const SCHEMA: u32 = 1;
 pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     let agent = agent_choice::of_settings(&settings, &project)?;
-    let given: Vec<_> = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let given = settings.exported();
     let (sandbox, redact) = (&settings.sandbox, &settings.redact);
     let grounds =
         Grounds { settings: sandbox, redact, project: &project, preset: agent.preset, given: &given };

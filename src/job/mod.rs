@@ -13,7 +13,6 @@ mod secrets;
 pub(crate) mod signals;
 pub(crate) mod terminal;
 pub(crate) mod variables;
-pub(crate) mod walls;
 pub(crate) mod workspace;
 mod worktree;
 

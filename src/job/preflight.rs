@@ -7,10 +7,9 @@ use anyhow::{anyhow, bail};
 use regex::Regex;
 
 use super::agent_choice::{self, check_installed, ours, reports_cost, timeouts, wishes_of_call};
-use super::launch::launch;
+use super::launch::launch_behind_walls;
 use super::ready::Ready;
 use super::variables::agent_env;
-use super::walls::walls;
 use super::workspace::{Call, Workspace};
 use crate::agent::Reading;
 use crate::agent::factory::Factory;
@@ -22,7 +21,6 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::inspection;
 use crate::presets::Preset;
-use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
@@ -124,16 +122,12 @@ impl<'a> Preflight<'a> {
         env: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> anyhow::Result<Ready<'a>> {
         let Workspace { project: own, settings } = self.call.workspace;
-        let env: Vec<_> = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
-        let (enclosure, warning) = walls(settings, project, self.agent.preset, &env)?;
+        let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let (launch, warning) = launch_behind_walls((project, settings), self.agent.preset, env, run)?;
         let elsewhere = project.root() != own.root();
         let spec = self.agent.clone();
         let spec = if elsewhere { spec.rooted_at(own.root()) } else { spec };
-        let ground = Ground {
-            launch: Launch { enclosure, ..launch(project, settings, env, run) },
-            ours: ours(project),
-            timeouts: timeouts(settings),
-        };
+        let ground = Ground { launch, ours: ours(project), timeouts: timeouts(settings) };
         let agent = PipeAgent::new(spec, self.reading.clone(), ground);
         let agent = match &self.command {
             Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), agent),

@@ -12,10 +12,9 @@ use regex::Regex;
 
 use super::agent_choice;
 use super::detached::{self, DETACHED};
-use super::launch::launch;
+use super::launch::{launch, launch_behind_walls};
 use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, left_over, resume};
 use super::signals::{Signals, watch_requests};
-use super::walls::walls;
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
@@ -465,10 +464,8 @@ pub(crate) fn prover(
 ) -> anyhow::Result<Prover> {
     let shown = settings.secrets.word(command);
     let command = validation(settings).filter(|own| settings.secrets.word(own) == shown).unwrap_or(command);
-    let exports: Vec<_> = settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let agent = agent_choice::of_settings(settings, project)?;
-    let (enclosure, _) = walls(settings, project, agent.preset, &exports)?;
-    let launch = Launch { enclosure, ..launch(project, settings, exports, run) };
+    let preset = agent_choice::of_settings(settings, project)?.preset;
+    let (launch, _) = launch_behind_walls((project, settings), preset, settings.exported(), run)?;
     let level = ProofLevel::ALL.into_iter().find(|level| level.word() == record.level);
     let asked = record.voice.as_ref().map(|_| OnProtected::Voice);
     let measures = measures(settings, level.unwrap_or(ProofLevel::Base), command.to_owned(), &launch);

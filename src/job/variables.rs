@@ -28,12 +28,11 @@ pub(crate) fn prompt_names(call: Call<'_>, limits: &Limits, project: &Project) -
 #[must_use]
 pub(crate) fn agent_env(call: Call<'_>, limits: &Limits, project: &Project) -> Vec<(OsString, OsString)> {
     let settings = &call.workspace.settings;
-    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
         ("RALPH_MODE".into(), call.mode().into()),
         ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
         ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
         (TOTAL.into(), limits.max_iterations.unwrap_or_default().to_string().into()),
     ];
-    exports.chain(ours).collect()
+    settings.exported().into_iter().chain(ours).collect()
 }

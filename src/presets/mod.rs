@@ -21,6 +21,7 @@ mod script;
 pub mod setup;
 #[cfg(test)]
 mod shortcuts;
+mod state;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use how::{CliOption, ReadOnly, Unable, Wishes};
 pub(crate) use listing::Listing;
 use screens::Program;
 use setup::Setup;
+pub use state::State;
 
 /// All agents, in the order in which `ralph init` looks for them and messages name them.
 static AGENTS: &[Facts] = &[
@@ -195,22 +197,6 @@ pub struct Structured {
     pub value: &'static str,
     /// Switches that are needed as well.
     pub also: &'static [&'static str],
-}
-
-/// Where an agent keeps its login, sessions and settings, from the user's home directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
-    /// Folders, which it makes where they are missing.
-    pub folders: &'static [&'static str],
-    /// Files at the top of the home.
-    pub beside: &'static [&'static str],
-    /// The variable that names another folder.
-    pub variable: Option<&'static str>,
-}
-
-impl State {
-    /// None is known.
-    const NONE: Self = Self { folders: &[], beside: &[], variable: None };
 }
 
 /// A preset's filters, compiled. Compile once per loop, then make [`Filters`] for every attempt.

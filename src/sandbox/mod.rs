@@ -55,9 +55,17 @@ impl Grounds<'_> {
         if self.settings.mode == Mode::Off {
             return Ok(None);
         }
+        self.tried().map(Some)
+    }
+
+    /// The walls that would be built, which have been tried, and what does not hold here.
+    ///
+    /// # Errors
+    /// If they cannot be built.
+    pub(crate) fn tried(&self) -> Result<(Enclosure, Option<String>), NoWalls> {
         let enclosure = self.walls()?;
         let launch = Launch { cwd: self.project.root().to_owned(), ..Launch::default() };
-        try_out(&enclosure, &launch).map(|partly| Some((enclosure, partly)))
+        try_out(&enclosure, &launch).map(|partly| (enclosure, partly))
     }
 
     /// The walls that would be built.
@@ -70,15 +78,15 @@ impl Grounds<'_> {
 
     /// What holds for each of them.
     fn plan(&self) -> Result<Plan, NoWalls> {
-        let env = Environment(self.given);
-        let home = env.path("HOME").and_then(|home| home.canonicalize().ok());
+        let env = Launch { env: self.given.to_vec(), ..Launch::default() };
+        let home = path_in(&env, "HOME").and_then(|home| home.canonicalize().ok());
         if let Some(home) = home.as_ref().filter(|home| home.starts_with(self.project.root())) {
             return Err(NoWalls(format!("the home directory {} is in the project", home.display())));
         }
         let mut plan = Plan { is_cut_off: self.settings.network == Network::None, ..Plan::default() };
         self.work(&mut plan)?;
         if let Some(home) = &home {
-            self.home(home, &mut plan);
+            self.home(home, &env, &mut plan);
         }
         self.temporary(&env, &mut plan);
         self.hide(home.as_deref(), &env, &mut plan)?;
@@ -146,7 +154,7 @@ impl Grounds<'_> {
     }
 
     /// The agent's own state, and caches.
-    fn home(&self, home: &Path, plan: &mut Plan) {
+    fn home(&self, home: &Path, env: &Launch, plan: &mut Plan) {
         let state = self.preset.state;
         let copied = state.beside.iter().map(|name| (*name).to_owned()).collect();
         plan.layers.push(Layer { path: home.to_owned(), copied });
@@ -161,17 +169,17 @@ impl Grounds<'_> {
             }
             plan.writable.extend(place.canonicalize());
         }
-        let state = state.variable.and_then(|name| Environment(self.given).path(name));
+        let state = state.variable.and_then(|name| path_in(env, name));
         plan.writable.extend(state.and_then(|place| place.canonicalize().ok()));
         plan.kept.push(home.to_owned());
     }
 
     /// Folders of temporary files, and what has to be there all the same: programs, and what is below the work.
-    fn temporary(&self, env: &Environment<'_>, plan: &mut Plan) {
-        let named = places::TEMPORARY.iter().map(PathBuf::from).chain(env.path("TMPDIR"));
+    fn temporary(&self, env: &Launch, plan: &mut Plan) {
+        let named = places::TEMPORARY.iter().map(PathBuf::from).chain(path_in(env, "TMPDIR"));
         for place in named.filter_map(|place| place.canonicalize().ok()) {
             let is_above =
-                [Some(self.project.root().to_owned()), env.path("HOME")].contains(&Some(place.clone()));
+                [Some(self.project.root().to_owned()), path_in(env, "HOME")].contains(&Some(place.clone()));
             if !plan.fresh.contains(&place) && !is_above {
                 plan.fresh.push(place);
             }
@@ -179,14 +187,14 @@ impl Grounds<'_> {
         // One below another one is not needed.
         let all = plan.fresh.clone();
         plan.fresh.retain(|place| !all.iter().any(|other| other != place && place.starts_with(other)));
-        let path = env.get("PATH").unwrap_or_default();
+        let path = env.variable("PATH").unwrap_or_default();
         plan.kept.extend(std::env::split_paths(&path).filter_map(|folder| folder.canonicalize().ok()));
         let own = std::env::current_exe().ok();
         plan.kept.extend(own.and_then(|exe| exe.parent().map(Path::to_owned)));
     }
 
     /// What cannot be read.
-    fn hide(&self, home: Option<&Path>, env: &Environment<'_>, plan: &mut Plan) -> Result<(), NoWalls> {
+    fn hide(&self, home: Option<&Path>, env: &Launch, plan: &mut Plan) -> Result<(), NoWalls> {
         let mut hidden: Vec<PathBuf> = places::SOCKETS.iter().map(PathBuf::from).collect();
         if let Some(home) = home {
             let real = std::env::var_os("HOME").map(PathBuf::from);
@@ -199,7 +207,7 @@ impl Grounds<'_> {
             hidden.extend(others.filter(|place| !own.contains(place)).map(|place| home.join(place)));
         }
         for name in places::OF_SOCKETS {
-            let value = env.get(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
+            let value = env.variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
             let path = value.split_once("://").map_or(&*value, |(_, path)| path);
             hidden.extend(path.starts_with('/').then(|| PathBuf::from(path)));
         }
@@ -254,7 +262,7 @@ impl Grounds<'_> {
 
 /// Variables for a program behind walls: git signs nothing, as the keys are out of reach, and clears nothing up, as it cannot beside
 /// linked work trees. What an agent wants to know before it works as root.
-fn variables(env: &Environment<'_>, preset: &Preset) -> Vec<(String, String)> {
+fn variables(env: &Launch, preset: &Preset) -> Vec<(String, String)> {
     const OF_GIT: [(&str, &str); 4] = [
         ("commit.gpgSign", "false"),
         ("tag.gpgSign", "false"),
@@ -262,8 +270,10 @@ fn variables(env: &Environment<'_>, preset: &Preset) -> Vec<(String, String)> {
         ("maintenance.auto", "false"),
     ];
     // Others may have set some in this way.
-    let before =
-        env.get("GIT_CONFIG_COUNT").and_then(|count| count.into_string().ok()?.parse().ok()).unwrap_or(0);
+    let before = env
+        .variable("GIT_CONFIG_COUNT")
+        .and_then(|count| count.into_string().ok()?.parse().ok())
+        .unwrap_or(0);
     let each = OF_GIT.into_iter().zip(before..).flat_map(|((key, value), at): (_, usize)| {
         [
             (format!("GIT_CONFIG_KEY_{at}"), key.to_owned()),
@@ -279,18 +289,9 @@ fn variables(env: &Environment<'_>, preset: &Preset) -> Vec<(String, String)> {
 /// Where the folders of programs behind walls are made, in the run dir.
 const FOLDERS: &str = "sandbox";
 
-/// Our environment with what is given besides.
-struct Environment<'a>(&'a [(OsString, OsString)]);
-
-impl Environment<'_> {
-    fn get(&self, name: &str) -> Option<OsString> {
-        let given = self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        given.or_else(|| std::env::var_os(name))
-    }
-
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    }
+/// An absolute path in a variable of a program.
+fn path_in(env: &Launch, name: &str) -> Option<PathBuf> {
+    env.variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// What a trial runs: root has no rights of other users behind walls.

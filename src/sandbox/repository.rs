@@ -1,53 +1,50 @@
 //! What a program behind walls may change of git.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::places;
-use crate::git;
+use crate::git::{self, GitError};
 use crate::process::walls::Plan;
 
 /// Adds what holds for the repository of a work tree.
 pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
-    let [git_dir, common] = [git::git_dir(root), git::common_dir(root)]
-        .map(|found| found.map_err(|error| error.to_string()))
-        .map(|found| {
-            found.and_then(|path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display())))
-        });
-    let (git_dir, common) = (git_dir?, common?);
-    if git_dir == common && common.join("commondir").exists() {
+    let found = |found: Result<PathBuf, GitError>| {
+        let path = found.map_err(|error| error.to_string())?;
+        path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let (git_dir, common) = (found(git::git_dir(root))?, found(git::common_dir(root))?);
+    let (pointer, is_linked) = (root.join(".git"), git_dir != common);
+    if !is_linked && common.join("commondir").exists() {
         return Err(format!(
             "git makes no {} in a main repository, and its settings would lead elsewhere: remove it",
             common.join("commondir").display()
         ));
     }
     let names = places::OF_REPOSITORY.iter().map(|name| common.join(name));
-    if let Some(link) = names.chain([root.join(".git")]).find(|path| path.is_symlink()) {
+    if let Some(link) = names.chain([pointer.clone()]).find(|path| path.is_symlink()) {
         return Err(format!(
             "{} is a link, in whose place a program could put something else",
             link.display()
         ));
     }
-    let pointer = root.join(".git");
     // Nothing can take the place of a mount.
     plan.writable.push(git_dir.clone());
     plan.kept.extend([git_dir.clone(), common.clone()]);
     if !pointer.is_dir() {
         plan.read_only.push(pointer);
     }
-    if git_dir != common {
+    if is_linked {
         plan.read_only.push(common.clone());
         plan.writable
             .extend(places::SHARED.iter().map(|name| common.join(name)).filter(|path| path.exists()));
         plan.absent.push(git_dir.join("config.worktree"));
         plan.read_only.extend(["gitdir", "commondir", "config.worktree"].map(|name| git_dir.join(name)));
     }
-    close(&common, plan);
-    plan.read_only.push(common.join("worktrees"));
-    if git_dir != common {
-        // It is below those of all others.
-        plan.read_only.retain(|path| *path != common.join("worktrees"));
+    if !is_linked {
+        plan.read_only.push(common.join("worktrees"));
     }
+    close(&common, plan);
     // What is in there has settings and hooks of its own, at any depth.
     plan.read_only.extend([common.join("modules"), git_dir.join("modules")]);
     Ok(())

@@ -21,6 +21,7 @@ pub(crate) mod toml;
 mod types;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,6 +83,12 @@ impl Deref for Settings {
 }
 
 impl Settings {
+    /// The variables that the shell config exports, for a program.
+    #[must_use]
+    pub fn exported(&self) -> Vec<(OsString, OsString)> {
+        self.exports.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
     /// Reads all sources and merges them. The first problem ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { rows, assignments, older, without_effect, of_project, ignored } =

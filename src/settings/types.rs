@@ -158,45 +158,20 @@ fn one_of<T: Copy>(row: &Resolved, all: &[T], word: fn(T) -> &'static str) -> Re
     })
 }
 
-impl SettingType for ProofLevel {
-    const KIND: ValueKind = ValueKind::Name;
+/// Choices by a word.
+macro_rules! choices {
+    ($($choice:ty)*) => {$(
+        impl SettingType for $choice {
+            const KIND: ValueKind = ValueKind::Name;
 
-    fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        one_of(row, &Self::ALL, Self::word)
-    }
+            fn read(row: &Resolved) -> Result<Self, SettingsError> {
+                one_of(row, &Self::ALL, Self::word)
+            }
+        }
+    )*};
 }
 
-impl SettingType for OnProtected {
-    const KIND: ValueKind = ValueKind::Name;
-
-    fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        one_of(row, &Self::ALL, Self::word)
-    }
-}
-
-impl SettingType for LandingStyle {
-    const KIND: ValueKind = ValueKind::Name;
-
-    fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        one_of(row, &Self::ALL, Self::word)
-    }
-}
-
-impl SettingType for Mode {
-    const KIND: ValueKind = ValueKind::Name;
-
-    fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        one_of(row, &Self::ALL, Self::word)
-    }
-}
-
-impl SettingType for Network {
-    const KIND: ValueKind = ValueKind::Name;
-
-    fn read(row: &Resolved) -> Result<Self, SettingsError> {
-        one_of(row, &Self::ALL, Self::word)
-    }
-}
+choices! { ProofLevel OnProtected LandingStyle Mode Network }
 
 impl SettingType for Pauses {
     const KIND: ValueKind = ValueKind::Pauses;

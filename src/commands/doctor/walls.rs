@@ -2,9 +2,8 @@
 
 use super::Finding;
 use crate::presets::Preset;
-use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::sandbox::{Grounds, try_out};
+use crate::sandbox::Grounds;
 use crate::settings::Settings;
 use crate::settings::sandbox::Mode;
 
@@ -14,9 +13,7 @@ const CHECK: &str = "sandbox";
 pub(super) fn check(project: &Project, settings: &Settings, preset: &'static Preset) -> Finding {
     let Settings { sandbox, redact, .. } = settings;
     let grounds = Grounds { settings: sandbox, redact, project, preset, given: &[] };
-    let launch = Launch { cwd: project.root().to_owned(), ..Launch::default() };
-    let tried = grounds.walls().and_then(|enclosure| try_out(&enclosure, &launch));
-    match (tried, sandbox.mode) {
+    match (grounds.tried().map(|(_, partly)| partly), sandbox.mode) {
         (Ok(Some(partly)), _) => Finding::warn(CHECK, partly, "use a newer kernel, or a container besides"),
         (Ok(None), Mode::Off) => Finding::ok(CHECK, "off; this machine can build walls (--sandbox on)"),
         (Ok(None), mode) => Finding::ok(CHECK, format!("{}: 'ralph sandbox' shows what holds", mode.word())),

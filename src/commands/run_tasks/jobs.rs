@@ -30,13 +30,11 @@ use crate::graph::postgres::PostgresStore;
 use crate::graph::{Holder, Scope};
 use crate::inspection::Ground;
 use crate::job::Refused;
-use crate::job::launch::launch;
+use crate::job::launch::launch_behind_walls;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
-use crate::job::walls::walls;
 use crate::landing::{Courier, Exchange, Gate, Lander, OpenGraph, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
-use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::recorder;
 use crate::record::retention;
@@ -524,11 +522,9 @@ impl Jobs<'_> {
     /// A command of the settings in a work tree.
     fn command(&self, command: &str, key: &str, tree: &Project) -> anyhow::Result<ValidationCommand> {
         let settings = self.settings();
-        let exports: Vec<_> =
-            settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect();
         // What agents have written runs there.
-        let (enclosure, _) = walls(settings, tree, self.run.preflight.preset(), &exports)?;
-        let launch = Launch { enclosure, ..launch(tree, settings, exports, &self.shared.id) };
+        let (preset, exports) = (self.run.preflight.preset(), settings.exported());
+        let (launch, _) = launch_behind_walls((tree, settings), preset, exports, &self.shared.id)?;
         let shown = settings.secrets.word(command);
         let (limit, place) = (settings.validation_timeout, place_of(settings, key));
         Ok(ValidationCommand::new(command, shown, place, limit, &launch).in_tree_of(self.project().root()))

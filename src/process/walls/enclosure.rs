@@ -1,4 +1,4 @@
-//! The folder of one program behind walls: what is told to the hidden verb, and what is new for the program.
+//! The folder of one program behind walls: what the hidden verb reads, and what is new for the program.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};

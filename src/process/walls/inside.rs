@@ -109,8 +109,8 @@ fn restrict(plan: &Plan) -> io::Result<()> {
     calls::refuse().map_err(|error| named("seccomp", error))
 }
 
-/// Returns whether the kernel knows all that is asked of it. A second wall where the mounts are the first, and the only one against signals and sockets without a path. It also keeps what is
-/// mounted as it is.
+/// A second wall where the mounts are the first, and the only one against signals and sockets without a path. It also keeps what is
+/// mounted as it is. Returns whether the kernel knows all that is asked of it.
 fn landlock(plan: &Plan) -> Result<bool, RulesetError> {
     let layers = plan.layers.iter().map(|layer| &layer.path);
     let own = ["/dev", "/proc"].map(PathBuf::from);

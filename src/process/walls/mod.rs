@@ -12,5 +12,5 @@ mod plan;
 
 pub use enclosure::{Enclosure, Inside};
 pub use inside::main;
-pub use parts::{NOT_BUILT, VERB};
+pub use parts::VERB;
 pub use plan::{Layer, Plan};

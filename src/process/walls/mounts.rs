@@ -91,7 +91,7 @@ fn put_layer(top: &Path, layer: &Layer) -> io::Result<()> {
         } else if kind.is_dir() {
             fs::create_dir(&to)?;
             bind_if_there(&from, &to)?;
-        } else if to.symlink_metadata().is_err() {
+        } else {
             empty(&to, 0o600)?;
             bind_if_there(&from, &to)?;
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The hidden verb that builds the walls.
 pub const VERB: &str = "__inside";
 /// Its exit code where the program was not started.
-pub const NOT_BUILT: i32 = 125;
+pub(super) const NOT_BUILT: i32 = 125;
 
 /// The plan as JSON.
 pub(super) const PLAN: &str = "plan.json";

@@ -23,7 +23,7 @@ pub struct Plan {
     pub kept: Vec<PathBuf>,
     /// Names that are not made in a folder that it can write: they are removed after the program.
     pub absent: Vec<PathBuf>,
-    /// Whether it is told on stderr what does not hold here.
+    /// Whether the hidden verb prints what does not hold here.
     pub is_trial: bool,
     /// Variables that it gets.
     pub set: Vec<(String, String)>,
