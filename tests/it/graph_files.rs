@@ -66,7 +66,9 @@ fn two_runs_and_two_hundred_looks_lose_nothing() {
     assert!(python.wait_with_output().unwrap().status.success());
     for run in runs {
         let run = finish(run);
-        assert!(matches!(run.code, Some(0 | 3)), "{run:?}");
+        // A task that came between the last look and the end is said to be open; the next run has it.
+        let is_late = run.code == Some(4) && run.stderr.contains("tasks were added or opened again");
+        assert!(is_late || matches!(run.code, Some(0 | 3)), "{run:?}");
     }
     // What came after both had ended.
     let run = scratch.run("run --all --no-verify");
