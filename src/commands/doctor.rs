@@ -195,7 +195,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));
     }
     if let Some(address) = graph_file::address(args.store.as_deref(), &settings)? {
-        extra.extend(store::check(address));
+        extra.extend(store::check(address, &project));
     }
     if settings.notify.has(Target::Desktop) {
         extra.push(desktop());

@@ -10,6 +10,8 @@ use super::output::remark;
 use crate::cli::{GraphArgs, PlaceArgs};
 use crate::engine::outcome::End;
 use crate::git;
+use crate::git::landing::has_commit;
+use crate::git::repository::is_shallow;
 use crate::graph::postgres::{Address, PostgresStore};
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{GraphError, Key, Store};
@@ -87,6 +89,22 @@ pub(super) fn there(address: Address) -> anyhow::Result<Option<PostgresStore>> {
     Ok(store)
 }
 
+/// Refuses to change the graph of another repository from this one.
+fn require_ours(store: &PostgresStore, args: &GraphArgs) -> anyhow::Result<()> {
+    let Ok(project) = locate(args.ralph_dir.as_ref()) else { return Ok(()) };
+    match store.repository()? {
+        Some(known) if !may_be_of(&project, &known) => Err(store.of_another(&known).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a project may be of the repository with this first commit; a folder without git may be of any, and so may a clone that
+/// has not all commits.
+pub(super) fn may_be_of(project: &Project, first_commit: &str) -> bool {
+    let root = project.root();
+    !project.in_git() || has_commit(root, first_commit) || is_shallow(root)
+}
+
 /// Whether a graph on a server is meant.
 pub(super) fn is_on_server(args: &GraphArgs) -> anyhow::Result<bool> {
     Ok(meant(args)?.is_some())
@@ -130,6 +148,9 @@ fn read(place: &str, text: &str) -> anyhow::Result<Address> {
 /// Opens the graph to change it. If there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
     let mut store = if let Some(store) = on_server(args)? {
+        if let Opened::Server(store) = &store {
+            require_ours(store, args)?;
+        }
         store
     } else {
         let project = place(args)?;
@@ -147,6 +168,7 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<Opened> {
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<Opened> {
     if let Some(address) = meant(args)? {
         let mut store = PostgresStore::create(address)?;
+        require_ours(&store, args)?;
         tell_recovered(store.recover()?);
         return Ok(Opened::Server(store));
     }

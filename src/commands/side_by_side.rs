@@ -88,10 +88,8 @@ impl<'a> SideBySide<'a> {
             Outcome::Interrupted
         } else if error.is::<GitError>() || error.is::<RemoveError>() {
             Outcome::GitFailed
-        } else if error.downcast_ref().is_some_and(GraphError::is_of_server) {
-            Outcome::StoreAway
         } else {
-            Outcome::RecordFailed
+            error.downcast_ref::<GraphError>().map_or(Outcome::RecordFailed, Outcome::from)
         };
         view.refused(&row.name, &why);
         row.notes.push(why.clone());

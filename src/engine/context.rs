@@ -235,10 +235,10 @@ impl<'a> Context<'a> {
         span.min(left.max(MOMENT))
     }
 
-    /// Whether a person at the terminal has asked for its end.
+    /// Whether a person has asked for its end, so that nothing that is away is waited for any more.
     #[must_use]
-    pub fn is_interrupted(&self) -> bool {
-        self.stop.outcome() == Some(Outcome::Interrupted)
+    pub fn is_to_leave(&self) -> bool {
+        matches!(self.stop.outcome(), Some(Outcome::Interrupted | Outcome::Cancelled))
     }
 
     /// Whether the loop must end now and leave its agent alone.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 
 use super::context::Context;
-use super::fact::Fact;
+use super::fact::{Fact, WaitReason};
 use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::stop::Urgency;
@@ -28,8 +28,8 @@ const LAST: Duration = Duration::from_secs(3);
 
 type Order<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// Until when what stands behind the desk is waited for that cannot be reached now; `None`: it is there.
-pub type Away = Box<dyn Fn() -> Option<DateTime<Utc>> + Send>;
+/// Until when what stands behind the desk is waited for that cannot be reached now, and why it cannot; `None`: it is there.
+pub type Away = Box<dyn Fn() -> Option<(DateTime<Utc>, String)> + Send>;
 
 /// What a desk is sent.
 enum Sent<S> {
@@ -126,10 +126,10 @@ impl<S: Send + 'static> Desk<S> {
             port.post(0, answer);
         });
         loop {
-            if let Some(until) = (self.away)().filter(|_| !told) {
+            if let Some((until, why)) = (self.away)().filter(|_| !told) {
                 told = true;
-                context.tell(Fact::waiting_for_store(until))?;
-                if context.is_interrupted() {
+                context.tell(Fact::waiting_for(WaitReason::Store, until, why))?;
+                if context.is_to_leave() {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
             }
@@ -140,8 +140,8 @@ impl<S: Send + 'static> Desk<S> {
                     }
                     return Ok(answer.unwrap_or_else(|panic| resume_unwind(panic)));
                 }
-                // Ctrl+C ends a wait at once.
-                Wake::Asked(_) if context.urgency() >= unless || told && context.is_interrupted() => {
+                // Ctrl+C and 'ralph cancel' end a wait at once.
+                Wake::Asked(_) if context.urgency() >= unless || told && context.is_to_leave() => {
                     deadline = deadline.min(Instant::now() + GRACE);
                 }
                 Wake::Asked(_) | Wake::Poked => {}

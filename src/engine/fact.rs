@@ -346,6 +346,9 @@ pub enum Fact<'a> {
         /// The space that must be free; left out if the loop waits for something else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wanted_bytes: Option<u64>,
+        /// What the store or the remote has said, or the connection to it; left out if the loop waits for something else.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        why: Option<Cow<'a, str>>,
     },
     /// The loop of a branch waits until fewer others are at work.
     Queued,
@@ -461,6 +464,7 @@ impl Texts for Fact<'_> {
                 [reason, &mut task.title].replace_texts(new);
             }
             Self::Asked { note: text, .. } | Self::Answered { text } => text.replace_texts(new),
+            Self::Waiting { why, .. } => why.replace_texts(new),
             Self::LoopEnded(LoopEnded { detail, proof, .. }) => {
                 detail.replace_texts(new);
                 proof.replace_texts(new);
@@ -500,7 +504,6 @@ impl Texts for Fact<'_> {
             | Self::Retrying { .. }
             | Self::BackingOff { .. }
             | Self::AttentionOver
-            | Self::Waiting { .. }
             | Self::Queued
             | Self::Paused
             | Self::Resumed { .. }

@@ -1,7 +1,7 @@
 //! How long a server that is away is waited for, and what others may know of that (rule 7).
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Patience {
     longest: Duration,
-    /// Until when it is waited for.
-    until: Mutex<Option<DateTime<Utc>>>,
+    /// Until when it is waited for, and why.
+    wait: Mutex<Option<(DateTime<Utc>, String)>>,
     /// Nothing is waited for any more once one of these is set.
     ended_by: Vec<Arc<AtomicBool>>,
 }
@@ -36,23 +36,27 @@ impl Patience {
     /// At most this long, and until one of these is set.
     #[must_use]
     pub fn until_set(longest: Duration, ended_by: impl IntoIterator<Item = Arc<AtomicBool>>) -> Self {
-        Self { longest, until: Mutex::default(), ended_by: ended_by.into_iter().collect() }
+        Self { longest, wait: Mutex::default(), ended_by: ended_by.into_iter().collect() }
     }
 
-    /// Until when a server is waited for that is away now; `None`: it is not.
+    /// Until when a server is waited for that is away now, and what was wrong when it was asked first; `None`: it is not.
     #[must_use]
-    pub fn until(&self) -> Option<DateTime<Utc>> {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn waits(&self) -> Option<(DateTime<Utc>, String)> {
+        self.lock().clone()
     }
 
-    /// Waits, longer each time, for what is asked since this moment; returns whether it may be asked again.
-    pub fn wait(&self, since: Instant, tries: &mut u32, cancelled: &AtomicBool) -> bool {
+    fn lock(&self) -> MutexGuard<'_, Option<(DateTime<Utc>, String)>> {
+        self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, longer each time, for what is asked since this moment, and `why` it has to be; returns whether it may be asked again.
+    pub fn wait(&self, since: Instant, tries: &mut u32, why: &str, cancelled: &AtomicBool) -> bool {
         let left = self.longest.saturating_sub(since.elapsed());
         if left.is_zero() {
             return false;
         }
         let until = Utc::now() + left;
-        self.until.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(until);
+        self.lock().get_or_insert_with(|| (until, why.to_owned()));
         let pause = LONGEST.min(FIRST * (1 << (*tries).min(6)));
         *tries += 1;
         let until = Instant::now() + left.min(jitter::around(pause));
@@ -69,6 +73,6 @@ impl Patience {
 
     /// It is waited for no more.
     pub fn ends(&self) {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.lock().take();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::error::GraphError;
@@ -262,8 +263,8 @@ pub trait Store {
     fn landings(&self) -> Result<Vec<Landing>, GraphError>;
     /// Takes the lead on a trunk, or prolongs it; `None` while another living process has it.
     fn lead(&mut self, trunk: &str, holder: &Holder, lease: Duration) -> Result<Option<Lead>, GraphError>;
-    /// The process that has the lead on a trunk; `None` where none that lives has it.
-    fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError>;
+    /// The process that has the lead on a trunk, and until when; `None` where none that lives has it.
+    fn leader(&self, trunk: &str) -> Result<Option<(Holder, DateTime<Utc>)>, GraphError>;
     /// Gives the lead back.
     fn give_up_lead(&mut self, lead: &Lead) -> Result<(), GraphError>;
     /// Books a landing as landed: put on `tip`, it became `commit`. Returns whether it was still waiting.

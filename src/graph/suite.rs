@@ -197,7 +197,7 @@ fn one_process_lands_on_a_trunk_at_a_time(store: &mut dyn Store) {
     let mut other = us("other");
     assert_eq!(store.lead("main", &other, LEASE).unwrap(), None);
     assert!(store.lead("side", &other, LEASE).unwrap().is_some());
-    assert_eq!(store.leader("main").unwrap(), Some(us("lander")));
+    assert_eq!(store.leader("main").unwrap().map(|(leader, _)| leader), Some(us("lander")));
     store.give_up_lead(&first).unwrap();
     // One that is gone, on this machine.
     other.process.start_ticks += 1;

@@ -101,7 +101,7 @@ impl Failed {
     pub(crate) fn end(self) -> Option<End> {
         match self {
             Self::Cut => None,
-            Self::Refused(why) => Some(End::because(Outcome::GitFailed, why)),
+            Self::Refused(why) => Some(End::because(Outcome::StoreRefused, why)),
             Self::Ends(end) => Some(end),
         }
     }
@@ -123,9 +123,25 @@ impl Exchange {
     pub(crate) fn check(&self, cancelled: &AtomicBool) -> Result<(), Unpublished> {
         self.listed(&[format!("{OURS}none")], cancelled)?;
         let Some(commit) = self.trunk.commit() else { return Ok(()) };
-        let launch =
-            push_refs(&self.root, &self.remote, &[format!("{commit}:{OURS}try/{commit}")], &self.identity);
-        run_push(&with_options(launch, ["--dry-run".to_owned()]), cancelled)
+        // With --dry-run the remote would not be asked whether it takes that.
+        let trial = format!("{OURS}try/{commit}");
+        let mut place = self.place(&trial);
+        let mut taken = self.push(&format!("{commit}:{place}"), cancelled);
+        if matches!(&taken, Err(Unpublished::Refused(why)) if !is_locked(why)) {
+            place = as_branch(&trial);
+            taken = self.push(&format!("{commit}:{place}"), cancelled);
+            self.known().as_branches = taken.is_ok();
+        }
+        match taken {
+            // Another run tries the same.
+            Err(Unpublished::Refused(why)) if is_locked(&why) => Ok(()),
+            Err(failure) => Err(failure),
+            // Where nothing can be removed, it stays, and is the same one for all runs.
+            Ok(()) => match self.push(&format!(":{place}"), cancelled) {
+                Err(Unpublished::Cut) => Err(Unpublished::Cut),
+                _ => Ok(()),
+            },
+        }
     }
 
     /// Brings the landed tip of the remote here. `anew`: it is accepted although it was rewritten.
@@ -178,6 +194,7 @@ impl Exchange {
             let place = format!("refs/heads/{branch}");
             match self.offered(new, &place, cancelled)? {
                 Ok(()) => {
+                    self.trunk.is_there(new)?;
                     if is_aside {
                         self.request(&name, &branch, cancelled);
                     }
@@ -191,8 +208,10 @@ impl Exchange {
                         return Ok(Moved::NotNow);
                     }
                     if is_aside {
-                        let why = format!("{} takes neither {name} nor {branch}: {why}", self.remote.name);
-                        return Err(Failed::Ends(End::because(Outcome::GitFailed, why)));
+                        let remote = &self.remote.name;
+                        return Err(Failed::Refused(format!(
+                            "{remote} takes neither {name} nor {branch}: {why}"
+                        )));
                     }
                     self.known().is_aside = true;
                 }
@@ -217,8 +236,10 @@ impl Exchange {
                 Err(None) => number += 1,
                 Err(Some(_)) if !self.known().as_branches => self.known().as_branches = true,
                 Err(Some(why)) => {
-                    let why = format!("{} does not take {place}: {why}", self.remote.name);
-                    return Err(Failed::Ends(End::because(Outcome::GitFailed, why)));
+                    return Err(Failed::Refused(format!(
+                        "{} does not take {place}: {why}",
+                        self.remote.name
+                    )));
                 }
             }
         }
@@ -369,9 +390,7 @@ impl Exchange {
                 return match self.push(&format!("{commit}:{place}"), cancelled) {
                     Err(Unpublished::Behind(_)) => Ok(Err(None)),
                     // Another push is in its way for a moment, or for longer.
-                    Err(Unpublished::Refused(why))
-                        if why.contains("lock") || why.contains("failed to update ref") =>
-                    {
+                    Err(Unpublished::Refused(why)) if is_locked(&why) => {
                         tries += 1;
                         if tries < LOCKED {
                             thread::sleep(jitter::around(PAUSE));
@@ -421,8 +440,11 @@ impl Exchange {
                 Err(Unpublished::Cut) => return Err(Failed::Cut),
                 Err(failure) => failure.why().unwrap_or_default(),
             };
-            if !self.patience.wait(began, &mut tries, cancelled) {
+            if !self.patience.wait(began, &mut tries, &why, cancelled) {
                 self.patience.ends();
+                if cancelled.load(Ordering::Relaxed) {
+                    return Err(Failed::Cut);
+                }
                 let why = format!("{} cannot be used: {why}", self.remote.name);
                 return Err(Failed::Ends(End::because(Outcome::StoreAway, why)));
             }
@@ -444,6 +466,11 @@ fn with_options(mut launch: Launch, options: impl IntoIterator<Item = String>) -
 
 fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> {
     pushed(run_alone(launch, (PUSH_LIMIT, ROOM), cancelled))
+}
+
+/// Whether a push is refused only because another one is in its way.
+fn is_locked(why: &str) -> bool {
+    why.contains("lock") || why.contains("failed to update ref")
 }
 
 /// A ref of ours as a branch.

@@ -12,6 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use super::candidate::{Candidate, Maker, Put, Style};
 use super::gate::{Gate, Judged};
 use super::team::{Standstill, Team};
@@ -25,6 +27,7 @@ use crate::landing::exchange::{Exchange, Failed};
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::jitter;
 use crate::text::list::some_of;
+use crate::text::timestamp;
 use crate::threads;
 
 /// How often the tip of the remote is looked for while nothing waits.
@@ -35,6 +38,8 @@ const LOOK: Duration = Duration::from_secs(4);
 const RARELY: Duration = Duration::from_secs(30);
 /// How long something is handed in at least before it lands from a server: longer than what a failover may lose.
 const SETTLED: Duration = Duration::from_secs(4);
+/// How long the lead of a run that lives stays as it is while something waits: longer than until its lander looks again.
+const STALLED: Duration = Duration::from_secs(45);
 /// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
@@ -82,6 +87,8 @@ pub(crate) struct Lander {
     merged: Option<(String, String, String)>,
     /// The tip that the trunk was seen at.
     settled: Option<String>,
+    /// Until when another run had the lead when that was seen first.
+    stalled: Option<(DateTime<Utc>, Instant)>,
     /// What was reported last, so that it is reported once.
     told: Option<String>,
 }
@@ -163,6 +170,7 @@ impl Lander {
             paused: None,
             merged: None,
             settled: None,
+            stalled: None,
             told: None,
         }
     }
@@ -229,7 +237,8 @@ impl Lander {
         }
         // Another run lands here, and its process lives. Looked at first, which writes nothing: all machines do it.
         let leader = self.store.leader(self.trunk.name())?;
-        let lead = if leader.is_none_or(|leader| leader == self.holder) {
+        self.tell_stalled(leader.as_ref().filter(|_| !waiting.is_empty()));
+        let lead = if leader.is_none_or(|(leader, _)| leader == self.holder) {
             self.store.lead(self.trunk.name(), &self.holder, self.rules.lease)?
         } else {
             None
@@ -256,6 +265,28 @@ impl Lander {
             gate.trust(self.team.take_green());
         }
         if waiting.is_empty() { self.catch_up(way) } else { self.land(way, &waiting) }
+    }
+
+    /// Says so where the run that has the lead has not prolonged it for long, while something waits to land.
+    fn tell_stalled(&mut self, leader: Option<&(Holder, DateTime<Utc>)>) {
+        let known = leader.filter(|(leader, _)| *leader != self.holder && self.exchange.is_some());
+        let Some((leader, until)) = known else {
+            self.stalled = None;
+            return;
+        };
+        match &self.stalled {
+            Some((seen, since)) if seen == until && since.elapsed() > STALLED => {
+                let why = format!(
+                    "run {} lands on {} and has not been heard of for a while: if it is gone, another one does so from {} on",
+                    leader.run,
+                    self.trunk.name(),
+                    timestamp::local(until)
+                );
+                self.tell_once(&why);
+            }
+            Some((seen, _)) if seen == until => {}
+            _ => self.stalled = Some((*until, Instant::now())),
+        }
     }
 
     /// Brings the tip of the remote here, if it was brought longer ago than this.

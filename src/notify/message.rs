@@ -163,6 +163,9 @@ fn text((verb, budget): (&str, Budget), name: &str, stamped: &Stamped<'_>) -> St
         }
         Fact::Waiting { .. } => {
             let waiting = words::waiting(stamped.fact, stamped.at).unwrap_or_default();
+            if words::is_for_store(&waiting) {
+                return format!("⏸ {name}: {waiting}");
+            }
             format!("⏸ {name}: {waiting}\nnext: ralph resume {}", shell_word(&name))
         }
         Fact::NeedsAttention { screen } => {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 
 use crate::engine::context::Context;
-use crate::engine::fact::Fact;
+use crate::engine::fact::{Fact, WaitReason};
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
@@ -78,13 +78,13 @@ pub(crate) fn beside<T: Send + 'static>(
 const LOOK: Duration = Duration::from_secs(1);
 
 /// [`beside`], where the work may go on for this long after the stop request, and waits itself, at most until `away` says, for
-/// something that cannot be reached.
+/// a remote that cannot be reached, for the reason that it says.
 ///
 /// # Errors
 /// The outer one if the loop cannot continue, the inner one if there is no thread for it.
 pub(crate) fn beside_for<T: Send + 'static>(
     (cut_at, grace): (Urgency, Duration),
-    away: &dyn Fn() -> Option<DateTime<Utc>>,
+    away: &dyn Fn() -> Option<(DateTime<Utc>, String)>,
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<io::Result<T>, End> {
@@ -96,12 +96,12 @@ pub(crate) fn beside_for<T: Send + 'static>(
     }
     let (mut until, mut told) = (None, false);
     loop {
-        if let Some(until) = away().filter(|_| !told) {
+        if let Some((until, why)) = away().filter(|_| !told) {
             told = true;
-            context.tell(Fact::waiting_for_store(until))?;
+            context.tell(Fact::waiting_for(WaitReason::Remote, until, why))?;
         }
-        // Ctrl+C ends a wait at once.
-        if context.urgency() >= cut_at || told && context.is_interrupted() {
+        // Ctrl+C and 'ralph cancel' end a wait at once.
+        if context.urgency() >= cut_at || told && context.is_to_leave() {
             let until = *until.get_or_insert_with(|| Instant::now() + grace);
             cancelled.fetch_or(Instant::now() >= until, Ordering::Relaxed);
         }

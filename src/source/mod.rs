@@ -85,13 +85,21 @@ impl From<GitError> for End {
 impl From<GraphError> for End {
     /// A failed graph ends the loop.
     fn from(error: GraphError) -> Self {
-        let outcome = if error.is_loss() {
-            Outcome::GraphLost
+        Self::because(Outcome::from(&error), error.to_string())
+    }
+}
+
+impl From<&GraphError> for Outcome {
+    /// How a loop ends with a failed graph.
+    fn from(error: &GraphError) -> Self {
+        if error.is_loss() {
+            Self::GraphLost
+        } else if error.passes() {
+            Self::StoreAway
         } else if error.is_of_server() {
-            Outcome::StoreAway
+            Self::StoreRefused
         } else {
-            Outcome::RecordFailed
-        };
-        Self::because(outcome, error.to_string())
+            Self::RecordFailed
+        }
     }
 }

@@ -480,6 +480,7 @@ fn wait_for(reason: WaitReason) -> &'static str {
         WaitReason::Network => "no connection to the provider",
         WaitReason::DiskSpace => "waiting for room on the disk",
         WaitReason::Store => "waiting for the store",
+        WaitReason::Remote => "waiting for the remote",
     }
 }
 
@@ -502,12 +503,12 @@ pub(crate) fn endless_named(what: &str) -> Option<&'static str> {
 
 /// The reason and the end of a wait: `usage limit reached; waiting until 13:00:00 (12m)`. `None` for any other fact.
 pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
-    let Fact::Waiting { reason, until, .. } = fact else { return None };
+    let Fact::Waiting { reason, until, why, .. } = fact else { return None };
     if let Some(shortage) = fact.shortage() {
         return Some(format!("{shortage}: waiting for room"));
     }
     if let Some(words) = endless(reason) {
-        return Some(words.to_owned());
+        return Some(why.as_ref().map_or_else(|| words.to_owned(), |why| format!("{words}: {why}")));
     }
     let reached = if *reason == WaitReason::UsageLimit.into() { " reached" } else { "" };
     let left = duration::rough((until.to_utc() - now.to_utc()).to_std().unwrap_or_default());
@@ -517,7 +518,7 @@ pub(crate) fn waiting(fact: &Fact<'_>, now: DateTime<Local>) -> Option<String> {
 
 /// Whether these words are of a wait for the store, or the remote beside it, which no command ends.
 pub(crate) fn is_for_store(what: &str) -> bool {
-    what == wait_for(WaitReason::Store)
+    [WaitReason::Store, WaitReason::Remote].into_iter().any(|reason| what.starts_with(wait_for(reason)))
 }
 
 /// The command that ends a wait at once; the name of a loop for a shell, or empty for all loops.

@@ -428,7 +428,11 @@ mod tests {
             let is_quiet = matches!(outcome.ended(), Ended::Done | Ended::Cancelled | Ended::Killed)
                 || matches!(
                     outcome,
-                    Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed | Outcome::StoreAway
+                    Outcome::PromptLost
+                        | Outcome::GraphLost
+                        | Outcome::GitFailed
+                        | Outcome::StoreAway
+                        | Outcome::StoreRefused
                 );
             let (spent, outcome) = (Some((&tally, budget)), Some(outcome));
             let ending = Ending { verb: "build", name: "build", outcome, spent, ..Ending::default() };

@@ -93,6 +93,7 @@ mod recordings;
 mod recovery;
 mod redaction;
 mod refusals;
+mod remote_faults;
 mod replay;
 mod report_page;
 mod reports;

@@ -92,7 +92,7 @@ fn rights_that_are_revoked_end_a_worker_with_its_work_kept() {
     fleet.server.sql("REVOKE UPDATE ON ALL TABLES IN SCHEMA work FROM limited");
     go(&fleet);
     let run = worker.finish();
-    ended(&run, 5);
+    ended(&run, 1);
     assert!(run.stdout.contains("permission denied"), "{run:?}: {}", fs::read_to_string(&said).unwrap());
     fleet.server.sql("GRANT UPDATE ON ALL TABLES IN SCHEMA work TO limited");
     let again = Scratch::finish(&mut limited(&fleet, RUN));

@@ -1,7 +1,9 @@
 //! The server of a graph.
 
 use super::Finding;
+use crate::commands::graph_file;
 use crate::graph::postgres::{Address, Health, PostgresStore};
+use crate::project::Project;
 
 /// Older servers are not tried.
 const OLDEST: i64 = 130_000;
@@ -9,15 +11,19 @@ const OLDEST: i64 = 130_000;
 const CLOCKS: i64 = 5_000;
 
 /// Looks at a server without making anything there.
-pub(super) fn check(address: Address) -> Vec<Finding> {
+pub(super) fn check(address: Address, project: &Project) -> Vec<Finding> {
     let shown = address.to_string();
     match PostgresStore::examine(address) {
-        Ok(health) => findings(&shown, &health),
+        Ok(health) => {
+            let is_ours = |known: &String| graph_file::may_be_of(project, known);
+            let is_anothers = !health.repository.as_ref().is_none_or(is_ours);
+            findings(&shown, &health, is_anothers)
+        }
         Err(error) => vec![Finding::fail("store", error.to_string(), "then 'ralph doctor --store' again")],
     }
 }
 
-fn findings(shown: &str, health: &Health) -> Vec<Finding> {
+fn findings(shown: &str, health: &Health, is_anothers: bool) -> Vec<Finding> {
     let version = format!("{}.{}", health.version / 10_000, health.version % 10_000);
     let trip = health.round_trip.as_secs_f64() * 1000.0;
     let about = format!("PostgreSQL {version}, {trip:.1} ms away, at {shown}");
@@ -27,6 +33,12 @@ fn findings(shown: &str, health: &Health) -> Vec<Finding> {
         Finding::ok("store", about)
     };
     let rights = match (health.has_graph, health.may_write) {
+        _ if health.is_newer => Finding::fail("store graph", "it is of a newer ralph", "update this one"),
+        _ if is_anothers => Finding::fail(
+            "store graph",
+            "it has the tasks of another repository",
+            "name another schema, as in ?schema=NAME",
+        ),
         (true, true) => Finding::ok("store graph", "there is one, which this user can write"),
         (false, true) => Finding::ok("store graph", "there is none yet: the first verb makes its tables"),
         (_, false) => Finding::fail(
@@ -84,12 +96,14 @@ mod tests {
             syncs: true,
             late_standbys: Some(0),
             has_graph: true,
+            is_newer: false,
+            repository: None,
             may_write: true,
             clock_ms: 3,
             round_trip: Duration::from_micros(1500),
             is_pooled: false,
         };
-        let all = findings("postgres://a@h/d", &good);
+        let all = findings("postgres://a@h/d", &good, false);
         assert!(all.iter().all(|finding| finding.status == Found::Ok), "{all:?}");
         assert_eq!(all[0].detail, "PostgreSQL 15.6, 1.5 ms away, at postgres://a@h/d");
         for (bad, status, said) in [
@@ -103,11 +117,14 @@ mod tests {
                 Found::Fail,
                 "may not make or write",
             ),
+            (Health { is_newer: true, ..good.clone() }, Found::Fail, "of a newer ralph"),
             (Health { is_pooled: true, ..good.clone() }, Found::Ok, "through a pooler"),
             (Health { clock_ms: -61_000, ..good.clone() }, Found::Warn, "differ by -61 s"),
         ] {
-            let all = findings("x", &bad);
+            let all = findings("x", &bad, false);
             assert!(all.iter().any(|one| one.status == status && one.detail.contains(said)), "{all:?}");
         }
+        let all = findings("x", &good, true);
+        assert!(all.iter().any(|one| one.status == Found::Fail && one.detail.contains("another repository")));
     }
 }

@@ -11,8 +11,9 @@ use crate::commands::output::remark;
 use crate::engine::outcome::{End, Outcome};
 use crate::git;
 use crate::git::identity::CommitIdentity;
-use crate::git::landing::{Trunk, forget_finished, fork, left_over};
+use crate::git::landing::{Trunk, forget_finished, fork, has_commit, left_over};
 use crate::git::publish::Unpublished;
+use crate::git::range::is_ancestor;
 use crate::git::repository::{first_commit, is_shallow, no_identity};
 use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Standing, Store as _};
 use crate::job::Refused;
@@ -70,7 +71,20 @@ pub(super) fn exchange(
         }
     }
     match exchange.bring_tip(is_named, has_come).and_then(|()| take_up(&exchange, server, trunk, has_come)) {
-        Ok(()) => Ok(Some(Arc::new(exchange))),
+        Ok(()) => {
+            if let Some((task, commit)) = server.known().landed_last(trunk.name())?
+                && !trunk
+                    .tip()
+                    .is_some_and(|tip| has_commit(root, &commit) && is_ancestor(root, &commit, &tip))
+            {
+                remark(&format!(
+                    "what landed last is not on {} of {name}: {commit:.10}, of {task}: where that was squashed, all is well; where it \
+                     is lost, 'ralph task reset {task}' has it done again",
+                    trunk.name()
+                ));
+            }
+            Ok(Some(Arc::new(exchange)))
+        }
         Err(Failed::Refused(why)) => bail!(why),
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(interrupted()),

@@ -97,7 +97,7 @@ impl<'a> RunGraph<'a> {
         let Self::Server(server) = self else { return Ok(Graph::new(self.existing()?, Lease::default())?) };
         let patience = Arc::new(Patience::of(server.longest));
         let store = Box::new(server.known().patient(Arc::clone(&patience)));
-        let away = (server.longest, Box::new(move || patience.until()) as _);
+        let away = (server.longest, Box::new(move || patience.waits()) as _);
         Ok(Graph::waiting(store, server.lease, away)?)
     }
 
@@ -139,7 +139,7 @@ impl Server {
             if tries == 0 {
                 remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
             }
-            if !patience.wait(began, &mut tries, &AtomicBool::new(false)) {
+            if !patience.wait(began, &mut tries, "", &AtomicBool::new(false)) {
                 return Err(if self.signals.count() > 0 { interrupted() } else { refused(full) });
             }
         }

@@ -114,14 +114,15 @@ impl<'a> Fact<'a> {
             reason: reason.into(),
             until: until.fixed_offset(),
             wanted_bytes: shortage.map(|shortage| shortage.wanted),
+            why: None,
         }
     }
 
-    /// The loop waits for the store of tasks, or the remote, at most until then.
+    /// The loop waits for the store of tasks, or the remote, at most until then, because of this.
     #[must_use]
-    pub fn waiting_for_store(until: DateTime<Utc>) -> Self {
-        let (reason, until) = (WaitReason::Store.into(), until.fixed_offset());
-        Self::Waiting { free_bytes: None, reason, until, wanted_bytes: None }
+    pub fn waiting_for(reason: WaitReason, until: DateTime<Utc>, why: String) -> Self {
+        let (reason, until) = (reason.into(), until.fixed_offset());
+        Self::Waiting { free_bytes: None, reason, until, wanted_bytes: None, why: Some(why.into()) }
     }
 
     /// A loop goes on after a wait for a usage limit or a provider, or after another pause.

@@ -60,14 +60,16 @@ pub enum WaitReason {
     Network,
     /// Room on the disk.
     DiskSpace,
-    /// The store of tasks, or the remote of the repository.
+    /// The store of tasks.
     Store,
+    /// The remote of the repository; in lines of earlier releases this is a wait for the store, too.
+    Remote,
 }
 
 impl WaitReason {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::UsageLimit, Self::Overload, Self::Network, Self::DiskSpace, Self::Store];
+    pub const ALL: [Self; 6] =
+        [Self::UsageLimit, Self::Overload, Self::Network, Self::DiskSpace, Self::Store, Self::Remote];
 
     /// Whether the policy decides on it: it is for an agent's provider.
     #[must_use]
@@ -84,6 +86,7 @@ impl WaitReason {
             Self::Network => "network",
             Self::DiskSpace => "disk_space",
             Self::Store => "store",
+            Self::Remote => "remote",
         }
     }
 }

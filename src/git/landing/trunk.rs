@@ -234,7 +234,8 @@ impl Trunk {
     pub fn take_over(&self, tip: &str, anew: bool) -> Result<(), GitError> {
         let name = &self.name;
         let seen = commit_of(&self.root, &self.seen());
-        if seen.is_some_and(|seen| !is_ancestor(&self.root, &seen, tip)) && !anew {
+        let dropped = seen.filter(|seen| !is_ancestor(&self.root, seen, tip));
+        if dropped.is_some() && !anew {
             let what =
                 format!("the branch {name} was rewritten on the remote, and lacks commits that it had");
             let way_out =
@@ -247,10 +248,51 @@ impl Trunk {
         {
             save::keep_commit(&self.root, name, old)?;
         }
+        if let Some(dropped) = dropped {
+            self.go_back(&dropped, tip)?;
+        }
         if old.as_deref() != Some(tip) {
             self.set(&self.reference(), tip, Some(old.as_deref().unwrap_or_default()))?;
         }
+        self.is_there(tip)
+    }
+
+    /// The remote has this tip.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn is_there(&self, tip: &str) -> Result<(), GitError> {
         self.set(&self.seen(), tip, None)
+    }
+
+    /// Brings the branch to a tip that lacks commits which the remote had, up to `dropped`: as commits of the user they would be
+    /// pushed again. They are kept.
+    fn go_back(&self, dropped: &str, tip: &str) -> Result<(), GitError> {
+        let (name, has) = (&self.name, |old: &str, new: &str| is_ancestor(&self.root, old, new));
+        let Some(commit) = self.commit().filter(|commit| !has(commit, tip)) else { return Ok(()) };
+        let by_hand =
+            format!("'git rebase --onto {tip:.10} {dropped:.10} {name}', or put the branch there yourself");
+        if !has(&commit, dropped) {
+            let what = format!("the branch {name} here has commits on top of what the remote has dropped");
+            return Err(GitError::in_the_way(what, self.seen(), by_hand));
+        }
+        save::keep_commit(&self.root, name, &commit)?;
+        let trees = list(&self.root)?;
+        let mut out = trees.iter().filter(|tree| tree.branch.as_deref() == Some(name) && !tree.is_gone);
+        match (out.next(), out.next()) {
+            (None, _) => self.set(&format!("refs/heads/{name}"), tip, Some(&commit))?,
+            // What is changed there stays, or is in the way.
+            (Some(tree), None) => change(&tree.path, &["reset", "--keep", "--quiet", tip])
+                .map(drop)
+                .map_err(|error| error.of("reset", &tree.path))?,
+            (Some(_), Some(_)) => {
+                let what = format!(
+                    "the branch {name} is checked out twice, and the remote has dropped commits of it"
+                );
+                return Err(GitError::in_the_way(what, self.seen(), by_hand));
+            }
+        }
+        self.set(&self.known(), tip, None)
     }
 
     /// The landed tip that is still to be pushed.

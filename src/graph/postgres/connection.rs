@@ -1,6 +1,7 @@
 //! One connection to a server, and the statements of one transaction on it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::error::Error;
 use std::future::{Future, poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -14,10 +15,11 @@ use futures_util::future::join;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::types::{BorrowToSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, NoTls, RowStream, SimpleQueryMessage, Statement};
 
 use super::address::Address;
+use super::direct::is_direct;
 use super::{password, secure};
 use crate::graph::sql::values::{Row, Value};
 use crate::graph::sql::{Dialect, Fallible, Fault, Sql};
@@ -43,6 +45,12 @@ pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::
 /// So many statements are sent before their answers are read.
 const UNREAD: usize = 64;
 
+/// So many statements have names at most.
+const MOST_KEPT: usize = 200;
+
+/// Statements by their texts and the kinds of their values.
+type Kept = HashMap<(String, Vec<Type>), Statement>;
+
 /// A statement that is sent; the answer of the one that begins a transaction has the server's time.
 type Sent = Pin<Box<dyn Future<Output = Result<Option<String>, tokio_postgres::Error>> + Send>>;
 
@@ -61,6 +69,9 @@ pub(super) struct Connection {
     end: Cell<Option<&'static str>>,
     /// Whether that is sent with the next statement.
     ends: Cell<bool>,
+    /// The statements that the server keeps the plans of; `None`: a pooler may give every transaction another process, which knows
+    /// none of them.
+    kept: Option<RefCell<Kept>>,
 }
 
 /// Drives a connection. It waits for none of its threads when it is dropped: one may look up a host's name for long.
@@ -93,11 +104,12 @@ impl Connection {
             let is_secure = address.is_secure && !host.starts_with('/');
             let config = config(address, (host, *port), password.as_deref(), is_secure);
             match runtime.block_on(connect(&config, address, is_secure)) {
-                Ok(client) => {
+                Ok((client, is_direct)) => {
                     let deadline = Cell::new(Instant::now() + LIMIT);
                     let (client, sent) = (Arc::new(client), RefCell::default());
                     let (now, end, ends) = Default::default();
-                    return Ok(Self { client, sent, runtime, deadline, now, end, ends });
+                    let kept = is_direct.then(RefCell::default);
+                    return Ok(Self { client, sent, runtime, deadline, now, end, ends, kept });
                 }
                 Err(fault) => last = fault,
             }
@@ -108,6 +120,11 @@ impl Connection {
     /// Whether nothing can be asked through it any more.
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
+    }
+
+    /// Whether no pooler is in between.
+    pub(super) fn is_direct(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// The next statement has all the time that one may take.
@@ -185,13 +202,30 @@ impl Connection {
         Ok(answer?)
     }
 
+    /// A statement with a name, whose plan the server keeps; `None`: it is to be sent without one, so that a pooler may give every
+    /// transaction another connection.
+    fn kept(&self, sql: &str, values: &[Value<'_>]) -> Fallible<Option<Statement>> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let kinds: Vec<Type> = values.iter().map(|value| kind(*value)).collect();
+        let key = (sql.to_owned(), kinds);
+        if let Some(known) = kept.borrow().get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        if kept.borrow().len() >= MOST_KEPT {
+            return Ok(None);
+        }
+        let statement = self.wait(self.client.prepare_typed(sql, &key.1))?;
+        kept.borrow_mut().insert(key, statement.clone());
+        Ok(Some(statement))
+    }
+
     /// The rows of a statement, and how many it has changed.
     fn ask(&self, sql: &str, values: &[Value<'_>]) -> Fallible<(Vec<tokio_postgres::Row>, u64)> {
         let sql = sql.replace('?', "$");
-        // Without a name, so that a pooler may give every transaction another connection.
-        let typed = values.iter().map(|value| (value, kind(*value)));
+        let kept = self.kept(&sql, values)?;
         let asked = async {
-            let stream = self.client.query_typed_raw(&sql, typed).await?;
+            let stream =
+                query(&self.client, &sql, kept, values.iter().map(|value| (value, kind(*value)))).await?;
             let mut stream = pin!(stream);
             let mut rows = Vec::new();
             while let Some(row) = stream.try_next().await? {
@@ -210,19 +244,35 @@ impl Connection {
     }
 }
 
-async fn connect(config: &Config, address: &Address, is_secure: bool) -> Fallible<Client> {
+/// Sends a statement, by its name if the server keeps it.
+async fn query<P: BorrowToSql>(
+    client: &Client,
+    sql: &str,
+    kept: Option<Statement>,
+    typed: impl ExactSizeIterator<Item = (P, Type)>,
+) -> Result<RowStream, tokio_postgres::Error> {
+    match kept {
+        Some(statement) => client.query_raw(&statement, typed.map(|(value, _)| value)).await,
+        None => client.query_typed_raw(sql, typed).await,
+    }
+}
+
+/// With whether no pooler is in between.
+async fn connect(config: &Config, address: &Address, is_secure: bool) -> Fallible<(Client, bool)> {
     let limit = address.connect_timeout;
     let client = async {
-        if is_secure {
+        let client = if is_secure {
             let secure = secure::connector(address.authorities.as_deref()).map_err(Fault::Refused)?;
             let (client, connection) = config.connect(secure).await?;
             tokio::spawn(connection);
-            Ok(client)
+            client
         } else {
             let (client, connection) = config.connect(NoTls).await?;
             tokio::spawn(connection);
-            Ok(client)
-        }
+            client
+        };
+        let is_direct = is_direct(&client).await?;
+        Ok((client, is_direct))
     };
     timeout(limit, client).await.unwrap_or(Err(Fault::Silent))
 }
@@ -284,9 +334,10 @@ impl ToSql for Value<'_> {
 impl Sql for Connection {
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Fallible<()> {
         let (client, sql) = (Arc::clone(&self.client), sql.replace('?', "$"));
+        let kept = self.kept(&sql, values)?;
         let typed: Vec<_> = values.iter().map(|value| (owned(*value), kind(*value))).collect();
         self.send(async move {
-            let mut stream = pin!(client.query_typed_raw(&sql, typed).await?);
+            let mut stream = pin!(query(&client, &sql, kept, typed.into_iter()).await?);
             while stream.try_next().await?.is_some() {}
             Ok(None)
         })

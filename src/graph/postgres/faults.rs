@@ -78,8 +78,24 @@ pub(super) fn is_passing(fault: &Fault) -> bool {
     error.code().is_some_and(|code| passing.contains(code))
 }
 
+/// What is wrong.
+pub(super) fn reason(fault: &Fault) -> String {
+    match fault {
+        Fault::Graph(error) => error.to_string(),
+        Fault::Refused(reason) => reason.clone(),
+        Fault::Silent => "it does not answer".to_owned(),
+        Fault::Unsure => "the connection was lost while it was being written".to_owned(),
+        Fault::Torn(what) | Fault::Strange(what) => {
+            format!("another program has written what no ralph writes ({what})")
+        }
+        Fault::File(error) => error.to_string(),
+        Fault::Sqlite(error) => error.to_string(),
+        Fault::Server(error) => said(error),
+    }
+}
+
 /// What the server, or the connection to it, says.
-pub(super) fn said(error: &tokio_postgres::Error) -> String {
+fn said(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
     }

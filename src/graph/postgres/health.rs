@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 
 use super::PostgresStore;
-use super::connection::CLOCK;
+use super::connection::{CLOCK, Connection};
 use crate::graph::error::GraphError;
 use crate::graph::postgres::Address;
+use crate::graph::postgres::schema::VERSION;
 use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
 use crate::graph::sql::{Fallible, Sql, first};
@@ -24,6 +25,10 @@ pub struct Health {
     pub late_standbys: Option<i64>,
     /// Whether there is a graph in the schema.
     pub has_graph: bool,
+    /// Whether that is of a newer ralph.
+    pub is_newer: bool,
+    /// The first commit of the repository that it is of, once a run has worked on it.
+    pub repository: Option<String>,
     /// Whether this user may make the schema and tables in it, and read and write those that there are.
     pub may_write: bool,
     /// How far its clock is ahead of this machine's, in milliseconds.
@@ -40,17 +45,11 @@ impl PostgresStore {
     /// # Errors
     /// If it cannot be reached, or not be written to.
     pub fn examine(address: Address) -> Result<Health, GraphError> {
-        // A server begins a process for each connection, and a pooler gives the next one what the last one had.
-        let first = Self::at(address.clone()).read(process)?;
         let store = Self::at(address);
-        let schema = store.address.schema.clone();
-        store.read(|graph| Ok(Health { is_pooled: process(graph)? == first, ..health(graph, &schema)? }))
+        let health = store.read(|graph| health(graph, &store.address.schema))?;
+        let is_direct = store.connection.borrow().as_ref().is_some_and(Connection::is_direct);
+        Ok(Health { is_pooled: !is_direct, ..health })
     }
-}
-
-/// The process of the server that answers.
-fn process(graph: &dyn Sql) -> Fallible<i64> {
-    graph.one("SELECT CAST(pg_backend_pid() AS BIGINT)", &[], first)
 }
 
 fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
@@ -82,12 +81,21 @@ fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
     let may_write = "SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
             AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')), true)
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?1 AND c.relkind = 'r'";
+    let may_write = (has_graph || may_make) && graph.one(may_write, values![schema], first)?;
+    let about = "SELECT version, repository FROM meta";
+    let (of_tables, repository): (i64, Option<String>) = if has_graph && may_write {
+        graph.one(about, &[], |row| Ok((row.get(0)?, row.get(1)?)))?
+    } else {
+        Default::default()
+    };
     Ok(Health {
         version,
         syncs,
+        is_newer: of_tables > VERSION,
+        repository,
         late_standbys: graph.one(late, &[], first)?,
         has_graph,
-        may_write: (has_graph || may_make) && graph.one(may_write, values![schema], first)?,
+        may_write,
         clock_ms,
         round_trip,
         is_pooled: false,

@@ -5,6 +5,7 @@
 
 mod address;
 mod connection;
+mod direct;
 mod faults;
 mod fleet;
 mod health;
@@ -25,12 +26,13 @@ use std::time::{Duration, Instant};
 
 pub use address::Address;
 use connection::{CLOCK, Connection, LIMIT};
-use faults::{advice, has_left, is_away, is_full, is_noted, is_passing, said};
+use faults::{advice, has_left, is_away, is_full, is_noted, is_passing, reason};
 pub use fleet::{Asked, Heard, Said, Worker};
 pub use health::Health;
 pub use password::PASSWORDS;
 
 use super::error::GraphError;
+use super::landing::Standing;
 use super::patience::Patience;
 use super::sql::store::{Database, Write};
 use super::sql::values::values;
@@ -56,6 +58,8 @@ const WRITES: &str = "SET LOCAL synchronous_commit = on;
 const TAKES: &str =
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;
     SET LOCAL enable_mergejoin = off; SET LOCAL work_mem = '64kB';";
+/// What one that changes tasks which exist says besides: it finds them by their keys, also where plans were made while there were few.
+const BOOKS: &str = "SET LOCAL enable_seqscan = off;";
 /// What is written is on disk, and on synchronous standbys, however long that takes: the client has a limit of its own.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
@@ -171,13 +175,41 @@ impl PostgresStore {
         if known.as_deref() == Some(first_commit) {
             return Ok(());
         }
-        let known = known.unwrap_or_default();
-        let reason = format!(
-            "schema {} has the tasks of another repository (its first commit is {known:.10}, here it is {first_commit:.10}): name \
-             another schema, as in ?schema=NAME",
+        Err(self.of_another(&known.unwrap_or_default()))
+    }
+
+    /// The error about a graph of the repository with this first commit, where this is another one.
+    #[must_use]
+    pub fn of_another(&self, known: &str) -> GraphError {
+        self.error(Fault::Refused(format!(
+            "schema {} has the tasks of another repository, whose first commit is {known:.10}: name another schema, as in ?schema=NAME",
             self.address.schema
-        );
-        Err(self.error(Fault::Refused(reason)))
+        )))
+    }
+
+    /// The first commit of the repository that the graph is of, once a run has worked on it.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn repository(&self) -> Result<Option<String>, GraphError> {
+        self.peek(|graph, tables| {
+            Ok(graph.maybe(&format!("SELECT repository FROM {tables}meta"), &[], first)?.flatten())
+        })
+    }
+
+    /// The task that has landed on a trunk last, and as which commit.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub fn landed_last(&self, trunk: &str) -> Result<Option<(String, String)>, GraphError> {
+        let landed = Standing::Landed.number();
+        self.peek(|graph, tables| {
+            let query = format!(
+                "SELECT t.id, l.landed FROM {tables}landings l JOIN {tables}tasks t ON t.seq = l.task
+                WHERE l.standing = ?1 AND l.trunk = ?2 AND l.landed IS NOT NULL ORDER BY l.since DESC LIMIT 1"
+            );
+            graph.maybe(&query, values![landed, trunk], |row| Ok((row.get(0)?, row.get(1)?)))
+        })
     }
 
     fn make_tables(&self, graph: &dyn Sql) -> Fallible<()> {
@@ -350,7 +382,11 @@ impl PostgresStore {
             _ => "READ COMMITTED READ WRITE",
         };
         let writes = if matches!(what, For::Look | For::Show) { "" } else { WRITES };
-        let takes = if what == For::Taking { TAKES } else { "" };
+        let takes = match what {
+            For::Taking => TAKES,
+            For::Booking => BOOKS,
+            _ => "",
+        };
         let lock = match what {
             For::Look | For::Show | For::Report => None,
             For::Booking | For::Taking => Some("pg_advisory_xact_lock_shared"),
@@ -425,25 +461,16 @@ impl PostgresStore {
     /// The user's error.
     fn error(&self, fault: Fault) -> GraphError {
         let (server, passes) = (self.address.to_string(), is_away(&fault) || is_passing(&fault));
-        let is_full = is_full(&fault);
-        let (reason, advice) = match fault {
+        let (is_full, reason) = (is_full(&fault), reason(&fault));
+        let advice = match fault {
             Fault::Graph(error) => return error,
-            Fault::Refused(reason) => return GraphError::Refused { server, reason },
-            Fault::Silent => ("it does not answer".to_owned(), "check that it runs and can be reached"),
-            Fault::Unsure => (
-                "the connection was lost while it was being written".to_owned(),
-                "look whether it is there before you do it again",
-            ),
-            Fault::File(error) => (error.to_string(), "try again"),
-            Fault::Torn(what) | Fault::Strange(what) => (
-                format!("another program has written what no ralph writes ({what})"),
-                "restore a backup of that schema, or use another one",
-            ),
-            Fault::Sqlite(error) => (error.to_string(), "try again"),
-            Fault::Server(error) if is_full => {
-                return GraphError::ServerFull { server, reason: said(&error) };
-            }
-            Fault::Server(error) => (said(&error), advice(&error)),
+            Fault::Refused(_) => return GraphError::Refused { server, reason },
+            Fault::Silent => "check that it runs and can be reached",
+            Fault::Unsure => "look whether it is there before you do it again",
+            Fault::Torn(_) | Fault::Strange(_) => "restore a backup of that schema, or use another one",
+            Fault::File(_) | Fault::Sqlite(_) => "try again",
+            Fault::Server(_) if is_full => return GraphError::ServerFull { server, reason },
+            Fault::Server(error) => advice(&error),
         };
         GraphError::Server { server, reason, advice, passes }
     }
@@ -479,7 +506,7 @@ impl<'a> Tries<'a> {
     /// Waits a while where the server is away; returns whether to ask it again.
     fn wait(&mut self, fault: &Fault) -> bool {
         let Some(patience) = self.patience.filter(|_| is_away(fault)) else { return false };
-        let goes_on = patience.wait(self.began, &mut self.waits, &AtomicBool::new(false));
+        let goes_on = patience.wait(self.began, &mut self.waits, &reason(fault), &AtomicBool::new(false));
         if goes_on {
             // What is in the way after the wait is a matter of its own.
             (self.count, self.since) = (0, Instant::now());

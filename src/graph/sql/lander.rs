@@ -5,6 +5,8 @@ use super::values::values;
 use super::{Sql, holds, noted};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::claims::{HAS_PARTS, held, leave, until};
 use super::settle::{LANDING, Node};
 use super::{Fallible, moment};
@@ -201,10 +203,11 @@ pub(in crate::graph) fn give_up_lead(graph: &dyn Sql, lead: &Lead) -> Fallible<(
     Ok(())
 }
 
-/// The process that has the lead on a trunk; `None` where none that lives has it.
-pub(in crate::graph) fn leader(graph: &dyn Sql, trunk: &str) -> Fallible<Option<Holder>> {
+/// The process that has the lead on a trunk, and until when; `None` where none that lives has it.
+pub(in crate::graph) fn leader(graph: &dyn Sql, trunk: &str) -> Fallible<Option<(Holder, DateTime<Utc>)>> {
     let query = "SELECT holder, lease_until FROM landers WHERE trunk = ?1";
     graph.last();
     let row = graph.maybe(query, values![trunk], |row| Ok((row.get::<String>(0)?, row.get::<i64>(1)?)))?;
-    row.map_or(Ok(None), |(holder, lease)| living(graph, &holder, lease))
+    let Some((holder, lease)) = row else { return Ok(None) };
+    Ok(living(graph, &holder, lease)?.map(|holder| (holder, moment(lease))))
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::claims::Next;
 use super::spool::Spool;
 use super::{Fallible, Sql, claims, edits, features, import, journal, lander, landings, queries};
@@ -160,7 +162,7 @@ impl<D: Database> Store for D {
         self.write(BOOKING, |graph| lander::lead(graph, trunk, holder, lease))
     }
 
-    fn leader(&self, trunk: &str) -> Result<Option<Holder>, GraphError> {
+    fn leader(&self, trunk: &str) -> Result<Option<(Holder, DateTime<Utc>)>, GraphError> {
         self.read(|graph| lander::leader(graph, trunk))
     }
 

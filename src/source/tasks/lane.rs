@@ -323,7 +323,7 @@ fn remotely<T: Send + 'static>(
     context: &mut Context<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, End> {
-    let done = beside_for(cut_at, &|| patience.until(), context, work)?;
+    let done = beside_for(cut_at, &|| patience.waits(), context, work)?;
     let done = done.map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
     let cut = || context.stopped_by().unwrap_or(Outcome::Interrupted).into();
     done.map_err(|failed| failed.end().unwrap_or_else(cut))
@@ -451,14 +451,16 @@ impl Tasks {
             (Arc::clone(&self.target), lane.trunk.name().to_owned(), lane.team.standstill());
         let lands = !matches!(at, Standstill::Paused(_) | Standstill::Ended);
         let (is_remote, was_there) = (lane.exchange.is_some(), self.may_claim.get());
+        let tells = !lane.has_told.get();
         let looked = self.graph.look(context, move |graph| {
             let moving = target.moving(graph, &trunk, lands)?;
             let missing = if is_remote && was_there { target.missing(graph)? } else { None };
             // What landed, or was returned, since a task was looked for.
             let comes = is_remote && !was_there && moving.is_empty() && graph.may_claim()?;
-            Ok::<_, End>((moving, missing, comes || !graph.is_as_looked_at()?))
+            let has_room = !tells || moving.is_empty() || target.has_room(graph)?;
+            Ok::<_, End>((moving, missing, comes || !graph.is_as_looked_at()?, has_room))
         });
-        let (moving, missing, has_changed) = looked??;
+        let (moving, missing, has_changed, has_room) = looked??;
         if let Some(missing) = missing
             && lane.catches_up(&missing, context)?
         {
@@ -475,7 +477,8 @@ impl Tasks {
             };
         }
         if !lane.has_told.replace(true) {
-            context.notice(&format!("nothing is ready: waits for {}", some_of(&moving, SOME)))?;
+            let why = if has_room { "nothing is ready" } else { "enough is finished and has to land first" };
+            context.notice(&format!("{why}: waits for {}", some_of(&moving, SOME)))?;
         }
         lane.wait_a_moment(context)
     }
@@ -484,7 +487,8 @@ impl Tasks {
     pub(super) fn drain(&self, context: &mut Context<'_>) -> Result<(), End> {
         let Some(lane) = &self.lane else { return Ok(()) };
         while lane.team.standstill() == Standstill::None {
-            if context.urgency() >= Urgency::Now {
+            let is_away = lane.exchange.as_ref().is_some_and(|exchange| exchange.patience.waits().is_some());
+            if context.urgency() >= Urgency::Now || is_away && context.is_to_leave() {
                 lane.team.hurry();
                 break;
             }
