@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Timeouts;
 use super::codec::Decoded;
+use crate::engine::refused::Refused;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::presets::Preset;
 use crate::presets::fault::class_of_words;
@@ -71,6 +72,8 @@ pub(super) struct Traces {
     /// What was checked before the agent was ended for its silence.
     pub(super) evidence_of_death: String,
     pub(super) decoded: Decoded,
+    /// What the walls around the agent have refused.
+    pub(super) refused: Vec<Refused>,
     /// The request before the prompt that the agent never answered.
     pub(super) unanswered: Option<&'static str>,
     reply: Reply,
@@ -195,6 +198,7 @@ impl Traces {
             usage: self.reply.usage,
             balance: None,
             skipped_lines: self.decoded.counters.malformed + self.decoded.counters.oversized,
+            refused: self.refused,
         }
     }
 

@@ -7,6 +7,7 @@ use super::Timeouts;
 use super::ended::{Ending, Traces};
 use super::handshake::Handshake;
 use super::message::Message;
+use super::refused::Refusals;
 use super::threads::Served;
 use super::tools::Tools;
 use super::vital_signs::VitalSigns;
@@ -91,6 +92,8 @@ pub(super) struct Watch {
     last_message: Instant,
     /// Whether the failure of the user's display was reported.
     display_lost: bool,
+    /// What listens to what walls have refused.
+    refusals: Option<Refusals>,
     traces: Traces,
 }
 
@@ -125,6 +128,7 @@ impl Watch {
         let (supervisor, program) = (supervised.supervisor_pid(), supervised.program_pid());
         Self {
             ladder_limit: supervised.ladder().limit(),
+            refusals: Refusals::of(&supervised),
             supervised,
             mailbox,
             vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity, tool_calls),
@@ -204,6 +208,9 @@ impl Watch {
         match message {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();
+                if let Some(refusals) = &mut self.refusals {
+                    refusals.take(stream, &bytes);
+                }
                 match stream {
                     Stream::Stdout => {
                         self.tools.agent_speaks();
@@ -334,7 +341,10 @@ impl Watch {
     }
 
     /// Reaps the supervisor; blocks only if it had to be given up.
-    pub(super) fn finish(self) -> Traces {
+    pub(super) fn finish(mut self) -> Traces {
+        if let Some(refusals) = self.refusals.take() {
+            self.traces.refused = refusals.end(&self.supervised);
+        }
         // Closed first, so that no thread waits for room in it.
         drop(self.mailbox);
         self.supervised.finish(match self.program {

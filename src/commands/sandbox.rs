@@ -14,7 +14,7 @@ use crate::cli::SandboxArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::process::launch::Launch;
-use crate::process::walls::{Layer, Plan};
+use crate::process::walls::{Host, Layer, Plan, Reach};
 use crate::sandbox::{Grounds, try_out};
 use crate::text::line::escaped;
 use crate::text::palette::STRONG;
@@ -69,7 +69,13 @@ fn titled(plan: &Plan) -> Vec<(&'static str, Vec<String>)> {
         let kept = if named.is_empty() { String::new() } else { format!(" (kept: {named})") };
         format!("{}{kept}", layer.path.display())
     };
-    let network = if plan.is_cut_off { "its own loopback, and nothing else" } else { "everything" };
+    let network = match &plan.reach {
+        Reach::All => vec!["everything".to_owned()],
+        Reach::None => vec!["its own loopback, and nothing else".to_owned()],
+        Reach::Hosts(hosts) => {
+            ["its own loopback".to_owned()].into_iter().chain(hosts.iter().map(Host::to_string)).collect()
+        }
+    };
     [
         ("can write", paths(&plan.writable)),
         ("but not", paths(&plan.read_only)),
@@ -77,7 +83,7 @@ fn titled(plan: &Plan) -> Vec<(&'static str, Vec<String>)> {
         ("has a new, empty", paths(&plan.fresh)),
         ("cannot read", paths(&plan.hidden)),
         ("does not get the variables", plan.unset.clone()),
-        ("can connect to", vec![network.to_owned()]),
+        ("can connect to", network),
     ]
     .into_iter()
     .filter(|(_, lines)| !lines.is_empty())

@@ -18,6 +18,7 @@ use chrono::{DateTime, FixedOffset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::refused::Refused;
 use super::stop::Urgency;
 use super::tally::Tally;
 use crate::files::room::Shortage;
@@ -154,6 +155,8 @@ pub enum Fact<'a> {
     /// An attempt is over, and booked.
     #[serde(borrow)]
     AttemptEnded(Box<AttemptEnded<'a>>),
+    /// The walls around an agent have refused something, once or several times.
+    Refused(Refused),
     /// The agent has finished its turn, and goes on when the work that it has announced is done.
     Background {
         /// How long the loop waits for it, in seconds.
@@ -457,6 +460,7 @@ impl Texts for Fact<'_> {
                 [one, other].replace_texts(new);
             }
             Self::AttemptEnded(ended) => ended.replace_texts(new),
+            Self::Refused(refused) => refused.place.replace_texts(new),
             Self::Proof(proof) => proof.replace_texts(new),
             Self::TaskEnded { reason, task, .. }
             | Self::Verified { reason, task, .. }

@@ -18,6 +18,7 @@ pub mod person;
 pub mod places;
 pub mod policy;
 mod redacted;
+pub mod refused;
 pub mod report;
 pub mod run;
 pub mod source;

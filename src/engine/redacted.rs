@@ -230,8 +230,19 @@ mod tests {
     #[test]
     fn the_count_beside_a_fact_holds_none_and_that_of_the_loop_stays() {
         let texts = || vec![CANARY.to_owned(), "b".to_owned()];
-        let given = Given { validation_error: Some(CANARY.to_owned()), undecided: true, notes: texts() };
-        let tally = Tally { last_error: Some(CANARY.to_owned()), notes: texts(), given, ..Tally::default() };
+        let given = Given {
+            validation_error: Some(CANARY.to_owned()),
+            undecided: true,
+            notes: texts(),
+            refused: texts(),
+        };
+        let tally = Tally {
+            last_error: Some(CANARY.to_owned()),
+            notes: texts(),
+            refused: texts(),
+            given,
+            ..Tally::default()
+        };
         let beside = Arc::new(Mutex::new(Tally::default()));
         let kept = Arc::clone(&beside);
         let listen = move |stamped: &Stamped<'_>| {

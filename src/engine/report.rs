@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::refused::Refused;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{Class, Usage};
 use crate::reply::verdict::{Failure, Kind};
@@ -108,6 +109,8 @@ pub struct Report {
     pub balance: Option<Balance>,
     /// Lines that were no JSON object, or too long to be parsed.
     pub skipped_lines: u64,
+    /// What the walls around it have refused.
+    pub refused: Vec<Refused>,
 }
 
 /// The account's balance, in US dollars.
@@ -127,6 +130,9 @@ impl Texts for Report {
         let sigils = std::mem::take(&mut self.sigils);
         self.sigils = sigils.with_texts(|text| new(text).unwrap_or_else(|| text.to_owned()));
         [model, session_id].replace_texts(new);
+        for refused in &mut self.refused {
+            refused.place.replace_texts(new);
+        }
         background.replace_texts(new);
         fault.as_mut().map(|fault| &mut fault.message).replace_texts(new);
         self.failure.as_mut().map(|failure| &mut failure.message).replace_texts(new);
@@ -150,6 +156,7 @@ impl Report {
             usage: Usage::default(),
             balance: None,
             skipped_lines: 0,
+            refused: Vec::new(),
         }
     }
 

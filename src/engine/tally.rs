@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{Spent, Used};
 use super::outcome::Ended;
+use super::refused::Refused;
 use super::report::{AttemptStatus, Report, Signal};
 use super::validation::{Base, Evidence, Validation, reason};
 use crate::reply::sigil::TASK_FAILED;
@@ -84,6 +85,9 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the walls around the latest agent have refused, for the next prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// Markers that had a line for themselves in the latest iteration, if its agent changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_alone: Vec<String>,
@@ -112,6 +116,9 @@ pub struct Given {
     /// Notes of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the walls around the agent before have refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 /// Durations of attempts, in seconds.
@@ -170,9 +177,11 @@ pub struct Settled {
 
 impl Texts for Tally {
     fn replace_texts(&mut self, new: New<'_>) {
-        let Self { last_error, validation_error, validated_by, notes, said_alone, gone, given, .. } = self;
+        let Self {
+            last_error, validation_error, validated_by, notes, refused, said_alone, gone, given, ..
+        } = self;
         [last_error, validation_error, validated_by, &mut given.validation_error].replace_texts(new);
-        for texts in [notes, said_alone, gone, &mut given.notes] {
+        for texts in [notes, refused, said_alone, gone, &mut given.notes, &mut given.refused] {
             texts.replace_texts(new);
         }
     }
@@ -210,6 +219,7 @@ impl Tally {
             validation_error: self.validation_error.clone(),
             undecided: self.validation_undecided && self.validation_error.is_some(),
             notes: self.notes.clone(),
+            refused: self.refused.clone(),
         }
     }
 
@@ -286,7 +296,13 @@ impl Tally {
         self.wait_was_blind_after_outage();
         self.validation_error = None;
         self.notes.drain(..given.notes.len().min(self.notes.len()));
+        self.refused.clear();
         self.given = given;
+    }
+
+    /// The walls around the agent have refused something.
+    pub fn refused(&mut self, refused: &Refused) {
+        self.refused.push(refused.told());
     }
 
     /// A retry of the current iteration begins.

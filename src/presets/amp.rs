@@ -4,9 +4,11 @@ use super::screens::Means::Attention;
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, Program, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, State, Structured, claude};
+use super::{Facts, Preset, PromptLimit, Provider, State, Structured, claude};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
+
+const PROVIDER: Provider = Provider { hosts: &["ampcode.com", "*.ampcode.com"], variables: &["AMP_URL"] };
 
 const STATE: State = State { folders: &[".config/amp", ".local/share/amp"], ..State::NONE };
 
@@ -35,6 +37,7 @@ const LINES: Preset = Preset {
     install: "npm install -g @ampcode/cli",
     structured: Structured { option: &["--stream-json"], ..Structured::NONE },
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 

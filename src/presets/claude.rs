@@ -9,7 +9,7 @@ use super::screens::Means::{Attention, Choose, Press, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, NOTES, PERMISSION, Program, QUESTION, SETTLED, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, State, Structured};
+use super::{Facts, Preset, PromptLimit, Provider, State, Structured};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
@@ -26,6 +26,19 @@ const ASIDES: Asides = Asides {
         unless: ("IS_SANDBOX", "1"),
     }),
     ..Asides::NONE
+};
+
+const PROVIDER: Provider = Provider {
+    hosts: &[
+        "api.anthropic.com",
+        "claude.ai",
+        "*.claude.ai",
+        "claude.com",
+        "*.claude.com",
+        "console.anthropic.com",
+        "mcp-proxy.anthropic.com",
+    ],
+    variables: &["ANTHROPIC_BASE_URL"],
 };
 
 const STATE: State = State {
@@ -70,6 +83,7 @@ const LINES: Preset = Preset {
         env: &[],
     }),
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 
@@ -84,6 +98,7 @@ const OVER_ACP: Preset = Preset {
     install: "npm install -g @agentclientprotocol/claude-agent-acp",
     ladder: LADDER,
     state: STATE,
+    provider: PROVIDER,
     ..Preset::ACP
 };
 

@@ -5,9 +5,12 @@ use super::screens::Means::{Attention, Press};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, Program, QUESTION, SETTLED, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, Prompt, State, Structured};
+use super::{Facts, Preset, Prompt, Provider, State, Structured};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
+
+const PROVIDER: Provider =
+    Provider { hosts: &["cline.bot", "*.cline.bot"], variables: &["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"] };
 
 const STATE: State = State { folders: &[".cline"], ..State::NONE };
 
@@ -65,6 +68,7 @@ const LINES: Preset = Preset {
     // supervisor (measured with 3.0.65).
     env: &[("CLINE_SESSION_BACKEND_MODE", "local")],
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 

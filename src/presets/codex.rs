@@ -5,11 +5,16 @@ use super::screens::Means::{Attention, Choose, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGEST, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, PromptLimit, State, Structured};
+use super::{Facts, Preset, PromptLimit, Provider, State, Structured};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'codex login'";
+
+const PROVIDER: Provider = Provider {
+    hosts: &["api.openai.com", "auth.openai.com", "chatgpt.com", "*.chatgpt.com"],
+    variables: &["OPENAI_BASE_URL"],
+};
 
 const STATE: State = State { folders: &[".codex"], variable: Some("CODEX_HOME"), ..State::NONE };
 
@@ -33,6 +38,7 @@ const LINES: Preset = Preset {
     model: Some(CliOption::with_value(&["-m", "--model"])),
     effort: Some(CliOption { key: "model_reasoning_effort=", ..CliOption::with_value(&["-c", "--config"]) }),
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 
@@ -44,6 +50,7 @@ const OVER_ACP: Preset = Preset {
     login: LOG_IN,
     install: "npm install -g @agentclientprotocol/codex-acp",
     state: STATE,
+    provider: PROVIDER,
     ..Preset::ACP
 };
 

@@ -10,7 +10,7 @@ use super::screens::Means::{Attention, Press, Trust};
 use super::screens::Sight::Text;
 use super::screens::{BROWSER, LOGIN, LONG, PERMISSION, Program, QUESTION, known};
 use super::setup::{LoginCheck, Setup, TrustCheck};
-use super::{Facts, GitConfig, Preset, PromptLimit, State, Structured};
+use super::{Facts, GitConfig, Preset, PromptLimit, Provider, State, Structured};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::Class;
@@ -19,6 +19,17 @@ use crate::reply::verdict::Asides;
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const INSTALL: &str = "npm install -g @google/gemini-cli";
+
+const PROVIDER: Provider = Provider {
+    hosts: &[
+        "generativelanguage.googleapis.com",
+        "cloudcode-pa.googleapis.com",
+        "oauth2.googleapis.com",
+        "accounts.google.com",
+        "www.googleapis.com",
+    ],
+    variables: &["GOOGLE_GEMINI_BASE_URL", "CODE_ASSIST_ENDPOINT"],
+};
 
 const STATE: State = State { folders: &[".gemini"], ..State::NONE };
 
@@ -48,6 +59,7 @@ const LINES: Preset = Preset {
     model: Some(CliOption::with_value(&["-m", "--model"])),
     git_config: GitConfig::Hidden,
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 
@@ -62,6 +74,7 @@ const OVER_ACP: Preset = Preset {
     install: INSTALL,
     git_config: GitConfig::Hidden,
     state: STATE,
+    provider: PROVIDER,
     ..Preset::ACP
 };
 

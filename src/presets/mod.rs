@@ -16,6 +16,7 @@ mod gemini;
 mod how;
 mod listing;
 mod opencode;
+mod provider;
 pub mod screens;
 mod script;
 pub mod setup;
@@ -35,6 +36,7 @@ use crate::text::{digest, nearest};
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 pub(crate) use listing::Listing;
+pub use provider::Provider;
 use screens::Program;
 use setup::Setup;
 pub use state::State;
@@ -128,6 +130,8 @@ pub struct Preset {
     pub git_config: GitConfig,
     /// Where it keeps what it knows from one start to the next.
     pub state: State,
+    /// Whom it has to reach.
+    pub provider: Provider,
     /// What it needs before it can work.
     pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
@@ -418,6 +422,7 @@ impl Preset {
         env: &[],
         git_config: GitConfig::Seen,
         state: State::NONE,
+        provider: Provider::NONE,
         setup: Setup::NONE,
         login: "",
         install: "",

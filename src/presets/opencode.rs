@@ -5,13 +5,16 @@ use super::screens::Means::{Attention, Press};
 use super::screens::Sight::Text;
 use super::screens::{LOGIN, LONGER, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};
 use super::setup::{LoginCheck, Setup};
-use super::{Facts, Preset, State, Structured, ToolCalls};
+use super::{Facts, Preset, Provider, State, Structured, ToolCalls};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const LOG_IN: &str = "run 'opencode auth login'";
 const LIST_MODELS: &str = "opencode models";
 const INSTALL: &str = "npm install -g opencode-ai";
+
+const PROVIDER: Provider =
+    Provider { hosts: &["opencode.ai", "*.opencode.ai", "models.dev"], variables: &[] };
 
 const STATE: State =
     State { folders: &[".local/share/opencode", ".config/opencode", ".local/state/opencode"], ..State::NONE };
@@ -41,6 +44,7 @@ const LINES: Preset = Preset {
         env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny"}"#)],
     }),
     state: STATE,
+    provider: PROVIDER,
     ..Preset::BLANK
 };
 
@@ -54,6 +58,7 @@ const OVER_ACP: Preset = Preset {
     login: LOG_IN,
     install: INSTALL,
     state: STATE,
+    provider: PROVIDER,
     ..Preset::ACP
 };
 

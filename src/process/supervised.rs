@@ -109,7 +109,6 @@ pub struct Supervised {
     /// KILL was ordered.
     killed: bool,
     /// What it needs behind walls; removed when nothing is left of it.
-    #[expect(dead_code, reason = "it is dropped after the program")]
     inside: Option<Inside>,
 }
 
@@ -240,6 +239,12 @@ impl Supervised {
                 Err(StartError::supervisor(launch, source))
             }
         }
+    }
+
+    /// The walls around it, if there are any.
+    #[must_use]
+    pub fn inside(&self) -> Option<&Inside> {
+        self.inside.as_ref()
     }
 
     /// Process id of the program itself.

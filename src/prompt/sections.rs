@@ -18,9 +18,14 @@ pub enum Unproven<'a> {
     Refuted(&'a str),
 }
 
-/// `prompt` with a section about unproven work and a section with the user's notes, if there are any.
+/// `prompt` with sections about unproven work, about what walls have refused, and with the user's notes, if there are any.
 #[must_use]
-pub fn with_sections(prompt: String, unproven: Option<Unproven<'_>>, notes: &[String]) -> String {
+pub fn with_sections(
+    prompt: String,
+    unproven: Option<Unproven<'_>>,
+    refused: &[String],
+    notes: &[String],
+) -> String {
     let mut prompt = prompt;
     let mut section = |title: &str, body: &str| {
         let gap = if prompt.ends_with('\n') { "\n" } else { "\n\n" };
@@ -51,10 +56,21 @@ pub fn with_sections(prompt: String, unproven: Option<Unproven<'_>>, notes: &[St
         ),
         None => {}
     }
+    let list = |lines: &[String]| {
+        let lines = lines.iter().map(|line| format!("- {}", line.replace('\n', "\n  ")));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    if !refused.is_empty() {
+        section(
+            "What was refused",
+            &format!(
+                "The previous agent met walls that stand around you, too:\n\n{}\n\nWork without that. Only the user can allow it.",
+                list(refused)
+            ),
+        );
+    }
     if !notes.is_empty() {
-        let lines: Vec<String> =
-            notes.iter().map(|note| format!("- {}", note.replace('\n', "\n  "))).collect();
-        section("Notes from the user", &lines.join("\n"));
+        section("Notes from the user", &list(notes));
     }
     prompt
 }
@@ -71,7 +87,7 @@ mod tests {
 
     #[test]
     fn nothing_to_add_adds_nothing() {
-        assert_eq!(with_sections("Do it.".into(), None, &[]), "Do it.");
+        assert_eq!(with_sections("Do it.".into(), None, &[], &[]), "Do it.");
     }
 
     #[test]
@@ -79,11 +95,14 @@ mod tests {
         let text = with_sections(
             "Do it.".into(),
             Some(Unproven::Failed("a ``` b\n")),
+            &["/x is not writable here".into()],
             &["look\nhere".into(), "too".into()],
         );
         let expected = "Do it.\n\n## Validation error of the previous iteration\n\n\
                         The validation failed after the previous iteration. It printed:\n\n\
                         ````\na ``` b\n````\n\nFix this first, before you do anything else.\n\n\
+                        ## What was refused\n\nThe previous agent met walls that stand around you, too:\n\n\
+                        - /x is not writable here\n\nWork without that. Only the user can allow it.\n\n\
                         ## Notes from the user\n\n- look\n  here\n- too\n";
         assert_eq!(text, expected);
     }

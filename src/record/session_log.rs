@@ -59,6 +59,7 @@ impl SessionLog {
             Fact::Answered { text: Some(_) } => self.said("answer: ", stamped, "")?,
             Fact::Answered { .. }
             | Fact::Notice { .. }
+            | Fact::Refused(_)
             | Fact::Published { .. }
             | Fact::Recovered { .. }
             | Fact::TaskStarted { .. }

@@ -75,6 +75,10 @@ impl State {
                 }
                 return None;
             }
+            Fact::Refused(refused) => {
+                self.tally.refused(refused);
+                return None;
+            }
             Fact::AttemptEnded(ended) => {
                 self.attempt_ends(ended);
                 self.last_iteration_ended_at = Some(at);
@@ -197,6 +201,7 @@ impl State {
             tally.retry();
         }
         notes.clone_into(&mut tally.given.notes);
+        tally.refused.clear();
         tally.in_attempt = true;
     }
 

@@ -1,5 +1,6 @@
 //! The sandbox: which walls stand around the agents of a loop, their tools and the validation command. `process/walls` builds them.
 
+mod hosts;
 mod places;
 mod repository;
 mod ssh;
@@ -14,7 +15,7 @@ use crate::git;
 use crate::presets::{self, Preset};
 use crate::process::capture::{Ended, capture};
 use crate::process::launch::Launch;
-use crate::process::walls::{Enclosure, Layer, Plan};
+use crate::process::walls::{Enclosure, Layer, Plan, Reach};
 use crate::project::Project;
 use crate::settings::sandbox::{Mode, Network};
 use crate::settings::{RedactSettings, SandboxSettings};
@@ -83,7 +84,12 @@ impl Grounds<'_> {
         if let Some(home) = home.as_ref().filter(|home| home.starts_with(self.project.root())) {
             return Err(NoWalls(format!("the home directory {} is in the project", home.display())));
         }
-        let mut plan = Plan { is_cut_off: self.settings.network == Network::None, ..Plan::default() };
+        let reach = match self.settings.network {
+            Network::All => Reach::All,
+            Network::None => Reach::None,
+            Network::Allow => Reach::Hosts(hosts::of(self, &env).map_err(NoWalls)?),
+        };
+        let mut plan = Plan { reach, ..Plan::default() };
         self.work(&mut plan)?;
         if let Some(home) = &home {
             self.home(home, &env, &mut plan);

@@ -35,11 +35,13 @@ pub enum Network {
     All,
     /// To its own loopback only.
     None,
+    /// There, and to the hosts that the agent needs and the settings name.
+    Allow,
 }
 
 impl Network {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::All, Self::None];
+    pub const ALL: [Self; 3] = [Self::All, Self::None, Self::Allow];
 
     /// Its word.
     #[must_use]
@@ -47,6 +49,7 @@ impl Network {
         match self {
             Self::All => "all",
             Self::None => "none",
+            Self::Allow => "allow",
         }
     }
 }

@@ -685,11 +685,18 @@ settings! {
             default: "off",
             needs_trust: true,
         }
-        /// Where a program behind walls can connect to: all, or none (to its own loopback only)
+        /// Where a program behind walls can connect to: all, none (to its own loopback only), or allow (there, to its provider and to sandbox.hosts)
         network: Network = Setting {
             key: "sandbox.network",
             shell: "SANDBOX_NETWORK",
             default: "all",
+            needs_trust: true,
+        }
+        /// Hosts that it can connect to with sandbox.network allow: host, *.host or host:port, or a registry such as crates, npm or pypi
+        hosts: Vec<String> = Setting {
+            key: "sandbox.hosts",
+            shell: "SANDBOX_HOSTS",
+            empty: "those of the agent",
             needs_trust: true,
         }
         /// More that it can write, from the project root or from ~/

@@ -33,7 +33,7 @@ fn with_given(prompt: String, given: &Given) -> String {
         (false, true) => Unproven::CannotRun,
         (false, false) => Unproven::Failed,
     });
-    with_sections(prompt, unproven, &given.notes)
+    with_sections(prompt, unproven, &given.refused, &given.notes)
 }
 
 /// What refutes a claim that all is done, where tasks of the plan are `open`, each a line of [`crate::plan::open_tasks`], or

@@ -403,6 +403,7 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
             Entry::new(Kind::Note, "▶", "what was changed holds from the next iteration on")
         }
         Fact::Published { message } => Entry::new(Kind::Faint, "↑", &**message),
+        Fact::Refused(refused) => Entry::new(Kind::Note, "⊘", refused.told()),
         Fact::Notice { message } => Entry::new(Kind::Note, "!", &**message),
         Fact::Recovered { attempts, cost_usd, .. } => {
             Entry::new(Kind::Note, "!", recovered(*attempts, *cost_usd))

@@ -400,3 +400,108 @@ fn agents_behind_walls_use_the_verbs_of_their_graph() {
         );
     }
 }
+
+/// A server on this machine that answers each connection with a word.
+fn server(word: &'static str) -> u16 {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut head = [0; 4096];
+            let length = client.read(&mut head).unwrap();
+            let begin =
+                String::from_utf8_lossy(&head[..length]).lines().next().unwrap_or_default().to_owned();
+            let text = format!("{word} {begin}\n");
+            let _ = write!(client, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+        }
+    });
+    port
+}
+
+#[test]
+fn where_hosts_are_named_these_are_reached_and_no_others() {
+    let scene = Scene::new();
+    let (named, other) = (server("named"), server("other"));
+    let proxy = "exec 3<> /dev/tcp/127.0.0.1/${HTTP_PROXY##*:}";
+    let ask = |request: &str, wanted: &str| {
+        format!("{proxy}; printf '{request}\\r\\n\\r\\n' >&3; timeout 10 cat <&3 | grep -a '{wanted}'")
+    };
+    let tunnel = |place: &str| ask(&format!("CONNECT {place} HTTP/1.1"), "^HTTP/1.1 200");
+    let tries = [
+        ("direct", format!("exec 3<> /dev/tcp/127.0.0.1/{named}; printf 'GET /x HTTP/1.1\\r\\n\\r\\n' >&3; timeout 10 cat <&3 | grep 'named GET /x'"), true),
+        ("plain", ask(&format!("GET http://127.0.0.1:{named}/y HTTP/1.1"), "named GET /y"), true),
+        ("through", format!("{proxy}; printf 'CONNECT 127.0.0.1:{named} HTTP/1.1\\r\\n\\r\\nGET /z HTTP/1.0\\r\\n\\r\\n' >&3; timeout 10 cat <&3 | grep 'named GET /z'"), true),
+        ("other-direct", format!("exec 3<> /dev/tcp/127.0.0.1/{other}"), false),
+        ("other", tunnel(&format!("127.0.0.1:{other}")), false),
+        ("other-again", tunnel(&format!("127.0.0.1:{other}")), false),
+        ("other-name", tunnel("example.org:443"), false),
+        ("other-port", tunnel("api.anthropic.com:22"), false),
+        ("private", tunnel("localhost.anywhere.example:443"), false),
+        ("metadata", tunnel("169.254.169.254:80"), false),
+        ("nonsense", ask("hello", "^HTTP/1.1 200"), false),
+        ("own", "perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 0); bind(L, pack_sockaddr_in(0, INADDR_LOOPBACK)) or exit 1; listen(L, 1); socket(S, PF_INET, SOCK_STREAM, 0); connect(S, getsockname(L)) or exit 1'".to_owned(), true),
+        ("no-proxy", "test \"$no_proxy\" = localhost,127.0.0.1,::1".to_owned(), true),
+    ];
+    let tries: Vec<(&str, &str, bool)> =
+        tries.iter().map(|(name, script, works)| (*name, &**script, *works)).collect();
+    scene.scratch.agent("claude", &trying(&tries));
+    let mut ralph = scene.ralph("prompt p.md 1 --sandbox on");
+    ralph.env("RALPH_SANDBOX_NETWORK", "allow").env("RALPH_SANDBOX_HOSTS", format!("127.0.0.1:{named} pypi"));
+    let run = Scratch::finish(&mut ralph);
+    is_well(&run);
+    check(&scene.scratch, &tries);
+    // It is told once, with how often.
+    let told =
+        format!("127.0.0.1:{other} cannot be connected to from here, 2 times (sandbox.hosts would allow it)");
+    assert_eq!(run.stderr.matches(&told).count(), 1, "{run:?}");
+    assert!(
+        run.stderr.contains("169.254.169.254:80") && !run.stderr.contains(&format!(":{named} cannot")),
+        "{run:?}"
+    );
+    for (hosts, proxy, why) in
+        [("http://x", "", "'http://x' is no host"), ("pypi", "http://p:1", "HTTPS_PROXY names a proxy")]
+    {
+        let mut ralph = scene.ralph("prompt p.md 1 --sandbox on");
+        ralph
+            .env("RALPH_SANDBOX_NETWORK", "allow")
+            .env("RALPH_SANDBOX_HOSTS", hosts)
+            .env("HTTPS_PROXY", proxy);
+        let refused = Scratch::finish(&mut ralph);
+        assert!(refused.code == Some(1) && refused.stderr.contains(why), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_was_refused_is_told_counted_and_in_the_next_prompt() {
+    let scene = Scene::new();
+    let scratch = &scene.scratch;
+    let script = "cat > \"prompt-$RALPH_ITERATION\"\nout=$(touch ~/.cargo/bin/x ~/elsewhere/y 2>&1; cat ~/.ssh/id 2>&1; ./tracked.sh 2>&1)\n\
+        touch ~/elsewhere/y >&2\nsay \"${out//$'\\n'/\\\\n}\"\n\
+        [ \"$RALPH_ITERATION\" = 1 ] || say '<promise>COMPLETE</promise>'\nresult";
+    scratch.write("tracked.sh", "not executable");
+    scratch.agent("claude", script);
+    let run = Scratch::finish(&mut scene.ralph("prompt p.md 2 --sandbox on"));
+    is_well(&run);
+    let told = [
+        "seems refused: ~/.ssh/id cannot be read here (sandbox.show would allow it)",
+        "seems refused: ~/.cargo/bin/x is not writable here (sandbox.write would allow it)",
+        "seems refused: ~/elsewhere/y is not writable here, 2 times (sandbox.write would allow it)",
+    ];
+    for line in told {
+        assert_eq!(run.stderr.matches(line).count(), 2, "{line}: {run:?}");
+        assert!(!scratch.read("prompt-1").contains(line));
+        assert!(scratch.read("prompt-2").contains(&format!("- {line}\n")), "{}", scratch.read("prompt-2"));
+    }
+    let events = crate::jobs::events(scratch, "refused");
+    assert_eq!(events.len(), 6, "{events:?}");
+    assert_eq!((&events[0]["what"], &events[0]["times"]), (&"read".into(), &1.into()), "{events:?}");
+    let report = scratch.run("report");
+    assert!(
+        report.stdout.contains("behind walls: ") && report.stdout.contains("~/.cargo/bin/x is not writable"),
+        "{report:?}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
+    assert_eq!(json["loops"][0]["refused"].as_array().unwrap().len(), 3, "{json}");
+}

@@ -34,6 +34,7 @@ pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>)
         balance: None,
         exceeded: None,
         skipped_lines: 0,
+        refused: Vec::new(),
     }
 }
 

@@ -49,7 +49,10 @@ impl Loop<'_> {
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
         self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
-        let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work, &start));
+        let worked = self.run_agent(&work).and_then(|report| {
+            self.tell_refused(&report)?;
+            self.judge(report, &work, &start)
+        });
         // What is another one's now is not handed out again.
         self.work = Some(work).filter(|_| !self.job.context.is_forfeit());
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
@@ -75,6 +78,17 @@ impl Loop<'_> {
         let Job { agent, context, tally, .. } = &mut self.job;
         let attempt = Attempt { iteration: tally.iteration, prompt: &work.prompt, how: &work.how, deadline };
         agent.run(&attempt, context)
+    }
+
+    /// Tells what the walls around the agent have refused; the next one is told, too.
+    fn tell_refused(&mut self, report: &Report) -> Result<(), End> {
+        let Job { context, tally, .. } = &mut self.job;
+        tally.refused.clear();
+        for refused in &report.refused {
+            tally.refused(refused);
+            context.tell(Fact::Refused(refused.clone()))?;
+        }
+        Ok(())
     }
 
     /// What the report means for the work. If the loop ends before that is known, the agent's cost is booked all the same.

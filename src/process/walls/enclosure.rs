@@ -1,13 +1,17 @@
 //! The folder of one program behind walls: what the hidden verb reads, and what is new for the program.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::overheard::Overheard;
 use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, named, numbered};
-use super::plan::{Layer, Plan};
+use super::plan::Plan;
+use super::proxy::Proxy;
+use super::reach::Reach;
 use crate::files::atomic::{self, Durability};
 use crate::files::temporary::Folder;
 use crate::files::{own, theirs};
@@ -30,10 +34,13 @@ pub struct Enclosure {
 #[derive(Debug)]
 pub struct Inside {
     folder: Folder,
-    layers: Vec<Layer>,
+    plan: Plan,
+    cwd: PathBuf,
     /// What was in the files that were copied, one after the other; `None`: there was none.
     originals: Vec<Option<Vec<u8>>>,
     absent: Vec<PathBuf>,
+    /// What it connects to the hosts of its plan by.
+    proxy: Option<Proxy>,
 }
 
 impl Enclosure {
@@ -70,11 +77,15 @@ impl Enclosure {
             fs::create_dir(&fresh)?;
             fs::set_permissions(&fresh, Permissions::from_mode(0o1777))?;
         }
+        let proxy = match &plan.reach {
+            Reach::Hosts(hosts) if !plan.is_trial => Some(Proxy::start(folder.path(), hosts)?),
+            _ => None,
+        };
         let text = serde_json::to_vec(&plan)?;
         atomic::write_own(&folder.path().join(PLAN), &text, Durability::Atomic).map_err(io::Error::other)?;
-        let is_missing = |path: &PathBuf| path.symlink_metadata().is_err();
-        let absent = plan.absent.into_iter().filter(is_missing).collect();
-        Ok(Inside { folder, layers: plan.layers, originals, absent })
+        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
+        let absent = plan.absent.iter().filter(is_missing).cloned().collect();
+        Ok(Inside { folder, plan, cwd: cwd.to_owned(), originals, absent, proxy })
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
@@ -104,10 +115,22 @@ impl Inside {
         [OWN_EXECUTABLE.into(), VERB.into(), self.folder.path().into()]
     }
 
+    /// What listens to what it prints of what is refused.
+    #[must_use]
+    pub fn overhear(&self) -> Overheard {
+        Overheard::of(self.plan.clone(), self.cwd.clone())
+    }
+
+    /// The hosts that the program was not connected to, and how often.
+    #[must_use]
+    pub fn refused_hosts(&self) -> BTreeMap<String, u64> {
+        self.proxy.as_ref().map(Proxy::refused).unwrap_or_default()
+    }
+
     /// Copies back what the program has changed, and removes what it must not have made.
     fn settle(&self) {
         let mut originals = self.originals.iter();
-        for (at, layer) in self.layers.iter().enumerate() {
+        for (at, layer) in self.plan.layers.iter().enumerate() {
             let top = numbered(self.folder.path(), LAYERS, at);
             for (name, original) in layer.copied.iter().zip(&mut originals) {
                 let _ = copy_back(&top.join(name), &layer.path.join(name), original.as_deref());

@@ -21,7 +21,8 @@ use rustix::thread::{
 
 use super::parts::{NOT_BUILT, PLAN, named};
 use super::plan::Plan;
-use super::{calls, loopback, mounts};
+use super::reach::Reach;
+use super::{calls, loopback, mounts, way_out};
 use crate::files::own;
 
 /// What does not hold where the kernel's Landlock is older than version 6.
@@ -45,17 +46,24 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     let folder = Path::new(folder);
     let plan: Plan = serde_json::from_slice(&own::read(&folder.join(PLAN), MOST)?)?;
     let cwd = std::env::current_dir()?;
-    separate(plan.is_cut_off).map_err(|error| named("user namespaces", error))?;
-    mounts::build(folder, &plan)?;
-    if plan.is_cut_off {
+    let is_cut_off = plan.reach != Reach::All;
+    separate(is_cut_off).map_err(|error| named("user namespaces", error))?;
+    if is_cut_off {
         loopback::bring_up().map_err(|error| named("its loopback", error))?;
     }
+    let proxy = match &plan.reach {
+        Reach::Hosts(hosts) if !plan.is_trial => {
+            way_out::open(folder, hosts).map_err(|error| named("its proxy", error))?
+        }
+        _ => Vec::new(),
+    };
+    mounts::build(folder, &plan)?;
     // By its name it is another one now.
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
     close_inherited()?;
     restrict(&plan)?;
     let mut command = Command::new(program);
-    command.envs(plan.set.iter().map(|(name, value)| (name, value)));
+    command.envs(plan.set.iter().map(|(name, value)| (name, value))).envs(proxy);
     for name in &plan.unset {
         command.env_remove(name);
     }

@@ -18,6 +18,9 @@ pub(super) const FRESH: &str = "fresh";
 /// What stands in the place of what is hidden.
 pub(super) const MASKS: &str = "masks";
 
+/// The socket through which the program hands over what it connects to.
+pub(super) const WAY_OUT: &str = "way-out";
+
 /// One of several, by its number.
 pub(super) fn numbered(folder: &Path, part: &str, at: usize) -> PathBuf {
     folder.join(part).join(at.to_string())

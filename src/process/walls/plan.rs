@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::reach::Reach;
+
 /// What one program may do. Paths are absolute; what is not there is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -29,8 +31,8 @@ pub struct Plan {
     pub set: Vec<(String, String)>,
     /// Variables that it does not get.
     pub unset: Vec<String>,
-    /// Whether it can connect to its own loopback only.
-    pub is_cut_off: bool,
+    /// Where it can connect to.
+    pub reach: Reach,
 }
 
 /// A folder of which the top is thrown away: what is in it cannot be written but by other rules, and what is made in it is lost.
@@ -41,4 +43,13 @@ pub struct Layer {
     /// Names of files in it that are copied, and copied back if the program has changed or made them. So that programs can put
     /// another file in the place of one.
     pub copied: Vec<String>,
+}
+
+/// How a path is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Held {
+    /// It cannot be read.
+    Hidden,
+    /// It cannot be written.
+    ReadOnly,
 }

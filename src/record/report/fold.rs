@@ -11,6 +11,7 @@ use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, Vali
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, Word};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
+use crate::engine::refused::Refused;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::engine::validation::{Evidence, Standing, VERIFYING_AGENT, failure};
@@ -257,6 +258,7 @@ impl Fold {
                 let is_known = reason.has_end();
                 report.wait(what, at, is_known.then_some(*until));
             }
+            Fact::Refused(refused) => report.refuse(refused),
             Fact::Paused => report.wait(Phase::Paused.word(), at, None),
             Fact::Queued => report.wait(Phase::Queued.word(), at, None),
             Fact::NeedsAttention { .. } => report.wait(Phase::NeedsAttention.word(), at, None),
@@ -405,6 +407,15 @@ impl LoopReport {
                     validation: None,
                 });
             }
+        }
+    }
+
+    /// Adds what was refused to what is known of it.
+    fn refuse(&mut self, refused: &Refused) {
+        let is_it = |known: &&mut Refused| (known.what, &known.place) == (refused.what, &refused.place);
+        match self.refused.iter_mut().find(is_it) {
+            Some(known) => known.times += refused.times,
+            None => self.refused.push(refused.clone()),
         }
     }
 

@@ -23,6 +23,7 @@ use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
 use crate::engine::fact::{BranchResult, Fact, LineBranch, LineSpent, TaskCounts, Word};
 use crate::engine::outcome::{Phase, Stand};
+use crate::engine::refused::Refused;
 use crate::engine::validation::Evidence;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
@@ -125,6 +126,9 @@ pub struct LoopReport {
     pub task_list: Vec<TaskReport>,
     /// How often each tool was called.
     pub tools: BTreeMap<String, u64>,
+    /// What the walls around its agents have refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The times in which it waited.
     pub waits: Vec<Wait>,
     /// The address of its pull request.
@@ -482,6 +486,7 @@ impl LoopReport {
             counted_at: None,
             task_list: Vec::new(),
             tools: BTreeMap::new(),
+            refused: Vec::new(),
             waits: Vec::new(),
             pull_request: None,
             group: None,

@@ -16,8 +16,12 @@ use crate::engine::validation::Evidence;
 use crate::record::report::{Landings, LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
 use crate::text::count::money;
+use crate::text::list::some_of;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
+
+/// At most so many things that were refused are named.
+const REFUSED: usize = 4;
 
 /// One loop, or one task of a loop over tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,6 +144,14 @@ fn changes(work: &Work) -> Option<String> {
 
 fn span(seconds: f64) -> String {
     duration::rough(duration::of_seconds(seconds))
+}
+
+/// What the walls around the agents have refused; `None`: nothing.
+fn refused(report: &RunReport) -> Option<String> {
+    let mut all: Vec<String> =
+        report.loops.iter().flat_map(|one| &one.refused).map(|refused| plain(&refused.told())).collect();
+    all.dedup();
+    (!all.is_empty()).then(|| format!("behind walls: {}", some_of(&all, REFUSED)))
 }
 
 /// How much has landed, and what that took: `7 landed · 1 returned (12%) · 3 gate runs (0.38 for each) · gate 1m20s (9%)`. `None` if
