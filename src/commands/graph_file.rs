@@ -123,7 +123,15 @@ fn meant(args: &GraphArgs) -> anyhow::Result<Option<Address>> {
     match workspace::open(&place) {
         Ok(workspace) => address(None, &workspace.settings),
         // They are about other things, too, without which a graph can be worked with; the environment says more.
-        Err(_) => std::env::var(STORE_VARIABLE).ok().map(|text| read(STORE_VARIABLE, &text)).transpose(),
+        Err(error) => {
+            let named = std::env::var(STORE_VARIABLE).ok();
+            if named.is_none() {
+                remark(&format!(
+                    "the graph in this folder is meant, as the settings cannot be read: {error:#}"
+                ));
+            }
+            named.map(|text| read(STORE_VARIABLE, &text)).transpose()
+        }
     }
 }
 

@@ -59,11 +59,13 @@ fn agree(loops: &mut [LoopSnapshot<'_>]) {
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let extent = if args.json { Extent::Whole } else { Extent::Head };
+    let mut is_away = false;
     let fleet = match args.target.name {
         None => match Fleet::of(args.store.as_deref(), &args.target) {
             // What is here is shown all the same.
             Err(error) if args.store.is_none() => {
                 warn(&format!("the workers of other machines are not shown: {error:#}"));
+                is_away = true;
                 None
             }
             fleet => fleet?,
@@ -71,6 +73,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         Some(_) => None,
     };
     let (here, loops) = target::listed(&args.target, extent)?;
+    let of_fleet = fleet.is_some() || is_away;
     if loops.is_empty() && fleet.is_none() {
         // On stderr, so that `--json` prints nothing but objects.
         remark(&format!("no loop in {}", here.root().display()));
@@ -94,8 +97,9 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         json
     };
     print(|out| match (args.json, snapshots.as_slice()) {
-        (true, several) if fleet.is_some() => {
-            let mut json = fleet.as_ref().map_or(Value::Null, Fleet::json);
+        (true, several) if of_fleet => {
+            let unknown = || serde_json::json!({ "fleet": null, "landing": null });
+            let mut json = fleet.as_ref().map_or_else(unknown, Fleet::json);
             json["loops"] = several.iter().map(LoopSnapshot::json).collect();
             write_json(&json, out)
         }

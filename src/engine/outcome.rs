@@ -120,9 +120,9 @@ table! {
         /// The graph of tasks was removed or replaced by another program while the loop ran.
         GraphLost = row(5, "the graph of tasks was lost", "graph_lost", Failed, Ended::Error);
         /// The server with the tasks, or the remote of the repository, cannot be used for longer than we may wait.
-        StoreAway = row(5, "the store cannot be used", "store_away", Failed, Ended::Error);
+        StoreAway = row(5, "the store or the remote cannot be used", "store_away", Failed, Ended::Error);
         /// That server, or that remote, refuses what is to be kept there, which passes only when a person sees to it.
-        StoreRefused = row(1, "the store refuses", "store_refused", Failed, Ended::Error);
+        StoreRefused = row(1, "the store or the remote refuses", "store_refused", Failed, Ended::Error);
         /// One iteration failed more often than it may be retried.
         AgentFailed = row(4, "agent failure exceeded retries", "failed", Failed, Ended::Failed);
         /// One iteration failed that was not retried: none is allowed, or it would fail again.

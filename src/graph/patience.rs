@@ -16,14 +16,26 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// How often it is looked whether the wait is cancelled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long a server is waited for, and whether it is now.
+/// How long a server is waited for, and whether it is now. What asks it shares one: an outage is waited for once.
 #[derive(Debug)]
 pub struct Patience {
     longest: Duration,
-    /// Until when it is waited for, and why.
-    wait: Mutex<Option<(DateTime<Utc>, String)>>,
+    outage: Mutex<Option<Outage>>,
     /// Nothing is waited for any more once one of these is set.
     ended_by: Vec<Arc<AtomicBool>>,
+}
+
+/// A server is away.
+#[derive(Debug)]
+struct Outage {
+    /// When that was seen first.
+    began: Instant,
+    /// Until when it is waited for.
+    until: DateTime<Utc>,
+    /// What was wrong then.
+    why: String,
+    /// Whether something waits now.
+    is_waited_for: bool,
 }
 
 impl Patience {
@@ -36,27 +48,37 @@ impl Patience {
     /// At most this long, and until one of these is set.
     #[must_use]
     pub fn until_set(longest: Duration, ended_by: impl IntoIterator<Item = Arc<AtomicBool>>) -> Self {
-        Self { longest, wait: Mutex::default(), ended_by: ended_by.into_iter().collect() }
+        Self { longest, outage: Mutex::default(), ended_by: ended_by.into_iter().collect() }
     }
 
-    /// Until when a server is waited for that is away now, and what was wrong when it was asked first; `None`: it is not.
+    /// Until when a server is waited for that is away now, and what was wrong when that was seen first; `None`: it is not.
     #[must_use]
     pub fn waits(&self) -> Option<(DateTime<Utc>, String)> {
-        self.lock().clone()
+        let outage = self.lock();
+        outage.as_ref().filter(|outage| outage.is_waited_for).map(|outage| (outage.until, outage.why.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(DateTime<Utc>, String)>> {
-        self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits, longer each time, for what is asked since this moment, and `why` it has to be; returns whether it may be asked again.
-    pub fn wait(&self, since: Instant, tries: &mut u32, why: &str, cancelled: &AtomicBool) -> bool {
-        let left = self.longest.saturating_sub(since.elapsed());
+    /// Waits, longer each time, and `why` it has to be; returns whether it may be asked again.
+    pub fn wait(&self, tries: &mut u32, why: &str, cancelled: &AtomicBool) -> bool {
+        let left = {
+            let mut outage = self.lock();
+            let known = outage.get_or_insert_with(|| Outage {
+                began: Instant::now(),
+                until: Utc::now() + self.longest,
+                why: why.to_owned(),
+                is_waited_for: false,
+            });
+            let left = self.longest.saturating_sub(known.began.elapsed());
+            known.is_waited_for = !left.is_zero();
+            left
+        };
         if left.is_zero() {
             return false;
         }
-        let until = Utc::now() + left;
-        self.lock().get_or_insert_with(|| (until, why.to_owned()));
         let pause = LONGEST.min(FIRST * (1 << (*tries).min(6)));
         *tries += 1;
         let until = Instant::now() + left.min(jitter::around(pause));
@@ -71,8 +93,36 @@ impl Patience {
         false
     }
 
-    /// It is waited for no more.
+    /// It is there again.
     pub fn ends(&self) {
         self.lock().take();
+    }
+
+    /// What has asked gives up; what asks next does not begin to wait anew.
+    pub fn gives_up(&self) {
+        if let Some(outage) = &mut *self.lock() {
+            outage.is_waited_for = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_waited_for_once() {
+        let patience = Patience::of(Duration::from_millis(300));
+        let (mut tries, never) = (0, AtomicBool::new(false));
+        let began = Instant::now();
+        while patience.wait(&mut tries, "gone", &never) {
+            assert_eq!(patience.waits().map(|(_, why)| why).as_deref(), Some("gone"));
+        }
+        assert!(began.elapsed() >= Duration::from_millis(300));
+        patience.gives_up();
+        assert_eq!(patience.waits(), None);
+        assert!(!patience.wait(&mut 0, "still gone", &never), "the same outage");
+        patience.ends();
+        assert!(patience.wait(&mut 0, "another one", &never));
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
+use crate::graph::postgres::PASSWORDS;
 use crate::presets::preset;
+use crate::process;
 use crate::project::{Project, ProjectError};
 use crate::prompt::substitute;
 use crate::record::trust;
@@ -147,6 +149,10 @@ fn open_for(
     let mut workspace = Workspace { project, settings };
     if verb.is_some() {
         workspace.find_secrets();
+        if workspace.settings.store.is_some() {
+            // Those are for the graph, whatever this loop does.
+            process::withhold(&PASSWORDS);
+        }
     }
     Ok(workspace)
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::pusher::{beside, request};
 use crate::engine::outcome::{End, Outcome};
@@ -65,6 +65,10 @@ pub(crate) struct Exchange {
 pub(crate) struct Known {
     /// The tip is a branch beside the trunk.
     is_aside: bool,
+    /// Why, if that has come up in this run.
+    refused: Option<String>,
+    /// The commit of that branch.
+    beside: Option<String>,
     /// The trunk there then.
     theirs: Option<String>,
     /// A pull request was opened, or found.
@@ -121,7 +125,16 @@ impl Exchange {
     /// # Errors
     /// Why it cannot be used.
     pub(crate) fn check(&self, cancelled: &AtomicBool) -> Result<(), Unpublished> {
-        self.listed(&[format!("{OURS}none")], cancelled)?;
+        // Nothing can be below a branch of that name.
+        let in_the_way = ["refs/heads/ralph", "refs/heads/ralph/landed"].map(str::to_owned);
+        let listed = self.listed(&in_the_way, cancelled)?;
+        if let Some((_, branch)) = listed.iter().find(|(_, at)| self.is_protected && in_the_way.contains(at))
+        {
+            let (branch, beside) = (branch.trim_start_matches("refs/heads/"), beside(self.trunk.name()));
+            let why =
+                format!("it has a branch {branch}, so that {beside} cannot be made: give that another name");
+            return Err(Unpublished::Refused(why));
+        }
         let Some(commit) = self.trunk.commit() else { return Ok(()) };
         // With --dry-run the remote would not be asked whether it takes that.
         let trial = format!("{OURS}try/{commit}");
@@ -161,9 +174,16 @@ impl Exchange {
         {
             let mut known = self.known();
             known.is_aside |= aside.is_some() || self.is_protected;
+            known.beside.clone_from(&aside);
             known.theirs = there.clone().filter(|_| aside.is_some());
         }
         let Some(tip) = aside.or(there) else {
+            if let Some(seen) = self.trunk.last_seen().filter(|_| !anew) {
+                return Err(Failed::Refused(format!(
+                    "{name} is gone from {}, which had {seen:.10}: run again with --onto {name} to push it anew",
+                    self.remote.name
+                )));
+            }
             // Nothing is there yet: the first one brings what it has.
             let Some(tip) = self.trunk.tip() else { return Ok(()) };
             return self.push_tip(("", &tip), &[], cancelled).map(drop);
@@ -192,10 +212,15 @@ impl Exchange {
             let is_aside = self.known().is_aside;
             let branch = if is_aside { beside(&name) } else { name.clone() };
             let place = format!("refs/heads/{branch}");
-            match self.offered(new, &place, cancelled)? {
+            // Not only no step back: nothing else may have been there since the gate began, as a branch that was rewound.
+            let before =
+                if is_aside { self.known().beside.clone().unwrap_or_default() } else { old.to_owned() };
+            let lease = format!("--force-with-lease={place}:{before}");
+            match self.offered(new, &place, &[lease], cancelled)? {
                 Ok(()) => {
                     self.trunk.is_there(new)?;
                     if is_aside {
+                        self.known().beside = Some(new.to_owned());
                         self.request(&name, &branch, cancelled);
                     }
                     return Ok(Moved::There);
@@ -213,7 +238,8 @@ impl Exchange {
                             "{remote} takes neither {name} nor {branch}: {why}"
                         )));
                     }
-                    self.known().is_aside = true;
+                    let mut known = self.known();
+                    (known.is_aside, known.refused) = (true, Some(why));
                 }
             }
         }
@@ -227,7 +253,7 @@ impl Exchange {
         }
         while number < APART {
             let place = numbered(&self.place(reference), number);
-            match self.offered(commit, &place, cancelled)? {
+            match self.offered(commit, &place, &[], cancelled)? {
                 Ok(()) => {
                     self.known().claims.insert(reference.to_owned(), (number, commit.to_owned()));
                     return Ok(());
@@ -349,11 +375,12 @@ impl Exchange {
     /// Why the tip is a branch beside the trunk; `None`: it is the trunk.
     pub(crate) fn aside(&self) -> Option<String> {
         let (name, remote) = (self.trunk.name(), &self.remote.name);
-        self.known().is_aside.then(|| {
-            let why = if self.is_protected {
-                "it is protected (git.protected_branches)".to_owned()
-            } else {
-                format!("that is what {remote} has")
+        let known = self.known();
+        known.is_aside.then(|| {
+            let why = match &known.refused {
+                Some(why) => format!("{remote} does not take it ({why}), and so it is from here on"),
+                None if self.is_protected => "it is protected (git.protected_branches)".to_owned(),
+                None => format!("that is what {remote} has"),
             };
             format!("{name} itself is not pushed, but {}: {why}", beside(name))
         })
@@ -382,12 +409,15 @@ impl Exchange {
         &self,
         commit: &str,
         place: &str,
+        options: &[String],
         cancelled: &AtomicBool,
     ) -> Tried<Result<(), Option<String>>> {
         let mut tries = 0;
         self.patiently(cancelled, || {
             loop {
-                return match self.push(&format!("{commit}:{place}"), cancelled) {
+                let launch =
+                    push_refs(&self.root, &self.remote, &[format!("{commit}:{place}")], &self.identity);
+                return match run_push(&with_options(launch, options.iter().cloned()), cancelled) {
                     Err(Unpublished::Behind(_)) => Ok(Err(None)),
                     // Another push is in its way for a moment, or for longer.
                     Err(Unpublished::Refused(why)) if is_locked(&why) => {
@@ -430,18 +460,21 @@ impl Exchange {
         cancelled: &AtomicBool,
         mut ask: impl FnMut() -> Result<T, Unpublished>,
     ) -> Tried<T> {
-        let (began, mut tries) = (Instant::now(), 0);
+        let mut tries = 0;
         loop {
             let why = match ask() {
                 Ok(answer) => {
                     self.patience.ends();
                     return Ok(answer);
                 }
-                Err(Unpublished::Cut) => return Err(Failed::Cut),
+                Err(Unpublished::Cut) => {
+                    self.patience.gives_up();
+                    return Err(Failed::Cut);
+                }
                 Err(failure) => failure.why().unwrap_or_default(),
             };
-            if !self.patience.wait(began, &mut tries, &why, cancelled) {
-                self.patience.ends();
+            if !self.patience.wait(&mut tries, &why, cancelled) {
+                self.patience.gives_up();
                 if cancelled.load(Ordering::Relaxed) {
                     return Err(Failed::Cut);
                 }
@@ -468,9 +501,13 @@ fn run_push(launch: &Launch, cancelled: &AtomicBool) -> Result<(), Unpublished> 
     pushed(run_alone(launch, (PUSH_LIMIT, ROOM), cancelled))
 }
 
-/// Whether a push is refused only because another one is in its way.
+/// Whether a push is refused only because another one is in its way. What hooks print stands behind the reason, in brackets, that git
+/// has; a branch that is in the way of others below its name stays there.
 fn is_locked(why: &str) -> bool {
-    why.contains("lock") || why.contains("failed to update ref")
+    let reason =
+        why.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or(why, |(reason, _)| reason);
+    let is_of_git = ["cannot lock ref", "failed to lock", "failed to update ref", "unable to lock"];
+    is_of_git.iter().any(|words| reason.contains(words)) && !why.contains("; cannot create")
 }
 
 /// A ref of ours as a branch.

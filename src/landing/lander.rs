@@ -312,7 +312,11 @@ impl Lander {
             }
             (stand, _) => stand,
         };
-        Ok(self.trunk.problem(&stand).map_or(Ok(stand), Err)?)
+        match self.trunk.problem(&stand) {
+            None => Ok(stand),
+            Some(error) if self.exchange.is_some() => Err(Failed::Refused(error.to_string()).into()),
+            Some(error) => Err(error.into()),
+        }
     }
 
     /// What candidates are put on: the tip, with what others have committed on the trunk.
@@ -468,6 +472,10 @@ impl Lander {
             // What the trunk has, has landed (rule 6).
             if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
                 self.book(way, one, (&one.made.base, &commit))?;
+                if let Some(exchange) = &self.exchange {
+                    // A run that was cut off has brought it there.
+                    exchange.forget(&[one.reference()], &way.tip, self.team.hurries());
+                }
                 round.leave_out(one);
                 continue;
             }

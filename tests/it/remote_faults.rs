@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
+
 use crate::jobs::{attempts, ended, events, refs};
-use crate::many_machines::{Fleet, RUN, UNTIL_GO, home, until_there};
+use crate::many_machines::{Fleet, RUN, UNTIL_GO, home, signal, until_there};
 use crate::postgres_server::PostgresServer;
 use crate::run_tasks::{add, status};
 use crate::scratch::{Scratch, executable, wait_for};
@@ -48,7 +50,10 @@ fn a_remote_that_takes_nothing_any_more_ends_with_1_and_the_work_is_kept() {
     fs::write(home(machine, "go"), "").unwrap();
     let run = worker.finish();
     ended(&run, 1);
-    assert!(run.stdout.contains("the store refuses") && run.stdout.contains("is kept here as"), "{run:?}");
+    assert!(
+        run.stdout.contains("the store or the remote refuses") && run.stdout.contains("is kept here as"),
+        "{run:?}"
+    );
     fs::remove_file(hook).unwrap();
     ended(&machine.run(RUN), 0);
     fleet.assert_all_landed(&[id]);
@@ -151,4 +156,141 @@ fn the_graph_of_another_repository_is_not_changed() {
     assert_eq!(status(machine, &id), "done");
     fleet.server.sql("UPDATE work.meta SET version = 99");
     assert!(machine.run("doctor").stdout.contains("of a newer ralph"));
+}
+
+/// The protected trunk is not pushed, but the branch beside it.
+fn protect(fleet: &Fleet) {
+    fleet.machines[0].write("ralph.toml", "");
+    fleet.machines[0].git(&["commit", "--quiet", "--all", "--message", "protected"]);
+    fleet.machines[0].git(&["push", "--quiet", "origin", "main"]);
+    for machine in &fleet.machines[1..] {
+        machine.git(&["pull", "--quiet", "--ff-only", "origin", "main"]);
+    }
+}
+
+#[test]
+fn a_trunk_that_is_rewound_while_a_gate_runs_stays_so() {
+    let fleet = fleet(1, "work; done_");
+    let machine = &fleet.machines[0];
+    let begun = fleet.there(&["rev-parse", "main"]);
+    let gate = home(machine, "gate");
+    let command = format!("touch {0}; until [ -e {0}-go ]; do sleep 0.02; done", gate.display());
+    machine
+        .write("ralph.toml", format!("[git]\nprotected_branches = []\n[landing]\ncommand = \"{command}\"\n"));
+    machine.git(&["commit", "--quiet", "--all", "--message", "dropped"]);
+    machine.git(&["push", "--quiet", "origin", "main"]);
+    add(machine, "first");
+    ended(&machine.run("trust"), 0);
+    let worker = fleet.start(0, RUN);
+    until_there(&gate);
+    fleet.there(&["update-ref", "refs/heads/main", begun.trim()]);
+    fs::write(home(machine, "gate-go"), "").unwrap();
+    let run = worker.finish();
+    ended(&run, 1);
+    assert!(run.stdout.contains("rewritten on the remote"), "{run:?}");
+    assert_eq!(fleet.there(&["rev-parse", "main"]), begun);
+}
+
+#[test]
+fn a_trunk_that_is_gone_from_the_remote_comes_back_only_when_that_is_said() {
+    let fleet = fleet(1, "work; done_");
+    let machine = &fleet.machines[0];
+    let mut ids = vec![add(machine, "first")];
+    ended(&machine.run(RUN), 0);
+    fleet.there(&["update-ref", "-d", "refs/heads/main"]);
+    ids.push(add(machine, "second"));
+    let run = machine.run(RUN);
+    ended(&run, 1);
+    assert!(run.stderr.contains("main is gone from origin") && run.stderr.contains("--onto main"), "{run:?}");
+    ended(&machine.run(&format!("{RUN} --onto main")), 0);
+    fleet.assert_all_landed(&ids);
+}
+
+#[test]
+fn what_an_agent_has_pushed_itself_is_booked_and_leaves_no_ref() {
+    let fleet = fleet(1, "work; git push -q origin HEAD:main; done_");
+    let id = add(&fleet.machines[0], "first");
+    ended(&fleet.machines[0].run(RUN), 0);
+    fleet.assert_all_landed(&[id]);
+}
+
+#[test]
+fn hooks_that_speak_of_blocks_refuse_and_are_not_waited_for() {
+    let fleet = fleet(1, "work; done_");
+    let machine = &fleet.machines[0];
+    add(machine, "first");
+    let hook = Path::new(&fleet.remote).join("hooks/pre-receive");
+    executable(&hook, "#!/bin/sh\necho 'error: pushes are blocked: failed to lock in' >&2; exit 1\n");
+    let run = machine.run(RUN);
+    ended(&run, 1);
+    assert!(run.stderr.contains("pushes are blocked"), "{run:?}");
+    assert_eq!(attempts(machine), 0);
+}
+
+#[test]
+fn a_branch_in_the_way_of_ours_is_told_before_an_agent_starts() {
+    let fleet = fleet(1, "work; done_");
+    let machine = &fleet.machines[0];
+    protect(&fleet);
+    add(machine, "first");
+    fleet.there(&["branch", "ralph", "main"]);
+    let run = machine.run(RUN);
+    ended(&run, 1);
+    assert!(
+        run.stderr.contains("it has a branch ralph, so that ralph/landed/main cannot be made"),
+        "{run:?}"
+    );
+    assert_eq!(attempts(machine), 0);
+    fleet.there(&["branch", "-m", "ralph", "other"]);
+    ended(&machine.run(RUN), 0);
+}
+
+#[test]
+fn what_was_squashed_into_the_trunk_is_gone_on_from() {
+    let fleet = fleet(2, "work; done_");
+    protect(&fleet);
+    let (machine, other) = (&fleet.machines[0], &fleet.machines[1]);
+    let first = add(machine, "first");
+    ended(&machine.run(RUN), 0);
+    // A person merges the pull request, and its branch is removed.
+    other.git(&["fetch", "--quiet"]);
+    other.git(&["merge", "--quiet", "--squash", "origin/ralph/landed/main"]);
+    other.git(&["commit", "--quiet", "--message", "squashed"]);
+    other.git(&["push", "--quiet", "origin", "main", ":ralph/landed/main"]);
+    for (number, machine) in [machine, other].into_iter().enumerate() {
+        let id = add(machine, &format!("more-{number}"));
+        let run = machine.run(RUN);
+        ended(&run, 0);
+        assert_eq!(status(machine, &id), "done");
+        let files = fleet.there(&["ls-tree", "--name-only", "ralph/landed/main"]);
+        for id in [&first, &id] {
+            assert!(files.contains(&format!("work-{id}\n")), "{files}");
+        }
+    }
+    let subjects = fleet.there(&["log", "--format=%s", "ralph/landed/main"]);
+    assert!(!subjects.contains(&format!("work on {first}")), "{subjects}");
+}
+
+#[test]
+fn what_could_not_be_pushed_is_not_verified_by_another_machine() {
+    let fleet = fleet(2, &format!("work; {UNTIL_GO}; done_"));
+    let machine = &fleet.machines[0];
+    let id = add(machine, "first");
+    let worker = fleet.start(0, &format!("{RUN} --stop-within 1s"));
+    until_there(&home(machine, "at-work"));
+    let hook = Path::new(&fleet.remote).join("hooks/pre-receive");
+    let pushed = home(machine, "pushed");
+    executable(&hook, &format!("#!/bin/sh\ntouch {}; sleep 20; exit 1\n", pushed.display()));
+    fs::write(home(machine, "go"), "").unwrap();
+    until_there(&pushed);
+    signal(&worker, Signal::TERM);
+    ended(&worker.finish(), 130);
+    let row = fleet.server.sql("SELECT unverified, done_at_commit IS NULL FROM work.tasks");
+    assert_eq!(row.trim(), "0|t", "{row}");
+    fs::remove_file(hook).unwrap();
+    fs::write(home(&fleet.machines[1], "go"), "").unwrap();
+    let run = fleet.machines[1].run(RUN);
+    ended(&run, 0);
+    assert!(!run.stderr.contains("verifies"), "{run:?}");
+    fleet.assert_all_landed(&[id]);
 }

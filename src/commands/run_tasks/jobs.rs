@@ -23,6 +23,7 @@ use crate::engine::fact::Fact;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
 use crate::git;
+use crate::git::GitError;
 use crate::git::identity::{CommitIdentity, agent_env, configure, prepare};
 use crate::git::landing::{self, Trunk};
 use crate::git::trees::{CheckedOut, checked_out};
@@ -139,8 +140,12 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let lock = recorder::hold(project, run.call.verb.words())?;
     git::exclude(project.root(), &git::runtime_patterns(project))
         .context("ralph's own files would be committed")?;
-    landing::begin(&plan.trunk, plan.is_named)
-        .map_err(|error| Refused::from(End::because(Outcome::GitFailed, error.to_string())))?;
+    landing::begin(&plan.trunk, plan.is_named).map_err(|error| {
+        // Whatever starts workers would do so again.
+        let is_for_person = matches!(error, GitError::InTheWay { .. }) && run.graph.server().is_some();
+        let outcome = if is_for_person { Outcome::StoreRefused } else { Outcome::GitFailed };
+        Refused::from(End::because(outcome, error.to_string()))
+    })?;
     let identity = worktree_identity(project, settings);
     if identity != CommitIdentity::default() {
         prepare(project.root())?;

@@ -59,6 +59,9 @@ pub(super) fn exchange(
     let has_come = server.signals.has_come();
     match exchange.check(has_come) {
         Ok(()) => {}
+        Err(Unpublished::Wrong(why)) if refuses_login(&why) => {
+            bail!("{name} does not let this user in: {why}: see to the key or the token that git uses");
+        }
         Err(Unpublished::Wrong(why)) => {
             let why = format!("{name} cannot be used: {why}: see whether it is there, and lets this user in");
             let end = End::because(Outcome::StoreAway, why);
@@ -89,6 +92,19 @@ pub(super) fn exchange(
         Err(Failed::Ends(end)) => Err(Refused::from(end).into()),
         Err(Failed::Cut) => Err(interrupted()),
     }
+}
+
+/// Whether a remote has answered, and does not know this user, or shows it no such repository.
+fn refuses_login(why: &str) -> bool {
+    let words = [
+        "Authentication failed",
+        "Permission denied (",
+        "could not read Username",
+        "could not read Password",
+        "Host key verification failed",
+        "Repository not found",
+    ];
+    words.iter().any(|words| why.contains(words))
 }
 
 /// Brings to the remote, and books, what an earlier run in this clone could not (rule 7).

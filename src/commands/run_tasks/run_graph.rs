@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::commands::graph_file;
 use crate::commands::output::remark;
@@ -129,7 +129,7 @@ impl Server {
     /// Asks it before anything has begun. If it has no connection left, it is waited for, and a message says so.
     fn ask<T>(&self, ask: impl Fn() -> Result<T, GraphError>) -> anyhow::Result<T> {
         let patience = Patience::until_set(self.longest, [Arc::clone(self.signals.has_come())]);
-        let (began, mut tries) = (Instant::now(), 0);
+        let mut tries = 0;
         loop {
             let full = match ask() {
                 Err(_) if self.signals.count() > 0 => return Err(interrupted()),
@@ -139,7 +139,7 @@ impl Server {
             if tries == 0 {
                 remark(&format!("waiting for the store, at most {}: {full}", format(self.longest)));
             }
-            if !patience.wait(began, &mut tries, "", &AtomicBool::new(false)) {
+            if !patience.wait(&mut tries, "", &AtomicBool::new(false)) {
                 return Err(if self.signals.count() > 0 { interrupted() } else { refused(full) });
             }
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{TASKS, replayed_ref};
+use super::{Merged, TASKS, files_of, merge, replayed_ref};
 use crate::git::call::{LIMIT, run};
 use crate::git::change::{ChangeError, ChangeOptions, change, change_with, patiently};
 use crate::git::error::GitError;
@@ -187,7 +187,9 @@ impl Trunk {
             return Stand::Level;
         }
         let known = commit_of(&self.root, &self.known());
-        if known.is_some_and(|known| !is_ancestor(&self.root, &known, &commit)) {
+        let is_lost =
+            |known: String| !is_ancestor(&self.root, &known, &commit) && !self.has_work(&commit, &known);
+        if known.is_some_and(is_lost) {
             return Stand::Rewritten;
         }
         if is_ancestor(&self.root, &commit, tip) { Stand::Behind } else { Stand::Ahead(commit) }
@@ -233,9 +235,8 @@ impl Trunk {
     /// If the remote does not have any more what it had, or git fails.
     pub fn take_over(&self, tip: &str, anew: bool) -> Result<(), GitError> {
         let name = &self.name;
-        let seen = commit_of(&self.root, &self.seen());
-        let dropped = seen.filter(|seen| !is_ancestor(&self.root, seen, tip));
-        if dropped.is_some() && !anew {
+        let dropped = self.last_seen().filter(|seen| !is_ancestor(&self.root, seen, tip));
+        if dropped.as_ref().is_some_and(|seen| !self.has_work(tip, seen)) && !anew {
             let what =
                 format!("the branch {name} was rewritten on the remote, and lacks commits that it had");
             let way_out =
@@ -257,6 +258,18 @@ impl Trunk {
         self.is_there(tip)
     }
 
+    /// The tip that the remote had last; `None`: none was seen.
+    #[must_use]
+    pub fn last_seen(&self) -> Option<String> {
+        commit_of(&self.root, &self.seen())
+    }
+
+    /// Whether a commit has what another one has made, if not that itself: it was squashed, or rebased.
+    fn has_work(&self, commit: &str, made: &str) -> bool {
+        let merged = merge(&self.root, commit, made);
+        matches!((merged, files_of(&self.root, commit)), (Ok(Merged::Tree(files)), Some(own)) if files == own)
+    }
+
     /// The remote has this tip.
     ///
     /// # Errors
@@ -270,6 +283,10 @@ impl Trunk {
     fn go_back(&self, dropped: &str, tip: &str) -> Result<(), GitError> {
         let (name, has) = (&self.name, |old: &str, new: &str| is_ancestor(&self.root, old, new));
         let Some(commit) = self.commit().filter(|commit| !has(commit, tip)) else { return Ok(()) };
+        if has(tip, &commit) && !has(dropped, &commit) {
+            // The user has done it.
+            return Ok(());
+        }
         let by_hand =
             format!("'git rebase --onto {tip:.10} {dropped:.10} {name}', or put the branch there yourself");
         if !has(&commit, dropped) {

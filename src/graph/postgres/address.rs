@@ -86,6 +86,10 @@ impl Address {
         // Who names an authority wants certificates of it, also of this machine.
         let says_mode = query.split('&').any(|pair| pair.starts_with("sslmode="));
         address.is_secure |= !says_mode && address.authorities.is_some();
+        let has_socket = address.hosts.iter().any(|(host, _)| host.starts_with('/'));
+        if has_socket && says_mode && address.is_secure {
+            return Err("sslmode=verify-full: a socket has no certificate: leave that out".to_owned());
+        }
         Ok(address)
     }
 
@@ -98,6 +102,7 @@ impl Address {
                     || value.len() > LONGEST
                     || !value.chars().all(is_plain)
                     || value.starts_with("pg_")
+                    || value == "information_schema"
                 {
                     return Err(format!(
                         "schema={}: give a name of small letters, digits and _, at most {LONGEST}, not with pg_",

@@ -42,7 +42,14 @@ pub(super) fn is_away(fault: &Fault) -> bool {
 
 /// Whether the server has no connection left.
 pub(super) fn is_full(fault: &Fault) -> bool {
-    matches!(fault, Fault::Server(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
+    // The second is what pgbouncer says.
+    let is_full = |error: &tokio_postgres::Error| {
+        error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+            || error
+                .as_db_error()
+                .is_some_and(|error| error.message().contains("no more connections allowed"))
+    };
+    matches!(fault, Fault::Server(error) if is_full(error))
 }
 
 /// What the connection has failed with, if it has.
@@ -134,6 +141,12 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> &'static str {
             "name the host that its certificate is for, and its authority with sslrootcert=FILE"
         }
         None if said(error).contains("does not allow writes") => "name the server that can be written to",
+        None if said(error).contains("does not support TLS") => {
+            "turn ssl on there, or give sslmode=disable for a connection that is not encrypted"
+        }
+        None if said(error).contains("error deserializing") => {
+            "another program has changed that table: restore a backup of that schema, or use another one"
+        }
         None if said(error).contains("password missing") => "give it with PGPASSWORD or in ~/.pgpass",
         None => "check that it runs and can be reached",
     }

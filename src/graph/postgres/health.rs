@@ -81,7 +81,9 @@ fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
     let may_write = "SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
             AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')), true)
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?1 AND c.relkind = 'r'";
-    let may_write = (has_graph || may_make) && graph.one(may_write, values![schema], first)?;
+    let may_use =
+        !has_schema || graph.one("SELECT has_schema_privilege(?1, 'USAGE')", values![schema], first)?;
+    let may_write = (has_graph || may_make) && may_use && graph.one(may_write, values![schema], first)?;
     let about = "SELECT version, repository FROM meta";
     let (of_tables, repository): (i64, Option<String>) = if has_graph && may_write {
         graph.one(about, &[], |row| Ok((row.get(0)?, row.get(1)?)))?

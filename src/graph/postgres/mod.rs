@@ -269,12 +269,18 @@ impl PostgresStore {
         let (mut tries, mut unsure) = (Tries::of(self), None);
         loop {
             let fault = match self.once(what, end, Some(nonce), change) {
-                Attempt::Done(value) => return Ok(value),
+                Attempt::Done(value) => {
+                    tries.are_heard();
+                    return Ok(value);
+                }
                 Attempt::Failed(Fault::Server(error)) if unsure.is_some() && is_noted(&error) => {
                     return unsure.and_then(|(value, _)| value).ok_or_else(|| self.error(Fault::Unsure));
                 }
                 // What was lost before was not written: the nonce was free.
-                Attempt::Failed(Fault::Graph(error)) => return Err(error),
+                Attempt::Failed(Fault::Graph(error)) => {
+                    tries.are_heard();
+                    return Err(error);
+                }
                 Attempt::Unsure(value) => {
                     unsure = Some((value, Instant::now()));
                     Fault::Unsure
@@ -298,7 +304,10 @@ impl PostgresStore {
         let mut tries = Tries::of(self);
         loop {
             let (fault, may_again) = match once() {
-                (Attempt::Done(value), _) => return Ok(value),
+                (Attempt::Done(value), _) => {
+                    tries.are_heard();
+                    return Ok(value);
+                }
                 (Attempt::Failed(fault), may_again) => (fault, may_again),
                 (Attempt::Unsure(_), may_again) => (Fault::Unsure, may_again),
             };
@@ -479,7 +488,6 @@ impl PostgresStore {
 /// How often one operation was tried, and how long it has waited for the server.
 struct Tries<'a> {
     patience: Option<&'a Patience>,
-    began: Instant,
     /// Since when, and how often, since the server was waited for last.
     since: Instant,
     count: u32,
@@ -488,13 +496,19 @@ struct Tries<'a> {
 
 impl<'a> Tries<'a> {
     fn of(store: &'a PostgresStore) -> Self {
-        let began = Instant::now();
-        Self { patience: store.patience.as_deref(), began, since: began, count: 0, waits: 0 }
+        Self { patience: store.patience.as_deref(), since: Instant::now(), count: 0, waits: 0 }
     }
 
     /// Whether a fault passes by itself, and was not met too often.
     fn may_again(&self, fault: &Fault) -> bool {
         is_passing(fault) && self.count < TRIES && self.since.elapsed() < LIMIT
+    }
+
+    /// The server has answered.
+    fn are_heard(&self) {
+        if let Some(patience) = self.patience {
+            patience.ends();
+        }
     }
 
     /// Waits a moment before the next one.
@@ -506,7 +520,7 @@ impl<'a> Tries<'a> {
     /// Waits a while where the server is away; returns whether to ask it again.
     fn wait(&mut self, fault: &Fault) -> bool {
         let Some(patience) = self.patience.filter(|_| is_away(fault)) else { return false };
-        let goes_on = patience.wait(self.began, &mut self.waits, &reason(fault), &AtomicBool::new(false));
+        let goes_on = patience.wait(&mut self.waits, &reason(fault), &AtomicBool::new(false));
         if goes_on {
             // What is in the way after the wait is a matter of its own.
             (self.count, self.since) = (0, Instant::now());
@@ -515,11 +529,11 @@ impl<'a> Tries<'a> {
     }
 }
 
-/// The server is there again, or the operation has failed.
+/// If the server was not there, the operation has failed.
 impl Drop for Tries<'_> {
     fn drop(&mut self) {
         if let Some(patience) = self.patience {
-            patience.ends();
+            patience.gives_up();
         }
     }
 }
@@ -570,16 +584,12 @@ impl Database for PostgresStore {
         self.look(|| (self.once(For::Look, ROLLBACK, None, &look), true))
     }
 
-    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        let look = Cell::new(Some(look));
-        self.look(|| {
-            let attempt = self.once(For::Show, ROLLBACK, None, |graph| match look.take() {
-                Some(look) => look(graph),
-                None => Err(Fault::Silent),
-            });
-            let may_again = look.take().map(|unused| look.set(Some(unused))).is_some();
-            (attempt, may_again)
-        })
+    fn read_through<T>(
+        &self,
+        shown: &Cell<bool>,
+        mut look: impl FnMut(&dyn Sql) -> Fallible<T>,
+    ) -> Result<T, GraphError> {
+        self.look(|| (self.once(For::Show, ROLLBACK, None, &mut look), !shown.get()))
     }
 
     fn scratch(&self) -> PathBuf {

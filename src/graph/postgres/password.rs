@@ -22,9 +22,13 @@ pub(super) fn find(address: &Address, host: &str, port: u16) -> Result<Option<St
     }
     let named = env::var_os(PASSWORDS[1]).filter(|path| !path.is_empty()).map(PathBuf::from);
     let usual = env::var_os("HOME").map(|home| Path::new(&home).join(".pgpass"));
-    let Some(path) = named.or(usual).filter(|path| path.exists()) else { return Ok(None) };
+    let is_named = named.is_some();
+    let Some(path) = named.or(usual).filter(|path| is_named || path.exists()) else { return Ok(None) };
     let shown = path.display();
-    let found = path.metadata().map_err(|error| format!("{shown}: {error}"))?;
+    let found = path.metadata().map_err(|error| format!("PGPASSFILE: {shown}: {error}"))?;
+    if !found.is_file() {
+        return Err(format!("{shown}: this is no file with passwords"));
+    }
     if found.permissions().mode() & 0o077 != 0 {
         return Err(format!("{shown}: others can read it, so that it is not used: 'chmod 600 {shown}'"));
     }

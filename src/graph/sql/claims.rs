@@ -78,7 +78,7 @@ fn of_row(row: &dyn Row, nonce: &str) -> Fallible<Claim> {
     let task: String = row.get(0)?;
     // It becomes a part of names of refs and files.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !task.chars().all(is_plain) {
+    if !task.chars().all(is_plain) || !task.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         let shown: String = task.escape_debug().take(40).collect();
         return Err(Fault::Strange(format!("the id of a task: {shown}")));
     }

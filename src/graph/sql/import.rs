@@ -270,7 +270,7 @@ fn require_open(graph: &dyn Sql, other: &str) -> Fallible<()> {
     });
     let Some((line, seq, from)) = first? else { return Ok(()) };
     let (id, to, advice) = (queries::id(graph, seq)?, Status::Blocked, "'ralph task reset' it first");
-    Err(on_line(line, GraphError::Illegal { id, from: status(from), to, advice }.into()))
+    Err(on_line(line, GraphError::Illegal { id, from: status(from)?, to, advice }.into()))
 }
 
 /// The parents and dependencies that changed.

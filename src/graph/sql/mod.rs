@@ -168,8 +168,9 @@ pub(super) fn number(status: Status) -> i64 {
     Status::ALL.iter().position(|&known| known == status).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
 }
 
-pub(super) fn status(number: i64) -> Status {
-    usize::try_from(number).ok().and_then(|at| Status::ALL.get(at).copied()).unwrap_or(Status::Pending)
+pub(super) fn status(number: i64) -> Fallible<Status> {
+    let known = usize::try_from(number).ok().and_then(|at| Status::ALL.get(at).copied());
+    known.ok_or_else(|| Fault::Strange(format!("status {number} of a task")))
 }
 
 /// The first column of a row.

@@ -34,7 +34,7 @@ fn of_row(row: &dyn Row) -> Fallible<Task> {
         parent_id: row.get(1)?,
         title: row.get(2)?,
         description: row.get(3)?,
-        status: status(row.get(4)?),
+        status: status(row.get(4)?)?,
         priority: row.get(5)?,
         created_at: moment(row.get(6)?),
         updated_at: moment(row.get(7)?),
@@ -331,7 +331,7 @@ pub(in crate::graph) fn counts(graph: &dyn Sql, scope: &Scope) -> Fallible<Count
         let count: i64 = row.get(1)?;
         let count = u64::try_from(count).unwrap_or_default();
         counts.total += count;
-        match status(row.get(0)?) {
+        match status(row.get(0)?)? {
             Status::Done => counts.done += count,
             Status::Failed => counts.failed += count,
             Status::InProgress => counts.in_progress += count,

@@ -128,14 +128,14 @@ impl Node {
 
     fn of_row(row: &dyn Row) -> Fallible<Self> {
         let parent = match row.get(0)? {
-            Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
+            Some(seq) => Some(Parent { seq, status: status(row.get(11)?)?, held: row.get(12)? }),
             None => None,
         };
         Ok(Self {
             seq: row.get(14)?,
             parent,
             feature: row.get(1)?,
-            status: status(row.get(2)?),
+            status: status(row.get(2)?)?,
             priority: row.get(3)?,
             children: row.get(4)?,
             done_children: row.get(5)?,

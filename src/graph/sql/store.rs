@@ -1,5 +1,6 @@
 //! A store of tasks on any database: each operation is one transaction of it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,8 +54,12 @@ pub(in crate::graph) trait Database {
     fn touch<T>(&mut self, write: impl Fn(&dyn Sql, &str) -> Fallible<T>) -> Result<T, GraphError>;
     /// Runs `look` on one state of the database.
     fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
-    /// Runs `look` on one state of the database, once: what it has shown cannot be shown again.
-    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError>;
+    /// Runs `look` on one state of the database; again only as long as it has not `shown` anything, which cannot be shown again.
+    fn read_through<T>(
+        &self,
+        shown: &Cell<bool>,
+        look: impl FnMut(&dyn Sql) -> Fallible<T>,
+    ) -> Result<T, GraphError>;
     /// A folder for what is too large to be kept in memory.
     fn scratch(&self) -> PathBuf;
     /// A task was booked as done through this store, or is not any more.
@@ -277,7 +282,13 @@ impl<D: Database> Store for D {
         query: &JournalQuery,
         each: &mut dyn FnMut(JournalEntry) -> bool,
     ) -> Result<(), GraphError> {
-        self.read_through(|graph| journal::search(graph, query, each))
+        let shown = Cell::default();
+        self.read_through(&shown, |graph| {
+            journal::search(graph, query, &mut |entry| {
+                shown.set(true);
+                each(entry)
+            })
+        })
     }
 
     fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
@@ -368,7 +379,13 @@ impl<D: Database> Store for D {
     }
 
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError> {
-        self.read_through(|graph| queries::export(graph, each))
+        let shown = Cell::default();
+        self.read_through(&shown, |graph| {
+            queries::export(graph, &mut |line| {
+                shown.set(true);
+                each(line)
+            })
+        })
     }
 
     fn task(&self, id: &str) -> Result<Task, GraphError> {
@@ -388,7 +405,13 @@ impl<D: Database> Store for D {
     }
 
     fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError> {
-        self.read_through(|graph| queries::list(graph, selection, each))
+        let shown = Cell::default();
+        self.read_through(&shown, |graph| {
+            queries::list(graph, selection, &mut |task| {
+                shown.set(true);
+                each(task)
+            })
+        })
     }
 
     fn tree(
@@ -396,10 +419,22 @@ impl<D: Database> Store for D {
         id: Option<&str>,
         each: &mut dyn FnMut(Task, TreePosition) -> bool,
     ) -> Result<(), GraphError> {
-        self.read_through(|graph| queries::tree(graph, id, each))
+        let shown = Cell::default();
+        self.read_through(&shown, |graph| {
+            queries::tree(graph, id, &mut |task, place| {
+                shown.set(true);
+                each(task, place)
+            })
+        })
     }
 
     fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
-        self.read_through(|graph| queries::graph(graph, each))
+        let shown = Cell::default();
+        self.read_through(&shown, |graph| {
+            queries::graph(graph, &mut |part| {
+                shown.set(true);
+                each(part)
+            })
+        })
     }
 }

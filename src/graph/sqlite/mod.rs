@@ -10,7 +10,7 @@ mod seals;
 mod tests;
 mod unbooked;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::env;
 use std::ffi::OsString;
@@ -194,10 +194,14 @@ impl Database for SqliteStore {
     }
 
     fn read<T>(&self, look: impl Fn(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
-        self.read_through(look)
+        self.look(|graph| look(graph))
     }
 
-    fn read_through<T>(&self, look: impl FnOnce(&dyn Sql) -> Fallible<T>) -> Result<T, GraphError> {
+    fn read_through<T>(
+        &self,
+        _: &Cell<bool>,
+        mut look: impl FnMut(&dyn Sql) -> Fallible<T>,
+    ) -> Result<T, GraphError> {
         self.look(|graph| look(graph))
     }
 

@@ -276,7 +276,7 @@ fn oracle(graph: &Connection) {
     while let Some(row) = rows.next().unwrap() {
         let seq: i64 = row.get(0).unwrap();
         let (status, held) = expected[&seq];
-        assert_eq!(sql::status(row.get(1).unwrap()), status);
+        assert_eq!(sql::status(row.get(1).unwrap()).unwrap(), status);
         assert_eq!(row.get::<_, bool>(2).unwrap(), held);
         let base = &bases[&seq];
         let children = bases.values().filter(|other| other.parent == Some(seq)).count();

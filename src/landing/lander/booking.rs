@@ -27,12 +27,17 @@ impl Lander {
             .filter(|(one, _)| !is_ancestor(&root, &one.made.head, &candidate.commit))
             .map(|(one, commit)| (one.reference(), commit.clone()))
             .collect();
+        let was_aside = self.exchange.as_ref().is_some_and(|exchange| exchange.aside().is_some());
         // Before anything here says that it has landed.
         if let Some(exchange) = &self.exchange
             && exchange.push_tip((&way.tip, &candidate.commit), &renamed, self.team.hurries())?
                 == Moved::NotNow
         {
             return Err(Left::Again);
+        }
+        if let Some(why) = self.exchange.as_ref().filter(|_| !was_aside).and_then(|exchange| exchange.aside())
+        {
+            self.tell_once(&why);
         }
         let advance = || self.trunk.advance((&way.tip, &candidate.commit), &renamed, self.rules.pushes);
         let advanced = match &self.exchange {

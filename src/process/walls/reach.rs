@@ -93,7 +93,7 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
 pub(super) fn plain(name: &str) -> String {
     let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    // The same address may be written in several ways.
+    // One address may be written in several ways.
     name.parse::<IpAddr>().map_or(name, |address| address.to_string())
 }
 

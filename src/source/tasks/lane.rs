@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{Current, Graph, SOME, Tasks};
 use crate::engine::context::Context;
-use crate::engine::fact::Fact;
+use crate::engine::fact::{Fact, WaitReason};
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::AttemptStatus;
@@ -486,12 +486,20 @@ impl Tasks {
     /// Waits until what is handed in has landed, or cannot now, unless the user wants to leave at once.
     pub(super) fn drain(&self, context: &mut Context<'_>) -> Result<(), End> {
         let Some(lane) = &self.lane else { return Ok(()) };
+        let mut told = false;
         while lane.team.standstill() == Standstill::None {
-            let is_away = lane.exchange.as_ref().is_some_and(|exchange| exchange.patience.waits().is_some());
-            if context.urgency() >= Urgency::Now || is_away && context.is_to_leave() {
+            let away = lane.exchange.as_ref().and_then(|exchange| exchange.patience.waits());
+            if context.urgency() >= Urgency::Now || away.is_some() && context.is_to_leave() {
                 lane.team.hurry();
                 break;
             }
+            let is_away = away.is_some();
+            if let Some((until, why)) = away.filter(|_| !told) {
+                context.tell(Fact::waiting_for(WaitReason::Remote, until, why))?;
+            } else if told && !is_away {
+                context.tell(Fact::Resumed { blind_waits: None, waited_s: None })?;
+            }
+            told = is_away;
             context.wait(Some(Instant::now() + LOOK))?;
         }
         if context.urgency() < Urgency::Now {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::stop::Urgency;
@@ -517,6 +517,14 @@ impl Source for Tasks {
         loop {
             self.may_begin()?;
             let mut claimed = self.claim(context)?;
+            if context.is_held_up() {
+                // That came meanwhile, and is what counts, whatever is returned.
+                self.begins_not();
+                if let Some((claim, _)) = claimed {
+                    self.return_claim(&claim, "", context)??;
+                }
+                return Err(Outcome::Blocked.into());
+            }
             if claimed.is_none() && self.doubts.is_empty() && self.lane.is_none() {
                 self.reopen_dropped(context)?;
                 // That takes a moment, in which tasks may come as well.

@@ -12,6 +12,7 @@ use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::Work;
+use crate::engine::stop::Urgency;
 use crate::engine::validation::{Base, NOT_VERIFIED, VERIFYING_AGENT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
 use crate::git;
@@ -33,6 +34,8 @@ pub(crate) struct Verifier<'a> {
     command: Option<Box<dyn Validator + 'a>>,
     /// Whether an agent is asked, too.
     asks: bool,
+    /// Whether what it is about is where it can be verified later on.
+    is_kept: bool,
     /// Why what the agent has left cannot be committed.
     uncommitted: Option<String>,
     /// The state of the current validation.
@@ -61,13 +64,23 @@ impl<'a> Verifier<'a> {
         command: Option<Box<dyn Validator + 'a>>,
         asks: bool,
     ) -> Self {
-        Self { graph, current, lane, ground, command, asks, uncommitted: None, state: State::default() }
+        Self {
+            graph,
+            current,
+            lane,
+            ground,
+            command,
+            asks,
+            is_kept: true,
+            uncommitted: None,
+            state: State::default(),
+        }
     }
 
     /// Marks the task as verified, so that a crash before the booking loses nothing: if everything is committed, the
     /// next run books it at that commit.
     fn keep_verified(&self, context: &mut Context<'_>) -> Result<(), End> {
-        let Some(claim) = self.claim() else { return Ok(()) };
+        let Some(claim) = self.claim().filter(|_| self.is_kept) else { return Ok(()) };
         let now = Snapshot::take(&self.ground);
         let Some(head) = now.head().filter(|_| now.is_clean()).map(str::to_owned) else { return Ok(()) };
         match self.graph.book(context, move |graph| graph.mark_verified(&claim, &head))? {
@@ -212,7 +225,12 @@ impl Validator for Verifier<'_> {
         }
         if let Some(lane) = &self.lane {
             self.uncommitted = lane.commit_rest(current, context)?;
-            lane.keep(&self.graph, current, Keep::There, context)?;
+            let made = lane.keep(&self.graph, current, Keep::There, context)?;
+            // Where it is not there, nothing would be there that another machine could verify.
+            self.is_kept = made.is_some() || lane.exchange.is_none() || context.urgency() < Urgency::Now;
+            if !self.is_kept {
+                return Ok(());
+            }
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         let claim = current.claim.clone();
