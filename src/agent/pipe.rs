@@ -142,7 +142,7 @@ impl PipeAgent {
                     model: self.spec.model.clone(),
                     read_only: self.read_only,
                     reads_itself: self.spec.preset.reads_itself,
-                    is_enclosed: launch.enclosure.is_some(),
+                    is_enclosed: launch.enclosure.is_some() || !launch.wrapper.is_empty(),
                 };
                 let grounds = Grounds { launch: launch.clone(), ours: self.ground.ours.clone() };
                 Box::new(AcpCodec::new(wanted, &grounds, Some(port.clone())))

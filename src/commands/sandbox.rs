@@ -9,13 +9,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
-use super::output::{print, print_for_people};
+use super::output::{print, print_for_people, warn};
 use crate::cli::SandboxArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::process::launch::Launch;
 use crate::process::walls::{Host, Layer, Plan, Reach};
-use crate::sandbox::{Grounds, try_out};
+use crate::sandbox::{Grounds, Walls};
 use crate::text::line::escaped;
 use crate::text::palette::STRONG;
 
@@ -30,13 +30,28 @@ pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let (sandbox, redact) = (&settings.sandbox, &settings.redact);
     let grounds =
         Grounds { settings: sandbox, redact, project: &project, preset: agent.preset, given: &given };
-    let enclosure = grounds.walls()?;
-    let launch = Launch { cwd: project.cwd().to_owned(), env: given, ..Launch::default() };
+    let launch = Launch { cwd: project.cwd().to_owned(), env: given.clone(), ..Launch::default() };
     if let [program, arguments @ ..] = &*args.command {
-        let (program, args, enclosure) = (program.clone(), arguments.to_vec(), Some(enclosure.into()));
-        return inside(&Launch { program, args, enclosure, ..launch });
+        let (program, args) = (program.clone(), arguments.to_vec());
+        return inside(&grounds.walls()?.around(Launch { program, args, ..launch }));
     }
-    try_out(&enclosure, &launch)?;
+    let (walls, partly) = grounds.tried()?;
+    if let Some(partly) = partly {
+        warn(&partly);
+    }
+    let Walls::Ours(enclosure) = walls else {
+        let wrapper = &sandbox.wrapper;
+        if args.json {
+            let report =
+                serde_json::json!({ "schema": SCHEMA, "mode": sandbox.mode.word(), "wrapper": wrapper });
+            return print(|out| writeln!(out, "{report:#}"));
+        }
+        let (mode, words) = (sandbox.mode.word(), escaped(&wrapper.join(" ")));
+        return print_for_people(|out| {
+            writeln!(out, "sandbox.mode is {mode}; sandbox.wrapper starts a program here: {words}")?;
+            writeln!(out, "it has started one; what it keeps from one is not known")
+        });
+    };
     let plan = enclosure.plan_for(&launch.cwd, &|name| launch.variable(name));
     if args.json {
         let report = serde_json::json!({ "schema": SCHEMA, "mode": sandbox.mode.word(), "walls": plan });
@@ -92,7 +107,8 @@ fn titled(plan: &Plan) -> Vec<(&'static str, Vec<String>)> {
 
 /// Runs a program behind walls on our terminal; returns its exit code.
 fn inside(launch: &Launch) -> anyhow::Result<u8> {
-    let Some((launch, _inside)) = launch.enclosed()? else { return Ok(1) };
+    let enclosed = launch.enclosed()?;
+    let launch = enclosed.as_ref().map_or(launch, |(launch, _)| launch);
     let mut words = launch.command_line().cloned();
     let program = words.next().unwrap_or_default();
     // A Ctrl+C at the terminal is for the program.

@@ -28,6 +28,7 @@ pub mod tally;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tripwire;
 pub mod uptime;
 pub mod validation;
 pub mod validator;

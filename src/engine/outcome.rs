@@ -133,6 +133,8 @@ table! {
         Breaker = row(4, "too many failures in a row", "failed", Failed, Ended::Failed);
         /// Too many iterations of a worker in a row failed.
         WorkerFailed = row(1, "too many failures in a row of a worker", "failed", Failed, Ended::Failed);
+        /// An attempt has changed what no work needs to change, and the user wants the loop to end then.
+        Tripped = row(4, "something beside the work was changed", "tripwire", Failed, Ended::Failed);
         /// The agent's program cannot be started any more.
         AgentMissing = row(4, "agent cannot be started", "agent_missing", Failed, Ended::Error).goes_on();
         /// The agent is not logged in.

@@ -251,7 +251,7 @@ mod tests {
         };
         let context = testing::context(&Arc::new(Inbox::default()), vec![Box::new(listen)]);
         assert!(context.without(&redactor()).count(&tally).tell(Fact::Paused).is_ok());
-        assert_eq!(marks(&format!("{:?}", beside.lock().unwrap())), 4);
+        assert_eq!(marks(&format!("{:?}", beside.lock().unwrap())), 6);
     }
 
     #[test]

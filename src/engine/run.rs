@@ -23,6 +23,7 @@ use super::places::Ticket;
 use super::policy::{Limits, Now, Rooms, Step, limit_until, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally, named_reset};
+use super::tripwire::Tripwire;
 use super::validator::Validator;
 use super::worktree::Worktree;
 use crate::text::{duration, jitter, timestamp};
@@ -51,6 +52,8 @@ pub struct Job<'a> {
     pub validator: Option<Box<dyn Validator + 'a>>,
     /// The project's files.
     pub worktree: Box<dyn Worktree + 'a>,
+    /// What is looked at around each attempt; `None`: nothing.
+    pub tripwire: Option<Box<dyn Tripwire + 'a>>,
     /// What it shares with other loops that use the agent.
     pub board: Board,
     /// Its turn among them; `None` if it does not have to wait for one.

@@ -120,6 +120,7 @@ pub(crate) fn job<'a>(
         agent: Box::new(agent),
         validator: None,
         worktree: Box::new(TestWorktree(|| None)),
+        tripwire: None,
         board: Board::default(),
         ticket: None,
     }

@@ -25,6 +25,12 @@ pub struct Tree {
     pub is_gone: bool,
 }
 
+/// What the index of a work tree has, one entry after the other; `None`: git cannot tell.
+#[must_use]
+pub fn entries(tree: &Path) -> Option<Vec<u8>> {
+    run(tree, &["ls-files", "--stage", "-z"], LIMIT).ok()
+}
+
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     require_files(root)?;

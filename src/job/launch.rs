@@ -1,7 +1,6 @@
 //! How a loop starts programs.
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
 use super::agent_choice::ladder;
 use crate::presets::Preset;
@@ -36,14 +35,15 @@ pub(crate) fn launch_behind_walls(
 ) -> anyhow::Result<(Launch, Option<String>)> {
     let Settings { sandbox, redact, .. } = settings;
     let grounds = Grounds { settings: sandbox, redact, project, preset, given: &env };
-    let (enclosure, warning) = match grounds.enclosure() {
+    let (walls, warning) = match grounds.wanted() {
         Ok(None) => (None, None),
-        Ok(Some((enclosure, partly))) => {
+        Ok(Some((walls, partly))) => {
             let partly = partly.map(|partly| format!("the walls around agents do not hold whole: {partly}"));
-            (Some(Arc::new(enclosure)), partly)
+            (Some(walls), partly)
         }
         Err(why) if sandbox.mode == Mode::Try => (None, Some(format!("agents work without walls: {why}"))),
         Err(why) => return Err(why.into()),
     };
-    Ok((Launch { enclosure, ..launch(project, settings, env, mark) }, warning))
+    let launch = launch(project, settings, env, mark);
+    Ok((walls.map_or(launch.clone(), |walls| walls.around(launch)), warning))
 }

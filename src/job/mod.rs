@@ -12,6 +12,7 @@ pub(crate) mod resume;
 mod secrets;
 pub(crate) mod signals;
 pub(crate) mod terminal;
+mod tripwire;
 pub(crate) mod variables;
 pub(crate) mod workspace;
 mod worktree;

@@ -15,6 +15,7 @@ use super::detached::{self, DETACHED};
 use super::launch::{launch, launch_behind_walls};
 use super::resume::{ACCEPT_CONFIG, Resume, Resumed, changed_inside, left_over, resume};
 use super::signals::{Signals, watch_requests};
+use super::tripwire::Surroundings;
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
@@ -303,6 +304,8 @@ impl<'a> Ready<'a> {
             validator: self.validator,
             agent: self.agent,
             worktree: Box::new(GitWorktree::new(project, self.plan)),
+            tripwire: Surroundings::of(project, settings.sandbox.tripwire, &self.run)
+                .map(|wire| Box::new(wire) as _),
             board: self.board,
             ticket: self.ticket,
         };

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::git;
@@ -19,10 +20,13 @@ use crate::process::walls::{Enclosure, Layer, Plan, Reach};
 use crate::project::Project;
 use crate::settings::sandbox::{Mode, Network};
 use crate::settings::{RedactSettings, SandboxSettings};
+use crate::text::line;
 use crate::text::secret::{is_listed, secrets};
 
 /// How long a trial of the walls may take.
 const TRIAL: Duration = Duration::from_secs(10);
+/// How long a trial of other words may take, which may start a container.
+const LONG_TRIAL: Duration = Duration::from_mins(1);
 /// What a trial says that is shown, in bytes.
 const SAID: usize = 4 << 10;
 
@@ -47,12 +51,31 @@ pub(crate) struct Grounds<'a> {
 )]
 pub(crate) struct NoWalls(pub(crate) String);
 
+/// What stands around the programs of a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Walls {
+    /// Ours.
+    Ours(Box<Enclosure>),
+    /// What these words make, of which nothing else is known.
+    Theirs(Vec<OsString>),
+}
+
+impl Walls {
+    /// A launch behind them.
+    pub(crate) fn around(self, launch: Launch) -> Launch {
+        match self {
+            Self::Ours(enclosure) => Launch { enclosure: Some(Arc::new(*enclosure)), ..launch },
+            Self::Theirs(wrapper) => Launch { wrapper, ..launch },
+        }
+    }
+}
+
 impl Grounds<'_> {
     /// The walls for the programs of a loop, which have been tried, and what does not hold here; `None` where the settings want none.
     ///
     /// # Errors
     /// If they cannot be built.
-    pub(crate) fn enclosure(&self) -> Result<Option<(Enclosure, Option<String>)>, NoWalls> {
+    pub(crate) fn wanted(&self) -> Result<Option<(Walls, Option<String>)>, NoWalls> {
         if self.settings.mode == Mode::Off {
             return Ok(None);
         }
@@ -63,18 +86,30 @@ impl Grounds<'_> {
     ///
     /// # Errors
     /// If they cannot be built.
-    pub(crate) fn tried(&self) -> Result<(Enclosure, Option<String>), NoWalls> {
-        let enclosure = self.walls()?;
+    pub(crate) fn tried(&self) -> Result<(Walls, Option<String>), NoWalls> {
         let launch = Launch { cwd: self.project.root().to_owned(), ..Launch::default() };
-        try_out(&enclosure, &launch).map(|partly| (enclosure, partly))
+        let walls = self.walls()?;
+        let partly = match &walls {
+            Walls::Ours(enclosure) => try_out(enclosure, &launch)?,
+            Walls::Theirs(_) => {
+                try_theirs(&walls.clone().around(launch))?;
+                None
+            }
+        };
+        Ok((walls, partly))
     }
 
     /// The walls that would be built.
     ///
     /// # Errors
     /// If they cannot be planned.
-    pub(crate) fn walls(&self) -> Result<Enclosure, NoWalls> {
-        Ok(Enclosure { plan: self.plan()?, place: self.project.run_dir().join(FOLDERS) })
+    pub(crate) fn walls(&self) -> Result<Walls, NoWalls> {
+        let wrapper = &self.settings.wrapper;
+        if !wrapper.is_empty() {
+            return Ok(Walls::Theirs(wrapper.iter().map(Into::into).collect()));
+        }
+        let place = self.project.run_dir().join(FOLDERS);
+        Ok(Walls::Ours(Box::new(Enclosure { plan: self.plan()?, place })))
     }
 
     /// What holds for each of them.
@@ -303,6 +338,19 @@ fn path_in(env: &Launch, name: &str) -> Option<PathBuf> {
 /// What a trial runs: root has no rights of other users behind walls.
 const TRIED: &str =
     "test -w . || { echo 'walls: the work tree cannot be written by this user' >&2; exit 1; }";
+
+/// Starts a program by the words of `sandbox.wrapper` that does nothing.
+fn try_theirs(launch: &Launch) -> Result<(), NoWalls> {
+    let named = launch.wrapper.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let failed = |why: String| NoWalls(format!("sandbox.wrapper: a trial of '{named}' has failed: {why}"));
+    let captured = capture(&launch.shell("exit 0"), Vec::new(), LONG_TRIAL, SAID, &false.into());
+    let captured = captured.map_err(|error| failed(error.to_string()))?;
+    match (captured.end, line::first(&captured.stderr.text())) {
+        (Ended::Exited(0), _) => Ok(()),
+        (_, Some(said)) => Err(failed(said.to_owned())),
+        (end, None) => Err(failed(format!("{end:?}"))),
+    }
+}
 
 /// Starts a program behind the walls that does nothing; returns what does not hold here.
 ///

@@ -105,10 +105,10 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     if let Some(path) = &sources.shell_config {
         rows.shell(path, &assignments);
     }
-    let of_project = rows.of_project();
+    let of_project = rows.of_project(&of_user);
     let is_trusted = of_project.is_empty() || (sources.trusts)(&of_project);
     if !is_trusted {
-        rows.restore(of_user);
+        rows.restore(of_user, &of_project);
     }
     rows.environment(sources.env);
     rows.flags(&sources.flags)?;
@@ -150,17 +150,24 @@ impl Rows {
         self.0.iter().filter(|row| row.setting.needs_trust).cloned().collect()
     }
 
-    /// The settings that the project itself has set.
-    fn of_project(&self) -> Vec<OfProject> {
-        let is_its =
-            |row: &Resolved| matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
+    /// The settings that the project itself has set, and that need trust beside what is the user's.
+    fn of_project(&self, of_user: &[Resolved]) -> Vec<OfProject> {
+        let usual = |row: &Resolved| of_user.iter().find(|user| user.setting.key == row.setting.key);
+        let asks =
+            |row: &Resolved| usual(row).is_none_or(|user| row.setting.asks_trust(&row.value, &user.value));
+        let is_its = |row: &Resolved| {
+            matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. }) && asks(row)
+        };
         let rows = self.needing_trust().into_iter().filter(is_its);
         rows.map(|Resolved { setting, value, origin }| OfProject { setting, value, origin }).collect()
     }
 
-    /// Restores earlier values.
-    fn restore(&mut self, earlier: Vec<Resolved>) {
+    /// Restores earlier values of what the project has set.
+    fn restore(&mut self, earlier: Vec<Resolved>, of_project: &[OfProject]) {
         for old in earlier {
+            if !of_project.iter().any(|one| one.setting.key == old.setting.key) {
+                continue;
+            }
             if let Some(row) = self.0.iter_mut().find(|row| row.setting.key == old.setting.key) {
                 *row = old;
             }

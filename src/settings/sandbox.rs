@@ -53,3 +53,30 @@ impl Network {
         }
     }
 }
+
+/// What follows when an attempt has changed what no work needs to change, such as hooks of git or the user's profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tripping {
+    /// It is not looked for.
+    Off,
+    /// It is told.
+    #[default]
+    Tell,
+    /// It is told, and ends the loop.
+    Stop,
+}
+
+impl Tripping {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Tell, Self::Stop];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Tell => "tell",
+            Self::Stop => "stop",
+        }
+    }
+}

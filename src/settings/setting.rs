@@ -132,6 +132,8 @@ pub struct Setting {
     pub doc: &'static str,
     /// Whether it makes programs run, or sends data away: a project's own value counts only if the user trusts the project.
     pub needs_trust: bool,
+    /// Its words from the loosest on: a project's own value that is no looser than the user's needs no trust.
+    pub loosest_first: &'static [&'static str],
 }
 
 /// The flag of a setting.
@@ -168,6 +170,7 @@ impl Setting {
         kind: ValueKind::Text,
         doc: "",
         needs_trust: false,
+        loosest_first: &[],
     };
 
     /// The default of a verb, as one would write it; without a verb, that of most verbs.
@@ -175,6 +178,14 @@ impl Setting {
     pub fn default_of(&self, verb: Option<Verb>) -> &'static str {
         let other = self.except.iter().find(|(verbs, _)| verb.is_some_and(|verb| verbs.contains(&verb)));
         other.map_or(self.default, |(_, value)| value)
+    }
+
+    /// Whether a project's own value counts only if the user trusts the project, where it would be `usual` without that.
+    #[must_use]
+    pub fn asks_trust(&self, value: &str, usual: &str) -> bool {
+        let place = |word: &str| self.loosest_first.iter().position(|known| *known == word);
+        let is_no_looser = place(value).zip(place(usual)).is_some_and(|(value, usual)| value >= usual);
+        self.needs_trust && !is_no_looser
     }
 
     /// Whether `resume` can change it.

@@ -8,7 +8,7 @@ use super::SettingsError;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::{self, Resolved};
-use super::sandbox::{Mode, Network};
+use super::sandbox::{Mode, Network, Tripping};
 use super::setting::{Flag, Setting, Span, ValueKind, Verb};
 use super::types::SettingType;
 use crate::files::room::Floor;
@@ -684,6 +684,7 @@ settings! {
             }),
             default: "off",
             needs_trust: true,
+            loosest_first: &["off", "try", "on"],
         }
         /// Where a program behind walls can connect to: all, none (to its own loopback only), or allow (there, to its provider and to sandbox.hosts)
         network: Network = Setting {
@@ -691,6 +692,7 @@ settings! {
             shell: "SANDBOX_NETWORK",
             default: "all",
             needs_trust: true,
+            loosest_first: &["all", "allow", "none"],
         }
         /// Hosts that it can connect to with sandbox.network allow: host, *.host or host:port, or a registry such as crates, npm or pypi
         hosts: Vec<String> = Setting {
@@ -716,6 +718,21 @@ settings! {
         show: Vec<String> = Setting {
             key: "sandbox.show",
             shell: "SANDBOX_SHOW",
+            empty: "none",
+            needs_trust: true,
+        }
+        /// What follows when an attempt has changed hooks or settings of git, another checkout, the shell's profiles or ssh's keys: off, tell, or stop
+        tripwire: Tripping = Setting {
+            key: "sandbox.tripwire",
+            shell: "SANDBOX_TRIPWIRE",
+            default: "tell",
+            needs_trust: true,
+            loosest_first: &["off", "tell", "stop"],
+        }
+        /// Words that start a program in a sandbox of yours, in the place of the walls: bwrap, firejail, srt, docker run or others
+        wrapper: Vec<String> = Setting {
+            key: "sandbox.wrapper",
+            shell: "SANDBOX_WRAPPER",
             empty: "none",
             needs_trust: true,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::SettingsError;
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::Resolved;
-use super::sandbox::{Mode, Network};
+use super::sandbox::{Mode, Network, Tripping};
 use super::setting::{Span, ValueKind};
 use crate::files::room::Floor;
 use crate::text::pauses::Pauses;
@@ -171,7 +171,7 @@ macro_rules! choices {
     )*};
 }
 
-choices! { ProofLevel OnProtected LandingStyle Mode Network }
+choices! { ProofLevel OnProtected LandingStyle Mode Network Tripping }
 
 impl SettingType for Pauses {
     const KIND: ValueKind = ValueKind::Pauses;

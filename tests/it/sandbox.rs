@@ -505,3 +505,98 @@ fn what_was_refused_is_told_counted_and_in_the_next_prompt() {
     let json: serde_json::Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
     assert_eq!(json["loops"][0]["refused"].as_array().unwrap().len(), 3, "{json}");
 }
+
+#[test]
+fn what_leads_out_of_the_work_is_watched_without_walls_too() {
+    let scene = Scene::new();
+    let scratch = &scene.scratch;
+    scratch.git(&["worktree", "add", "-q", "../second"]);
+    scratch.git(&["branch", "spare"]);
+    scratch.agent(
+        "claude",
+        "cat > /dev/null; echo 'rm -rf /' >> ~/.bashrc; git config core.hooksPath /x; echo x > .git/hooks/pre-commit
+        git -C ../second switch -q spare; git config branch.main.remote x; git config --unset core.bare
+        say '<promise>COMPLETE</promise>'; result",
+    );
+    let run = Scratch::finish(&mut scene.ralph("prompt p.md 3"));
+    is_well(&run);
+    let home = scratch.outside().join("home");
+    let told = |path: std::path::PathBuf, what: &str| {
+        let line = format!("tripwire: {} {what} during this attempt, and not by ralph", path.display());
+        assert_eq!(run.stderr.matches(&line).count(), 1, "{line}: {run:?}");
+        let rest = run.stderr.split(&line).nth(1).unwrap().lines().next().unwrap();
+        rest.rsplit_once(" is kept as ").map(|(_, kept)| fs::read_to_string(kept).unwrap())
+    };
+    assert_eq!(told(home.join(".bashrc"), "was changed").unwrap(), "# mine\n");
+    assert!(!told(scratch.path(".git/config"), "was changed").unwrap().contains("hooksPath"));
+    assert_eq!(told(scratch.path(".git/hooks/pre-commit"), "was made"), None);
+    assert!(told(scratch.path(".git/worktrees/second/HEAD"), "was changed").unwrap().contains("second"));
+    assert!(!run.stderr.contains("index"), "its entries are as they were: {run:?}");
+
+    fs::write(home.join(".bashrc"), "# mine\n").unwrap();
+    let mut ralph = scene.ralph("prompt p.md 3 --validate true");
+    let run = Scratch::finish(ralph.env("RALPH_SANDBOX_TRIPWIRE", "stop"));
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("something beside the work was changed"), "{run:?}");
+    assert!(!run.stdout.contains("proven"), "nothing is judged by what it may have changed: {run:?}");
+    let mut ralph = scene.ralph("prompt p.md 3");
+    fs::write(home.join(".bashrc"), "# mine\n").unwrap();
+    let run = Scratch::finish(ralph.env("RALPH_SANDBOX_TRIPWIRE", "off"));
+    assert!(run.code == Some(0) && !run.stderr.contains("tripwire"), "{run:?}");
+}
+
+#[test]
+fn words_of_the_user_s_own_stand_before_agents_and_what_proves_their_work() {
+    let scratch = Scratch::new();
+    scratch.agent(
+        "claude",
+        &format!("echo \"agent $BOXED\" >> boxed; {}", claude_says("<promise>COMPLETE</promise>")),
+    );
+    executable(
+        &scratch.outside().join("bin/box"),
+        "#!/bin/sh\n[ \"$1\" = --in ] || exit 9\nshift\nBOXED=yes exec \"$@\"\n",
+    );
+    let run = |wrapper: &str, args: &str| {
+        Scratch::finish(scratch.ralph(args).env("RALPH_SANDBOX_WRAPPER", wrapper))
+    };
+    let mut ralph = scratch.ralph("prompt p.md 1 --sandbox on --proof place --validate");
+    ralph.arg("echo \"validation $BOXED\" >> boxed").env("RALPH_SANDBOX_WRAPPER", "box --in");
+    is_well(&Scratch::finish(&mut ralph));
+    assert_eq!(scratch.read("boxed"), "agent yes\nvalidation yes\n");
+    let boxed = run("box --in", "sandbox -- printenv BOXED");
+    assert_eq!((boxed.code, &*boxed.stdout), (Some(0), "yes\n"));
+    assert!(run("box --in", "sandbox").stdout.contains("what it keeps from one is not known"));
+    for wrapper in ["box", "no-such-box"] {
+        let refused = run(wrapper, "prompt p.md 1 --sandbox on");
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("sandbox.wrapper: a trial of"), "{refused:?}");
+        let tried = run(wrapper, "prompt p.md 1 --sandbox try");
+        assert!(tried.code == Some(0) && tried.stderr.contains("agents work without walls"), "{tried:?}");
+    }
+}
+
+#[test]
+fn a_project_may_tighten_its_walls_without_trust_and_not_loosen_them() {
+    let scratch = Scratch::new();
+    let user = scratch.outside().join("home/config/ralph");
+    fs::create_dir_all(&user).unwrap();
+    let mode = |of_user: &str, of_project: &str| {
+        fs::write(user.join("ralph.toml"), format!("[sandbox]\nmode = \"{of_user}\"\nnetwork = \"allow\"\n"))
+            .unwrap();
+        scratch.write("ralph.toml", format!("[sandbox]\nmode = \"{of_project}\"\nnetwork = \"all\"\n"));
+        let shown = scratch.run("config --json").stdout;
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let rows = shown.as_array().unwrap();
+        let of = |key: &str| {
+            let row = rows.iter().find(|row| row["key"] == key).unwrap();
+            row["value"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(of("sandbox.network"), "allow", "that would loosen them");
+        of("sandbox.mode")
+    };
+    assert_eq!(mode("off", "on"), "on");
+    assert_eq!(mode("try", "on"), "on");
+    assert_eq!(mode("on", "off"), "on");
+    assert_eq!(mode("on", "try"), "on");
+    assert_eq!(mode("off", "try"), "try");
+}

@@ -21,6 +21,7 @@ fn sample(setting: &Setting) -> &'static str {
         "landing.style" => return "rebase",
         "sandbox.mode" => return "try",
         "sandbox.network" => return "none",
+        "sandbox.tripwire" => return "stop",
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",

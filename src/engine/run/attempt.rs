@@ -49,9 +49,18 @@ impl Loop<'_> {
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
         self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
-        let worked = self.run_agent(&work).and_then(|report| {
+        if let Some(tripwire) = &mut self.job.tripwire {
+            tripwire.set();
+        }
+        let ran = self.run_agent(&work);
+        let tripped = self.look_around();
+        let worked = ran.and_then(|report| {
             self.tell_refused(&report)?;
-            self.judge(report, &work, &start)
+            match tripped {
+                Ok(()) => self.judge(report, &work, &start),
+                // What would judge it may have been changed.
+                Err(end) => Ok(Judged { report, settled: Settled::default(), end: Some(end) }),
+            }
         });
         // What is another one's now is not handed out again.
         self.work = Some(work).filter(|_| !self.job.context.is_forfeit());
@@ -78,6 +87,19 @@ impl Loop<'_> {
         let Job { agent, context, tally, .. } = &mut self.job;
         let attempt = Attempt { iteration: tally.iteration, prompt: &work.prompt, how: &work.how, deadline };
         agent.run(&attempt, context)
+    }
+
+    /// Tells what the attempt has changed around the work; returns the end of the loop, if that is one.
+    fn look_around(&mut self) -> Result<(), End> {
+        let Job { context, tripwire: Some(tripwire), .. } = &mut self.job else { return Ok(()) };
+        let sprung = tripwire.sprung();
+        for what in &sprung {
+            context.notice(&format!("tripwire: {what}"))?;
+        }
+        match sprung.into_iter().next() {
+            Some(what) if tripwire.stops() => Err(End::because(Outcome::Tripped, what)),
+            _ => Ok(()),
+        }
     }
 
     /// Tells what the walls around the agent have refused; the next one is told, too.

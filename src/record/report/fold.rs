@@ -414,7 +414,7 @@ impl LoopReport {
     fn refuse(&mut self, refused: &Refused) {
         let is_it = |known: &&mut Refused| (known.what, &known.place) == (refused.what, &refused.place);
         match self.refused.iter_mut().find(is_it) {
-            Some(known) => known.times += refused.times,
+            Some(known) => known.times = known.times.saturating_add(refused.times),
             None => self.refused.push(refused.clone()),
         }
     }

@@ -1,0 +1,205 @@
+//! The tripwire of a loop: what is looked at before and after each attempt, and kept as it was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::engine::tripwire::Tripwire;
+use crate::files::atomic::{self, Durability};
+use crate::files::{own, theirs};
+use crate::git;
+use crate::git::trees;
+use crate::project::Project;
+use crate::settings::sandbox::Tripping;
+use crate::text::digest;
+
+/// What shells, ssh, cron and git run or believe, below the home directory.
+const OF_HOME: &[&str] = &[
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish/config.fish",
+    ".config/git/config",
+    ".gitconfig",
+    ".profile",
+    ".ssh/authorized_keys",
+    ".ssh/config",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+/// The tables of cron, each named after its user; only some systems let that user read it.
+const CRONTABS: &str = "/var/spool/cron/crontabs";
+/// The largest file that is looked at, in bytes.
+const MOST: u64 = 1 << 20;
+/// Hooks that git brings along and does not run.
+const SAMPLE: &str = "sample";
+
+/// Watches the surroundings of one loop.
+pub(super) struct Surroundings {
+    /// The work tree; `None`: there is no git.
+    root: Option<PathBuf>,
+    /// Where ralph itself makes work trees, in a checkout whose branch may follow what lands.
+    worktrees: PathBuf,
+    home: Option<PathBuf>,
+    /// Where what has changed is kept as it was.
+    folder: PathBuf,
+    stops: bool,
+    seen: BTreeMap<PathBuf, Seen>,
+    /// How many were kept.
+    kept: usize,
+}
+
+/// A file as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    /// What tells that it was written since: when, how long it is, and which one it is.
+    stamp: (i64, i64, u64, u64),
+    /// What was in it; of an index, a digest of its entries.
+    text: Vec<u8>,
+}
+
+impl Surroundings {
+    /// `None`: the settings want none.
+    pub(super) fn of(project: &Project, how: Tripping, run: &str) -> Option<Self> {
+        let wire = Self {
+            root: project.in_git().then(|| project.root().to_owned()),
+            worktrees: project.worktrees(),
+            home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
+            folder: project.run(run).join("tripwire"),
+            stops: how == Tripping::Stop,
+            seen: BTreeMap::new(),
+            kept: 0,
+        };
+        (how != Tripping::Off).then_some(wire)
+    }
+
+    /// All that is looked at, as it is now. What has not been written since is not read again.
+    fn look(&self) -> BTreeMap<PathBuf, Seen> {
+        let mut found = BTreeMap::new();
+        let mut add = |path: PathBuf, read: &dyn Fn(&Path) -> Option<Vec<u8>>| {
+            let Ok(metadata) = path.metadata() else { return };
+            let stamp = (metadata.mtime(), metadata.mtime_nsec(), metadata.len(), metadata.ino());
+            let known =
+                self.seen.get(&path).filter(|known| known.stamp == stamp).map(|known| known.text.clone());
+            if let Some(text) = known.or_else(|| read(&path)) {
+                found.insert(path, Seen { stamp, text });
+            }
+        };
+        let whole = |path: &Path| theirs::read(path, MOST).ok();
+        if let Some(home) = &self.home {
+            for name in OF_HOME {
+                add(home.join(name), &whole);
+            }
+        }
+        for user in ["USER", "LOGNAME"].iter().filter_map(std::env::var_os) {
+            add(Path::new(CRONTABS).join(user), &whole);
+        }
+        let Some(root) = &self.root else { return found };
+        let (Ok(common), Ok(own)) = (git::repository::common_dir(root), git::repository::git_dir(root))
+        else {
+            return found;
+        };
+        let settings = |path: &Path| whole(path).map(|text| without_branches(&text));
+        add(common.join("config"), &settings);
+        add(own.join("config.worktree"), &settings);
+        add(common.join("info/attributes"), &whole);
+        for hook in fs::read_dir(common.join("hooks")).into_iter().flatten().flatten() {
+            if hook.path().extension().is_none_or(|end| end != SAMPLE) {
+                add(hook.path(), &whole);
+            }
+        }
+        for (tree, folder) in self.other_trees(root, &common) {
+            add(folder.join("HEAD"), &whole);
+            add(folder.join("index"), &|_| {
+                trees::entries(&tree).map(|all| digest::sha256(&all).into_bytes())
+            });
+        }
+        found
+    }
+
+    /// Checkouts of the repository that are neither this one nor ralph's own, each with its folder of git.
+    fn other_trees(&self, root: &Path, common: &Path) -> Vec<(PathBuf, PathBuf)> {
+        // Without a linked one there is no other.
+        if !common.join("worktrees").is_dir() {
+            return Vec::new();
+        }
+        let listed = trees::list(root).unwrap_or_default().into_iter().filter(|tree| !tree.is_gone);
+        let is_other = |path: &PathBuf| {
+            path != root && !path.starts_with(&self.worktrees) && Some(&**path) != self.worktrees.parent()
+        };
+        let paths = listed.map(|tree| tree.path).filter(is_other);
+        paths.filter_map(|path| Some((path.clone(), git::repository::git_dir(&path).ok()?))).collect()
+    }
+
+    /// Keeps what was there; returns where.
+    fn keep(&mut self, path: &Path, old: &[u8]) -> Option<PathBuf> {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        own::make_folders(&self.folder).ok()?;
+        let copy = self.folder.join(format!("{}-{name}", self.kept));
+        self.kept += 1;
+        atomic::write_own(&copy, old, Durability::Atomic).ok()?;
+        Some(copy)
+    }
+}
+
+impl Tripwire for Surroundings {
+    fn set(&mut self) {
+        self.seen = self.look();
+    }
+
+    fn sprung(&mut self) -> Vec<String> {
+        let now = self.look();
+        let before = std::mem::replace(&mut self.seen, now);
+        let mut told = Vec::new();
+        for (path, old) in &before {
+            let what = match self.seen.get(path) {
+                Some(new) if new.text == old.text => continue,
+                Some(_) => "was changed",
+                None => "was removed",
+            };
+            let shown = path.display();
+            let is_index = path.file_name().is_some_and(|name| name == "index");
+            let kept = if is_index { None } else { self.keep(path, &old.text) };
+            let kept =
+                kept.map(|kept| format!("; what it was is kept as {}", kept.display())).unwrap_or_default();
+            told.push(format!("{shown} {what} during this attempt, and not by ralph{kept}"));
+        }
+        let new = self.seen.keys().filter(|path| !before.contains_key(*path));
+        told.extend(
+            new.map(|path| format!("{} was made during this attempt, and not by ralph", path.display())),
+        );
+        told
+    }
+
+    fn stops(&self) -> bool {
+        self.stops
+    }
+}
+
+/// Settings of git without those of branches, which every push and pull may write.
+fn without_branches(text: &[u8]) -> Vec<u8> {
+    let mut is_branch = false;
+    let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| {
+        let line = line.trim_ascii_start();
+        if line.starts_with(b"[") {
+            is_branch = line.starts_with(b"[branch ");
+        }
+        !is_branch
+    });
+    lines.flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_branches_are_no_matter() {
+        let text = b"[core]\n\ta = b\n[branch \"x\"]\n\tremote = origin\n[alias]\n\tc = d\n";
+        assert_eq!(without_branches(text), b"[core]\n\ta = b\n[alias]\n\tc = d\n");
+    }
+}
