@@ -32,7 +32,7 @@ const PLAN: &str = "implementation_plan.md";
 /// The default name of the ralph dir, and of a run dir in another folder.
 const DOT_RALPH: &str = ".ralph";
 /// The folder of the work trees that are ours, below the project root.
-const WORKTREES: &str = ".worktrees";
+pub(crate) const WORKTREES: &str = ".worktrees";
 /// The user's state folder: its variable, and the default.
 const STATE_HOME: (&str, &str) = ("XDG_STATE_HOME", ".local/state");
 /// The folder in it for terminals used by `ralph watch`.
@@ -389,6 +389,7 @@ impl Project {
             "requests/",
             "runs/",
             "sandbox/",
+            "tripwire/",
             "progress.db*",
             "task-draft/",
             "feature-talks/",

@@ -125,7 +125,7 @@ fn meant(args: &GraphArgs) -> anyhow::Result<Option<Address>> {
         // They are about other things, too, without which a graph can be worked with; the environment says more.
         Err(error) => {
             let named = std::env::var(STORE_VARIABLE).ok();
-            if named.is_none() {
+            if named.is_none() && args.ralph_dir.is_none() {
                 remark(&format!(
                     "the graph in this folder is meant, as the settings cannot be read: {error:#}"
                 ));

@@ -33,7 +33,7 @@ pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let launch = Launch { cwd: project.cwd().to_owned(), env: given.clone(), ..Launch::default() };
     if let [program, arguments @ ..] = &*args.command {
         let (program, args) = (program.clone(), arguments.to_vec());
-        return inside(&grounds.walls()?.around(Launch { program, args, ..launch }));
+        return inside(&grounds.tried()?.0.around(Launch { program, args, ..launch }));
     }
     let (walls, partly) = grounds.tried()?;
     if let Some(partly) = partly {

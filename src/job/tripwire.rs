@@ -10,7 +10,7 @@ use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 use crate::git;
 use crate::git::trees;
-use crate::project::Project;
+use crate::project::{Project, WORKTREES};
 use crate::settings::sandbox::Tripping;
 use crate::text::digest;
 
@@ -42,11 +42,12 @@ const SAMPLE: &str = "sample";
 pub(super) struct Surroundings {
     /// The work tree; `None`: there is no git.
     root: Option<PathBuf>,
-    /// Where ralph itself makes work trees, in a checkout whose branch may follow what lands.
-    worktrees: PathBuf,
+    /// What ralph itself makes and moves work trees in, below the checkout whose branch may follow what lands.
+    ours: [PathBuf; 2],
     home: Option<PathBuf>,
     /// Where what has changed is kept as it was.
     folder: PathBuf,
+    run: String,
     stops: bool,
     seen: BTreeMap<PathBuf, Seen>,
     /// How many were kept.
@@ -67,9 +68,10 @@ impl Surroundings {
     pub(super) fn of(project: &Project, how: Tripping, run: &str) -> Option<Self> {
         let wire = Self {
             root: project.in_git().then(|| project.root().to_owned()),
-            worktrees: project.worktrees(),
+            ours: [WORKTREES.into(), project.runs()],
             home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
-            folder: project.run(run).join("tripwire"),
+            folder: project.runs().parent().unwrap_or(project.root()).join("tripwire"),
+            run: run.to_owned(),
             stops: how == Tripping::Stop,
             seen: BTreeMap::new(),
             kept: 0,
@@ -128,9 +130,11 @@ impl Surroundings {
             return Vec::new();
         }
         let listed = trees::list(root).unwrap_or_default().into_iter().filter(|tree| !tree.is_gone);
-        let is_other = |path: &PathBuf| {
-            path != root && !path.starts_with(&self.worktrees) && Some(&**path) != self.worktrees.parent()
-        };
+        let main = listed.clone().next().map(|tree| tree.path).unwrap_or_default();
+        let ours = self.ours.each_ref().map(|folder| main.join(folder));
+        let is_ours = |path: &Path| ours.iter().any(|folder| path.starts_with(folder));
+        // From one of ours, the branch of the main one may follow what lands.
+        let is_other = |path: &PathBuf| path != root && !is_ours(path) && !(*path == main && is_ours(root));
         let paths = listed.map(|tree| tree.path).filter(is_other);
         paths.filter_map(|path| Some((path.clone(), git::repository::git_dir(&path).ok()?))).collect()
     }
@@ -139,7 +143,7 @@ impl Surroundings {
     fn keep(&mut self, path: &Path, old: &[u8]) -> Option<PathBuf> {
         let name = path.file_name()?.to_string_lossy().into_owned();
         own::make_folders(&self.folder).ok()?;
-        let copy = self.folder.join(format!("{}-{name}", self.kept));
+        let copy = self.folder.join(format!("{}-{}-{name}", self.run, self.kept));
         self.kept += 1;
         atomic::write_own(&copy, old, Durability::Atomic).ok()?;
         Some(copy)

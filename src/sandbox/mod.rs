@@ -27,6 +27,12 @@ use crate::text::secret::{is_listed, secrets};
 const TRIAL: Duration = Duration::from_secs(10);
 /// How long a trial of other words may take, which may start a container.
 const LONG_TRIAL: Duration = Duration::from_mins(1);
+/// How a reason begins for which no namespace can be entered.
+const NAMESPACES: &str = "user namespaces";
+/// What does not hold without them.
+const ALONE: &str = "Landlock and seccomp stand alone, so that git's hooks and config, ralph's files and .env files in the project can \
+    be changed, modes and times of all your files too, folders of temporary files are shared, sockets (docker, D-Bus, ssh-agent) are \
+    there, and names of hidden files can be seen; sandbox.tripwire looks after some of that";
 /// What a trial says that is shown, in bytes.
 const SAID: usize = 4 << 10;
 
@@ -89,14 +95,32 @@ impl Grounds<'_> {
     pub(crate) fn tried(&self) -> Result<(Walls, Option<String>), NoWalls> {
         let launch = Launch { cwd: self.project.root().to_owned(), ..Launch::default() };
         let walls = self.walls()?;
-        let partly = match &walls {
-            Walls::Ours(enclosure) => try_out(enclosure, &launch)?,
-            Walls::Theirs(_) => {
-                try_theirs(&walls.clone().around(launch))?;
-                None
-            }
+        let Walls::Ours(enclosure) = walls else {
+            try_theirs(&walls.clone().around(launch))?;
+            return Ok((walls, None));
         };
-        Ok((walls, partly))
+        match try_out(&enclosure, &launch) {
+            Ok(partly) => Ok((Walls::Ours(enclosure), partly)),
+            Err(NoWalls(why)) if why.starts_with(NAMESPACES) => self.alone(*enclosure, &launch, &why),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The walls without namespaces, as these cannot be entered for this reason, and what does not hold then.
+    fn alone(
+        &self,
+        enclosure: Enclosure,
+        launch: &Launch,
+        why: &str,
+    ) -> Result<(Walls, Option<String>), NoWalls> {
+        if self.settings.network != Network::All {
+            let network = self.settings.network.word();
+            return Err(NoWalls(format!("{why}; sandbox.network = \"{network}\" needs them")));
+        }
+        let alone = Enclosure { plan: enclosure.plan.alone(), ..enclosure };
+        let missing = try_out(&alone, launch).map_err(|NoWalls(other)| NoWalls(format!("{why}; {other}")))?;
+        let missing = missing.map(|missing| format!("; {missing}")).unwrap_or_default();
+        Ok((Walls::Ours(Box::new(alone)), Some(format!("{why}: {ALONE}{missing}"))))
     }
 
     /// The walls that would be built.

@@ -125,7 +125,7 @@ work; echo uncommitted > "left-$id"; done_"#;
     let (started, gates) = (events(&scratch, "gate_started"), events(&scratch, "gate_ended"));
     assert_eq!(started.len(), gates.len());
     let report: Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
-    assert_eq!((&report["landed"], &report["returned"]), (&4.into(), &0.into()));
+    assert_eq!((&report["landed"], &report["returned"]), (&4.into(), &0.into()), "{run:?}");
     assert_eq!(report["gates"], gates.len(), "{report} {gates:?}");
     assert!(run.stdout.contains("4 tasks: 4 done") && run.stdout.contains("4 landed"), "{run:?}");
     let shown: Value =

@@ -326,20 +326,98 @@ fn what_proves_the_work_is_behind_walls_too() {
     assert_eq!(scene.scratch.read("of-validation"), "proven\n");
 }
 
-/// Ralph where nothing can enter another user namespace.
-fn without_namespaces(scratch: &Scratch, args: &str) -> Command {
-    let mut command = scratch.command("unshare");
-    let script =
-        format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {} {args}", env!("CARGO_BIN_EXE_ralph"));
-    command.args(["--user", "--map-root-user", "sh", "-c", &script]);
+/// Starts a program for which the kernel refuses these calls, each with an error: what containers and hardened systems do.
+const REFUSING: &str = "import ctypes, os, struct, sys
+calls = [tuple(map(int, word.split(':'))) for word in sys.argv[1].split(',')]
+code = struct.pack('HBBI', 0x20, 0, 0, 0)
+for call, error in calls:
+    code += struct.pack('HBBI', 0x15, 0, 1, call) + struct.pack('HBBI', 0x06, 0, 0, 0x50000 | error)
+code += struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000)
+buffer = ctypes.create_string_buffer(code)
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(code) // 8, ctypes.addressof(buffer)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[2], sys.argv[2:])
+";
+/// The call that enters namespaces, and the first one of Landlock, with the errors of a system that has them not.
+#[cfg(target_arch = "x86_64")]
+const NAMESPACES: &str = "272:1";
+#[cfg(not(target_arch = "x86_64"))]
+const NAMESPACES: &str = "97:1";
+const LANDLOCK: &str = "444:38";
+
+/// Ralph where these calls are refused.
+fn without(calls: &[&str], ralph: &Command) -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-c", REFUSING, &calls.join(",")]).arg(ralph.get_program()).args(ralph.get_args());
+    command.envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for (name, _) in ralph.get_envs().filter(|(_, value)| value.is_none()) {
+        command.env_remove(name);
+    }
+    if let Some(folder) = ralph.get_current_dir() {
+        command.current_dir(folder);
+    }
     command
+}
+
+#[test]
+fn without_namespaces_landlock_and_seccomp_stand_alone_and_that_is_said() {
+    let mut scene = Scene::new();
+    let tries = [
+        ("write-work", "echo x > made && mkdir d && mv made d/ && rm -r d", true),
+        ("commit", "echo y > kept && git add kept && git commit -qm work", true),
+        ("outside", "echo x > $OUT/file", false),
+        ("outside-removed", "rm $OUT/precious", false),
+        ("outside-by-link", "ln -s $OUT/precious soft; echo x >> soft", false),
+        ("etc", "echo x > /etc/x", false),
+        ("profile", "echo x >> ~/.bashrc", false),
+        ("authorized", "echo x > ~/.ssh/authorized_keys", false),
+        ("key", "cat ~/.ssh/id", false),
+        ("key-elsewhere", "cat ~/keys/deploy", false),
+        ("history", "cat ~/.bash_history", false),
+        ("other-login", "cat ~/.codex/auth.json", false),
+        ("hidden", "cat ~/private/x", false),
+        ("shown", "cat ~/.aws/config", true),
+        ("plain", "cat ~/elsewhere/precious", true),
+        ("own-state", "echo x > ~/.claude/session", true),
+        ("own-file", "echo '{\"new\":1}' > ~/.claude.json", true),
+        ("cache", "mkdir -p ~/.cargo/registry/x && echo x > ~/.cache/x", true),
+        ("cargo-bin", "echo x > ~/.cargo/bin/x", false),
+        ("allowed", "echo x > ~/allowed/x", true),
+        ("tmp", "echo x > $TMPDIR/y && case $TMPDIR in */fresh/0) ;; *) exit 1;; esac", true),
+        ("variable", "test -z \"$MY_API_TOKEN$SSH_AUTH_SOCK\"", true),
+        ("signal", "kill -0 $OTHER", false),
+        ("environ", "cat /proc/$OTHER/environ", false),
+        ("keyring", "perl -e 'exit(syscall(250, 0, -3, 0) < 0)'", false),
+        ("own-child", "sleep 60 & kill $!", true),
+    ];
+    scene.scratch.agent("claude", &trying(&tries));
+    let ralph = scene.ralph("prompt p.md 1 --sandbox on");
+    let run = Scratch::finish(&mut without(&[NAMESPACES], &ralph));
+    is_well(&run);
+    check(&scene.scratch, &tries);
+    let said = &run.stderr;
+    assert!(said.contains("do not hold whole: user namespaces: "), "{run:?}");
+    assert!(said.contains("Landlock and seccomp stand alone, so that git's hooks and config"), "{run:?}");
+    assert!(scene.other.try_wait().unwrap().is_none(), "it was killed");
+    let home = scene.scratch.outside().join("home");
+    assert_eq!(fs::read_to_string(home.join("elsewhere/precious")).unwrap(), "mine");
+    let left: Vec<_> = fs::read_dir(scene.scratch.path(".ralph/sandbox")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let mut ralph = scene.ralph("prompt p.md 1 --sandbox on");
+    let refused = Scratch::finish(&mut without(&[NAMESPACES], ralph.env("RALPH_SANDBOX_NETWORK", "none")));
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("sandbox.network = \"none\" needs them"),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn where_no_walls_can_be_built_on_refuses_and_try_says_so() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
-    let refused = Scratch::finish(&mut without_namespaces(&scratch, "prompt p.md 1 --sandbox on"));
+    let refused =
+        Scratch::finish(&mut without(&[NAMESPACES, LANDLOCK], &scratch.ralph("prompt p.md 1 --sandbox on")));
     assert_eq!(refused.code, Some(1), "{} {}", refused.stdout, refused.stderr);
     assert!(
         refused.stderr.contains("walls of the sandbox cannot be built here: user namespaces"),
@@ -347,7 +425,8 @@ fn where_no_walls_can_be_built_on_refuses_and_try_says_so() {
         refused.stderr
     );
     assert!(refused.stderr.contains("--sandbox off"), "{}", refused.stderr);
-    let tried = Scratch::finish(&mut without_namespaces(&scratch, "prompt p.md 1 --sandbox try"));
+    let tried =
+        Scratch::finish(&mut without(&[NAMESPACES, LANDLOCK], &scratch.ralph("prompt p.md 1 --sandbox try")));
     is_well(&tried);
     assert!((tried.stdout + &tried.stderr).contains("agents work without walls"), "it has to be said");
 }

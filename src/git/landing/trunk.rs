@@ -187,9 +187,12 @@ impl Trunk {
             return Stand::Level;
         }
         let known = commit_of(&self.root, &self.known());
-        let is_lost =
-            |known: String| !is_ancestor(&self.root, &known, &commit) && !self.has_work(&commit, &known);
-        if known.is_some_and(is_lost) {
+        let is_there = |known: &String| {
+            is_ancestor(&self.root, known, &commit)
+                // A user of a remote may follow what was squashed there.
+                || self.last_seen().is_some() && self.has_work(&commit, known)
+        };
+        if known.is_some_and(|known| !is_there(&known)) {
             return Stand::Rewritten;
         }
         if is_ancestor(&self.root, &commit, tip) { Stand::Behind } else { Stand::Ahead(commit) }

@@ -77,6 +77,13 @@ impl Enclosure {
             fs::create_dir(&fresh)?;
             fs::set_permissions(&fresh, Permissions::from_mode(0o1777))?;
         }
+        if plan.is_alone {
+            // The usual ones are shared with all others.
+            let fresh = numbered(folder.path(), FRESH, 0);
+            fs::create_dir(&fresh)?;
+            plan.set.push(("TMPDIR".to_owned(), fresh.to_string_lossy().into_owned()));
+            plan.writable.push(fresh);
+        }
         let proxy = match &plan.reach {
             Reach::Hosts(hosts) if !plan.is_trial => Some(Proxy::start(folder.path(), hosts)?),
             _ => None,

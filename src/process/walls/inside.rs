@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use landlock::{
-    ABI, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    RulesetError, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{getgid, getuid};
 use rustix::thread::{
@@ -46,6 +46,11 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     let folder = Path::new(folder);
     let plan: Plan = serde_json::from_slice(&own::read(&folder.join(PLAN), MOST)?)?;
     let cwd = std::env::current_dir()?;
+    if plan.is_alone {
+        close_inherited()?;
+        restrict(&plan)?;
+        return become_it(program, arguments, &plan, Vec::new());
+    }
     let is_cut_off = plan.reach != Reach::All;
     separate(is_cut_off).map_err(|error| named("user namespaces", error))?;
     if is_cut_off {
@@ -62,6 +67,16 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
     close_inherited()?;
     restrict(&plan)?;
+    become_it(program, arguments, &plan, proxy)
+}
+
+/// Becomes the program. Returns only if that fails.
+fn become_it(
+    program: &OsString,
+    arguments: &[OsString],
+    plan: &Plan,
+    proxy: Vec<(&'static str, String)>,
+) -> io::Result<Infallible> {
     let mut command = Command::new(program);
     command.envs(plan.set.iter().map(|(name, value)| (name, value))).envs(proxy);
     for name in &plan.unset {
@@ -102,8 +117,12 @@ fn separate(is_cut_off: bool) -> io::Result<()> {
 /// Gives all rights up, for good.
 fn restrict(plan: &Plan) -> io::Result<()> {
     set_no_new_privs(true)?;
-    let is_whole = landlock(plan).map_err(|error| named("Landlock", io::Error::other(error)))?;
-    if plan.is_trial && !is_whole {
+    let status = if plan.is_alone { landlock_alone(plan) } else { landlock(plan) };
+    let status = status.map_err(|error| named("Landlock", io::Error::other(error)))?;
+    if plan.is_alone && status == RulesetStatus::NotEnforced {
+        return Err(named("Landlock", io::Error::other("this kernel does not have it")));
+    }
+    if plan.is_trial && status != RulesetStatus::FullyEnforced {
         writeln!(io::stderr(), "{PARTLY}")?;
     }
     // Until the kernel knows no more of them.
@@ -119,7 +138,7 @@ fn restrict(plan: &Plan) -> io::Result<()> {
 
 /// A second wall where the mounts are the first, and the only one against signals and sockets without a path. It also keeps what is
 /// mounted as it is. Returns whether the kernel knows all that is asked of it.
-fn landlock(plan: &Plan) -> Result<bool, RulesetError> {
+fn landlock(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
     let layers = plan.layers.iter().map(|layer| &layer.path);
     let own = ["/dev", "/proc"].map(PathBuf::from);
     let places = plan.writable.iter().chain(&plan.made).chain(&plan.fresh).chain(layers).chain(&own);
@@ -131,5 +150,40 @@ fn landlock(plan: &Plan) -> Result<bool, RulesetError> {
         .create()?
         .add_rules(path_beneath_rules(places, access))?
         .restrict_self()?;
-    Ok(status.ruleset == RulesetStatus::FullyEnforced)
+    Ok(status.ruleset)
+}
+
+/// The only wall where no namespace can be entered. It takes nothing out of what is allowed as a whole: so all is allowed but what is
+/// on the way to something hidden, piece by piece. What is in folders can be listed everywhere.
+fn landlock_alone(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
+    let (all, look) = (AccessFs::from_all(ABI::V3), AccessFs::from_read(ABI::V3));
+    let own = ["/dev", "/proc"].map(PathBuf::from);
+    let mut readable = Vec::new();
+    open_around(Path::new("/"), &plan.hidden, &mut readable);
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)?
+        .create()?
+        .add_rules(path_beneath_rules(plan.writable.iter().chain(&plan.made).chain(&own), all))?
+        .add_rules(path_beneath_rules(readable, look))?
+        .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
+        .restrict_self()?;
+    Ok(status.ruleset)
+}
+
+/// The places below a folder that have nothing hidden in them.
+fn open_around(folder: &Path, hidden: &[PathBuf], open: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if hidden.contains(&path) || entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            // A link is where it leads to.
+            continue;
+        }
+        if hidden.iter().any(|hidden| hidden.starts_with(&path)) {
+            open_around(&path, hidden, open);
+        } else {
+            open.push(path);
+        }
+    }
 }

@@ -33,6 +33,8 @@ pub struct Plan {
     pub unset: Vec<String>,
     /// Where it can connect to.
     pub reach: Reach,
+    /// Whether no namespace can be entered here, so that Landlock and seccomp have to do alone.
+    pub is_alone: bool,
 }
 
 /// A folder of which the top is thrown away: what is in it cannot be written but by other rules, and what is made in it is lost.
@@ -43,6 +45,30 @@ pub struct Layer {
     /// Names of files in it that are copied, and copied back if the program has changed or made them. So that programs can put
     /// another file in the place of one.
     pub copied: Vec<String>,
+}
+
+impl Plan {
+    /// What is left of it where no namespace can be entered: nothing is put in the place of anything else.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.is_alone = true;
+        let files =
+            self.layers.iter().flat_map(|layer| layer.copied.iter().map(|name| layer.path.join(name)));
+        self.writable.extend(files);
+        // All of it can be written then, whatever is in it.
+        let has_others = |place: &PathBuf| {
+            self.kept.iter().chain(&self.hidden).any(|other| other != place && other.starts_with(place))
+        };
+        let shared: Vec<PathBuf> = self.fresh.iter().filter(|place| !has_others(place)).cloned().collect();
+        self.writable.extend(shared);
+        self.fresh.clear();
+        self.layers.clear();
+        let (writable, made) = (&self.writable, &self.made);
+        let is_open = |path: &PathBuf| writable.iter().chain(made).any(|place| path.starts_with(place));
+        self.read_only.retain(|path| !is_open(path));
+        self.hidden.retain(|path| !is_open(path));
+        self
+    }
 }
 
 /// How a path is held back.

@@ -127,7 +127,7 @@ pub struct LoopReport {
     /// How often each tool was called.
     pub tools: BTreeMap<String, u64>,
     /// What the walls around its agents have refused.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub refused: Vec<Refused>,
     /// The times in which it waited.
     pub waits: Vec<Wait>,
