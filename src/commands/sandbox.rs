@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::output::{print, print_for_people, warn};
@@ -15,7 +15,7 @@ use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::process::launch::Launch;
 use crate::process::walls::{Host, Layer, Plan, Reach};
-use crate::sandbox::{Grounds, Walls};
+use crate::sandbox::{Grounds, NoWalls, Walls};
 use crate::text::line::escaped;
 use crate::text::palette::STRONG;
 
@@ -33,9 +33,13 @@ pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let launch = Launch { cwd: project.cwd().to_owned(), env: given.clone(), ..Launch::default() };
     if let [program, arguments @ ..] = &*args.command {
         let (program, args) = (program.clone(), arguments.to_vec());
-        return inside(&grounds.tried()?.0.around(Launch { program, args, ..launch }));
+        let mut walls = grounds.tried().map_err(alone)?.0;
+        if let Walls::Ours(enclosure) = &mut walls {
+            enclosure.plan.is_bound = true;
+        }
+        return inside(&walls.around(Launch { program, args, ..launch }));
     }
-    let (walls, partly) = grounds.tried()?;
+    let (walls, partly) = grounds.tried().map_err(alone)?;
     if let Some(partly) = partly {
         warn(&partly);
     }
@@ -68,6 +72,11 @@ pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
         }
         Ok(())
     })
+}
+
+/// The error where no loop is meant that could go on without.
+fn alone(NoWalls(why): NoWalls) -> anyhow::Error {
+    anyhow!("the walls cannot be built here: {why}")
 }
 
 /// The parts of a plan that say something, each with what it says.

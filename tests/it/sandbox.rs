@@ -189,6 +189,19 @@ impl Scene {
         ralph
     }
 
+    /// Has another user own all of it, and the process that is attacked.
+    fn give_to(&mut self, user: &str) {
+        let given = Command::new("chown").args(["-R", user]).arg(self.scratch.outside()).status().unwrap();
+        assert!(given.success());
+        let _ = self.other.kill();
+        let _ = self.other.wait();
+        let id = user.split(':').next().unwrap();
+        let words = [format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".to_owned()];
+        let folder = self.scratch.outside().join("home/elsewhere");
+        self.other =
+            Command::new("setpriv").args(words).args(["sleep", "600"]).current_dir(folder).spawn().unwrap();
+    }
+
     /// Nothing outside has changed, and what was to be kept was.
     fn is_whole(&mut self) {
         let (scratch, home) = (&self.scratch, self.scratch.outside().join("home"));
@@ -346,18 +359,45 @@ const NAMESPACES: &str = "272:1";
 const NAMESPACES: &str = "97:1";
 const LANDLOCK: &str = "444:38";
 
-/// Ralph where these calls are refused.
-fn without(calls: &[&str], ralph: &Command) -> Command {
-    let mut command = Command::new("python3");
-    command.args(["-c", REFUSING, &calls.join(",")]).arg(ralph.get_program()).args(ralph.get_args());
-    command.envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    for (name, _) in ralph.get_envs().filter(|(_, value)| value.is_none()) {
-        command.env_remove(name);
+/// Ralph, started by these words.
+fn started_by(words: &[&str], ralph: &Command) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(ralph.get_program()).args(ralph.get_args());
+    for (name, value) in ralph.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
     if let Some(folder) = ralph.get_current_dir() {
         command.current_dir(folder);
     }
     command
+}
+
+/// Ralph where these calls are refused.
+fn without(calls: &[&str], ralph: &Command) -> Command {
+    started_by(&["python3", "-c", REFUSING, &calls.join(",")], ralph)
+}
+
+#[test]
+fn in_a_container_and_for_another_user_the_walls_are_what_they_are() {
+    let is_root = rustix::process::getuid().is_root();
+    let container: &[&str] =
+        &["unshare", "--user", "--map-root-user", "--mount", "--ipc", "--uts", "--propagation", "private"];
+    // Who runs the tests as a user has that case anyway.
+    let user: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    for words in [container, user].into_iter().take(if is_root { 2 } else { 1 }) {
+        let mut scene = Scene::new();
+        scene.scratch.agent("claude", &trying(TRIES));
+        if words == user {
+            scene.give_to("65534:65534");
+        }
+        let run = Scratch::finish(&mut started_by(words, &scene.ralph("prompt p.md 1 --sandbox on")));
+        is_well(&run);
+        check(&scene.scratch, TRIES);
+        scene.is_whole();
+    }
 }
 
 #[test]
@@ -441,6 +481,19 @@ fn a_command_runs_behind_the_walls_of_this_project() {
     assert_eq!(missing.code, Some(125));
     assert!(missing.stderr.contains("no-such-program"), "{}", missing.stderr);
     assert_eq!(run(&["--", "touch", "/etc/x"]).code, Some(1));
+    // Nothing is left of it when ralph is killed.
+    let mut killed = scratch.ralph("sandbox -- sh -c");
+    let mut killed = killed.arg("echo $$ > pid; exec sleep 600").spawn().unwrap();
+    let pid = crate::scratch::wait_for("its program", || {
+        fs::read_to_string(scratch.path("pid")).ok().filter(|pid| pid.ends_with('\n'))
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let at = format!("/proc/{}", pid.trim());
+    crate::scratch::wait_for("its end", || (!std::path::Path::new(&at).exists()).then_some(()));
+    for left in fs::read_dir(scratch.path(".ralph/sandbox")).unwrap() {
+        fs::remove_dir_all(left.unwrap().path()).unwrap();
+    }
     let shown = run(&[]);
     is_well(&shown);
     assert!(shown.stdout.contains("can write"), "{}", shown.stdout);

@@ -13,7 +13,7 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::process::{getgid, getuid};
+use rustix::process::{Signal, getgid, getuid, set_parent_process_death_signal};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs,
@@ -46,6 +46,9 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     let folder = Path::new(folder);
     let plan: Plan = serde_json::from_slice(&own::read(&folder.join(PLAN), MOST)?)?;
     let cwd = std::env::current_dir()?;
+    if plan.is_bound {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
     if plan.is_alone {
         close_inherited()?;
         restrict(&plan)?;

@@ -27,6 +27,8 @@ pub struct Plan {
     pub absent: Vec<PathBuf>,
     /// Whether the hidden verb prints what does not hold here.
     pub is_trial: bool,
+    /// Whether it is killed when the one who has started it dies: nothing else would do that.
+    pub is_bound: bool,
     /// Variables that it gets.
     pub set: Vec<(String, String)>,
     /// Variables that it does not get.
