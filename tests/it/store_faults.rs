@@ -82,25 +82,36 @@ fn a_worker_goes_on_while_its_tables_become_those_of_a_newer_version() {
 
 #[test]
 fn rights_that_are_revoked_end_a_worker_with_its_work_kept() {
-    let fleet = fleet();
-    let machine = &fleet.machines[0];
-    fleet.server.sql("CREATE USER limited; GRANT CREATE ON DATABASE postgres TO limited");
-    let id = Scratch::finish(&mut limited(&fleet, "task add first")).stdout.trim().to_owned();
-    let said = machine.outside().join("said");
-    let worker = Started::into(&said, &mut limited(&fleet, RUN));
-    until_there(&home(machine, "at-work"));
-    fleet.server.sql("REVOKE UPDATE ON ALL TABLES IN SCHEMA work FROM limited");
-    go(&fleet);
-    let run = worker.finish();
-    ended(&run, 1);
-    assert!(run.stdout.contains("permission denied"), "{run:?}: {}", fs::read_to_string(&said).unwrap());
-    fleet.server.sql("GRANT UPDATE ON ALL TABLES IN SCHEMA work TO limited");
-    let again = Scratch::finish(&mut limited(&fleet, RUN));
-    ended(&again, 0);
-    // Its commits were kept, and what it said was not booked.
-    assert!(again.stderr.contains("what an earlier run has left here"), "{again:?}");
-    fleet.assert_all_landed(&[id]);
-    assert!(events(machine, "waiting").is_empty(), "what is refused is not waited for");
+    let login = "ALTER ROLE limited NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
+    for (revoke, grant, why) in [
+        (
+            "REVOKE UPDATE ON ALL TABLES IN SCHEMA work FROM limited",
+            "GRANT UPDATE ON ALL TABLES IN SCHEMA work TO limited",
+            "permission denied",
+        ),
+        (login, "ALTER ROLE limited LOGIN", "not permitted to log in"),
+    ] {
+        let fleet = fleet();
+        let machine = &fleet.machines[0];
+        fleet.server.sql("CREATE USER limited; GRANT CREATE ON DATABASE postgres TO limited");
+        let id = Scratch::finish(&mut limited(&fleet, "task add first")).stdout.trim().to_owned();
+        let said = machine.outside().join("said");
+        let worker = Started::into(&said, &mut limited(&fleet, RUN));
+        until_there(&home(machine, "at-work"));
+        fleet.server.sql(revoke);
+        go(&fleet);
+        let run = worker.finish();
+        ended(&run, 1);
+        assert!(run.stdout.contains(why), "{run:?}: {}", fs::read_to_string(&said).unwrap());
+        assert!(run.stdout.contains(&format!("is kept here as refs/ralph/tasks/{id}/1-")), "{run:?}");
+        fleet.server.sql(grant);
+        let again = Scratch::finish(&mut limited(&fleet, RUN));
+        ended(&again, 0);
+        // Its commits were kept, and what it said was not booked.
+        assert!(again.stderr.contains("what an earlier run has left here"), "{again:?}");
+        fleet.assert_all_landed(&[id]);
+        assert!(events(machine, "waiting").is_empty(), "what is refused is not waited for");
+    }
 }
 
 /// What a worker may take for its end beside the time of its attempt, and what a busy machine may add.

@@ -28,6 +28,8 @@ use crate::text::list::some_of;
 /// How often the graph is read again while a job waits for others, and, where many machines ask one server, how rarely at last.
 const LOOK: Duration = Duration::from_secs(2);
 const RARELY: Duration = Duration::from_secs(30);
+/// What is said of commits that could not be booked, before their ref.
+const KEPT_HERE: &str = "is kept here as";
 /// How long what is committed may be on its way to the remote while the loop ends.
 const LAST: Duration = Duration::from_secs(5);
 /// At most this many commits of others are named for files that conflict.
@@ -282,10 +284,32 @@ impl Lane {
             let (task, reference) = (&current.claim.task, current.claim.reference());
             let why = end.detail.take().unwrap_or_default();
             end.detail = Some(format!(
-                "{why}; what there is of {task} is kept here as {reference}, and the next run in this clone books it if it can"
+                "{why}; what there is of {task} {KEPT_HERE} {reference}, and the next run in this clone books it if it can"
             ));
         }
         end
+    }
+
+    /// An end by a store or a remote that cannot be used, with what is kept here for that.
+    pub(super) fn with_left_over(&self, end: End) -> End {
+        let is_for_them = matches!(end.outcome, Outcome::StoreAway | Outcome::StoreRefused);
+        let is_said = end.detail.as_deref().is_some_and(|why| why.contains(KEPT_HERE));
+        if self.exchange.is_none() || !is_for_them || is_said {
+            return end;
+        }
+        let tip = self.trunk.tip().unwrap_or_default();
+        let left = landing::left_over(&self.root, &tip).unwrap_or_default();
+        if left.is_empty() {
+            return end;
+        }
+        let names = some_of(left.into_iter().map(|(reference, ..)| reference), SOME);
+        let why = end.detail.unwrap_or_default();
+        End::because(
+            end.outcome,
+            format!(
+                "{why}; what is not booked {KEPT_HERE} {names}, and the next run in this clone books it if it can"
+            ),
+        )
     }
 
     /// It is booked, or its claim is lost.

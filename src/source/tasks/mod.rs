@@ -606,6 +606,7 @@ impl Source for Tasks {
         if let Some(lane) = self.lane.as_ref().filter(|_| context.urgency() >= Urgency::Now) {
             lane.team.hurry();
         }
-        self.closed(end, context).unwrap_or_else(|failure| failure)
+        let end = self.closed(end, context).unwrap_or_else(|failure| failure);
+        self.lane.as_ref().map_or(end.clone(), |lane| lane.with_left_over(end))
     }
 }
