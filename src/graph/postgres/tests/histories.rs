@@ -301,9 +301,9 @@ fn on_64_connections_each_task_is_done_once_and_nothing_handed_in_is_missing() {
     let mut first = open(&server, "histories");
     let tasks = add_tasks(&mut first);
     let (asked, seed) = (AtomicU64::new(0), 7);
-    let port = proxy(&server, move || {
+    let port = proxy(&server, move |commits| {
         let mut state = seed + asked.fetch_add(1, Ordering::SeqCst);
-        match (chance(&mut state, 50), chance(&mut state, 2)) {
+        match (chance(&mut state, if commits { 50 } else { 500 }), chance(&mut state, 2)) {
             (0, 0) => Some((Way::Request, What::Cut)),
             (0, _) => Some((Way::Answer, What::Cut)),
             _ => None,

@@ -51,10 +51,10 @@ impl Side for UnixStream {
     }
 }
 
-/// Starts a proxy to the server, which asks `happens` at each `COMMIT`; returns its port.
+/// Starts a proxy to the server, which asks `happens` at each message, and says whether a `COMMIT` is in it; returns its port.
 pub(super) fn proxy(
     server: &PostgresServer,
-    happens: impl Fn() -> Option<(Way, What)> + Send + Sync + 'static,
+    happens: impl Fn(bool) -> Option<(Way, What)> + Send + Sync + 'static,
 ) -> u16 {
     let happens = Arc::new(happens);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -66,8 +66,8 @@ pub(super) fn proxy(
             let (happens, told) = (Arc::clone(&happens), Arc::new(Mutex::new(None)));
             let to_tell = Arc::clone(&told);
             thread::spawn(move || pump(back, answers, &|_| told.lock().unwrap().take()));
-            let at_commit = move |bytes: &[u8]| {
-                let (way, what) = bytes.windows(7).any(|word| word == b"COMMIT\0").then(|| happens())??;
+            let on_the_way = move |bytes: &[u8]| {
+                let (way, what) = happens(bytes.windows(7).any(|word| word == b"COMMIT\0"))?;
                 match way {
                     Way::Request => Some(what),
                     Way::Answer => {
@@ -76,7 +76,7 @@ pub(super) fn proxy(
                     }
                 }
             };
-            thread::spawn(move || pump(client, server, &at_commit));
+            thread::spawn(move || pump(client, server, &on_the_way));
         }
     });
     port
