@@ -19,7 +19,7 @@ use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
 use crate::job::agent_choice;
-use crate::job::launch::launch;
+use crate::job::launch::launch_behind_walls;
 use crate::job::preflight::{Preflight, limits};
 use crate::job::ready::run_id;
 use crate::job::signals::Signals;
@@ -64,12 +64,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limits = limits(args.flags.resume_limit.or(limit), settings);
     let env = agent_env(call, &limits, project);
     let name = name_of(&path);
+    let preset = agent_choice::of_call(&command, settings)?.preset;
     let source = RalphMd {
         name: name.clone(),
         max_iterations: limits.max_iterations,
         args: values(&document, &args.user_args, &reserved)?,
         reserved,
-        launch: launch(project, settings, env, &run),
+        // What its commands run may be what an agent has written.
+        launch: launch_behind_walls((project, settings), preset, env, &run)?.0,
         path,
     };
     if args.dry_run {

@@ -12,10 +12,10 @@ use crate::git;
 use crate::git::trees;
 use crate::project::{Project, WORKTREES};
 use crate::settings::sandbox::Tripping;
-use crate::text::digest;
 
 /// What shells, ssh, cron and git run or believe, below the home directory.
 const OF_HOME: &[&str] = &[
+    ".bash_aliases",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
@@ -25,6 +25,7 @@ const OF_HOME: &[&str] = &[
     ".gitconfig",
     ".profile",
     ".ssh/authorized_keys",
+    ".ssh/authorized_keys2",
     ".ssh/config",
     ".zlogin",
     ".zprofile",
@@ -57,9 +58,11 @@ pub(super) struct Surroundings {
 /// A file as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
-    /// What tells that it was written since: when, how long it is, and which one it is.
+    /// What tells that it was changed since: when, how long it is, and which one it is. The first cannot be set.
     stamp: (i64, i64, u64, u64),
-    /// What was in it; of an index, a digest of its entries.
+    /// Who may do what with it.
+    mode: u32,
+    /// What counts of it; of an index, its entries.
     text: Vec<u8>,
 }
 
@@ -84,11 +87,11 @@ impl Surroundings {
         let mut found = BTreeMap::new();
         let mut add = |path: PathBuf, read: &dyn Fn(&Path) -> Option<Vec<u8>>| {
             let Ok(metadata) = path.metadata() else { return };
-            let stamp = (metadata.mtime(), metadata.mtime_nsec(), metadata.len(), metadata.ino());
+            let stamp = (metadata.ctime(), metadata.ctime_nsec(), metadata.len(), metadata.ino());
             let known =
                 self.seen.get(&path).filter(|known| known.stamp == stamp).map(|known| known.text.clone());
             if let Some(text) = known.or_else(|| read(&path)) {
-                found.insert(path, Seen { stamp, text });
+                found.insert(path, Seen { stamp, mode: metadata.mode(), text });
             }
         };
         let whole = |path: &Path| theirs::read(path, MOST).ok();
@@ -116,9 +119,7 @@ impl Surroundings {
         }
         for (tree, folder) in self.other_trees(root, &common) {
             add(folder.join("HEAD"), &whole);
-            add(folder.join("index"), &|_| {
-                trees::entries(&tree).map(|all| digest::sha256(&all).into_bytes())
-            });
+            add(folder.join("index"), &|_| trees::entries(&tree));
         }
         found
     }
@@ -161,13 +162,12 @@ impl Tripwire for Surroundings {
         let mut told = Vec::new();
         for (path, old) in &before {
             let what = match self.seen.get(path) {
-                Some(new) if new.text == old.text => continue,
+                Some(new) if (&new.text, new.mode) == (&old.text, old.mode) => continue,
                 Some(_) => "was changed",
                 None => "was removed",
             };
             let shown = path.display();
-            let is_index = path.file_name().is_some_and(|name| name == "index");
-            let kept = if is_index { None } else { self.keep(path, &old.text) };
+            let kept = self.keep(path, &old.text);
             let kept =
                 kept.map(|kept| format!("; what it was is kept as {}", kept.display())).unwrap_or_default();
             told.push(format!("{shown} {what} during this attempt, and not by ralph{kept}"));

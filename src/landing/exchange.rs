@@ -62,6 +62,7 @@ pub(crate) struct Exchange {
 
 /// What was learned about the remote.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each was learned by itself")]
 pub(crate) struct Known {
     /// The tip is a branch beside the trunk.
     is_aside: bool,
@@ -77,6 +78,8 @@ pub(crate) struct Known {
     as_branches: bool,
     /// The ref of a claim that its commits were pushed to last, and the last of them.
     claims: BTreeMap<String, (usize, String)>,
+    /// It does not let refs be removed, which was told.
+    keeps_refs: bool,
     /// Claims that have landed, and whose refs are still to be removed.
     landed: BTreeSet<String>,
 }
@@ -308,8 +311,9 @@ impl Exchange {
     }
 
     /// Removes the refs of these claims, which have landed, from the remote, and those of their tasks' other claims whose commits the
-    /// tip has. What fails, as another push is in the way, is tried again with the next ones, and harms nothing.
-    pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) {
+    /// tip has. What fails, as another push is in the way, is tried again with the next ones, and harms nothing. Returns why the remote
+    /// keeps them, once, if it does.
+    pub(crate) fn forget(&self, references: &[String], tip: &str, cancelled: &AtomicBool) -> Option<String> {
         let references = {
             let mut known = self.known();
             known.claims.retain(|reference, _| !references.contains(reference));
@@ -317,11 +321,24 @@ impl Exchange {
             known.landed.clone()
         };
         for _ in 0..REMOVALS {
-            if self.removed(&references, tip, cancelled).is_ok() {
-                self.known().landed.retain(|one| !references.contains(one));
-                break;
+            match self.removed(&references, tip, cancelled) {
+                Ok(()) => {
+                    self.known().landed.retain(|one| !references.contains(one));
+                    break;
+                }
+                Err(Unpublished::Refused(why)) if !is_locked(&why) => {
+                    let is_news = !std::mem::replace(&mut self.known().keeps_refs, true);
+                    return is_news.then(|| {
+                        let name = &self.remote.name;
+                        format!(
+                            "{name} keeps the refs of what has landed, as it lets nothing be removed: {why}"
+                        )
+                    });
+                }
+                Err(_) => {}
             }
         }
+        None
     }
 
     fn removed(

@@ -474,7 +474,10 @@ impl Lander {
                 self.book(way, one, (&one.made.base, &commit))?;
                 if let Some(exchange) = &self.exchange {
                     // A run that was cut off has brought it there.
-                    exchange.forget(&[one.reference()], &way.tip, self.team.hurries());
+                    let kept = exchange.forget(&[one.reference()], &way.tip, self.team.hurries());
+                    if let Some(why) = kept {
+                        self.tell_once(&why);
+                    }
                 }
                 round.leave_out(one);
                 continue;

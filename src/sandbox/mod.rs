@@ -267,19 +267,38 @@ impl Grounds<'_> {
             hidden.extend(homes.flat_map(|home| places::SECRETS.iter().map(move |place| home.join(place))));
             hidden.extend([self.project.user_key(), self.project.outboxes()].into_iter().flatten());
             hidden.extend(ssh::named_in_config(home));
-            let own = self.preset.state.folders;
-            let others = presets::all().flat_map(|preset| preset.state.folders);
-            hidden.extend(others.filter(|place| !own.contains(place)).map(|place| home.join(place)));
+            let own = self.preset.state;
+            let others =
+                presets::all().flat_map(|preset| preset.state.folders.iter().chain(preset.state.beside));
+            let is_own = |place: &&&str| own.folders.contains(place) || own.beside.contains(place);
+            hidden.extend(others.filter(|place| !is_own(place)).map(|place| home.join(place)));
+            let named = presets::all().filter_map(|preset| preset.state.variable);
+            hidden.extend(
+                named.filter(|name| own.variable != Some(name)).filter_map(|name| path_in(env, name)),
+            );
         }
         for name in places::OF_SOCKETS {
             let value = env.variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
-            let path = value.split_once("://").map_or(&*value, |(_, path)| path);
-            hidden.extend(path.starts_with('/').then(|| PathBuf::from(path)));
+            // An address, or a path with something behind it.
+            let path = value
+                .split_once("://")
+                .or_else(|| value.split_once("path="))
+                .map_or(&*value, |(_, path)| path);
+            let path = PathBuf::from(path.split([',', ':', ';']).next().unwrap_or_default());
+            let is_needed = |needed: &PathBuf| needed.starts_with(&path);
+            if path.is_absolute() && !plan.writable.iter().any(is_needed) {
+                hidden.push(path);
+            }
         }
         // What is in git is known to every clone, and would seem to be changed.
         let root = self.project.root();
         let is_secret = |file: &&String| !git::is_tracked(root, "HEAD", file);
-        hidden.extend(self.redact.env_files.iter().filter(is_secret).map(|file| root.join(file)));
+        let trees =
+            if self.project.in_git() { git::trees::list(root).unwrap_or_default() } else { Vec::new() };
+        let trees = [root.to_owned()].into_iter().chain(trees.into_iter().map(|tree| tree.path));
+        for tree in trees {
+            hidden.extend(self.redact.env_files.iter().filter(is_secret).map(|file| tree.join(file)));
+        }
         hidden.extend(self.settings.hide.iter().map(|place| self.resolved(place, home)));
         for place in hidden {
             // Where it leads, too.

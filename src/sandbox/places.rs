@@ -90,6 +90,7 @@ pub(super) const SOCKETS: &[&str] = &[
     "/run/libvirt",
     "/run/lxd.socket",
     "/run/podman",
+    "/run/screen",
     "/run/snapd.socket",
     "/run/systemd/private",
     "/run/user",
@@ -100,12 +101,16 @@ pub(super) const SOCKETS: &[&str] = &[
 
 /// Variables that name such sockets; folders and sockets that they name are hidden as well.
 pub(super) const OF_SOCKETS: &[&str] = &[
+    "CONTAINER_HOST",
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
     "DOCKER_HOST",
     "GPG_AGENT_INFO",
     "SSH_AGENT_PID",
     "SSH_AUTH_SOCK",
+    "TMUX",
+    "TMUX_PANE",
+    "TMUX_TMPDIR",
     "WAYLAND_DISPLAY",
     "XAUTHORITY",
     "XDG_RUNTIME_DIR",

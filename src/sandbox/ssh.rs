@@ -1,5 +1,6 @@
 //! Keys that the user's configuration of ssh names, wherever they are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::files::theirs;
@@ -15,7 +16,8 @@ pub(super) fn named_in_config(home: &Path) -> Vec<PathBuf> {
     while let Some(config) = open.pop().filter(|_| read < MOST) {
         read += 1;
         for (word, value) in theirs::text(&config).unwrap_or_default().lines().filter_map(setting) {
-            for path in value.split_whitespace().map(|path| resolved(path.trim_matches('"'), home)) {
+            let words = shlex::split(value).unwrap_or_default();
+            for path in words.iter().flat_map(|path| matching(resolved(path, home))) {
                 match word.as_str() {
                     "include" => open.push(path.clone()),
                     "identityfile" | "certificatefile" => {}
@@ -35,16 +37,25 @@ fn setting(line: &str) -> Option<(String, &str)> {
 }
 
 fn resolved(path: &str, home: &Path) -> PathBuf {
-    match path.strip_prefix("~/").or_else(|| path.strip_prefix("%d/")) {
+    match ["~/", "%d/", "${HOME}/"].iter().find_map(|of_home| path.strip_prefix(of_home)) {
         Some(rest) => home.join(rest),
         None => home.join(".ssh").join(path),
     }
 }
 
+/// The files that are meant where the last part of a path has a `*`.
+fn matching(path: PathBuf) -> Vec<PathBuf> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let (Some((begin, end)), Some(folder)) = (name.split_once('*'), path.parent()) else { return vec![path] };
+    // More stars are more files, and too many are no harm.
+    let end = end.rsplit('*').next().unwrap_or_default();
+    let is_meant = |name: &str| name.starts_with(begin) && name.ends_with(end);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| is_meant(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -134,6 +134,8 @@ pub struct Setting {
     pub needs_trust: bool,
     /// Its words from the loosest on: a project's own value that is no looser than the user's needs no trust.
     pub loosest_first: &'static [&'static str],
+    /// Whether more words are tighter: a project's own value that has all of the user's needs no trust.
+    pub more_is_tighter: bool,
 }
 
 /// The flag of a setting.
@@ -171,6 +173,7 @@ impl Setting {
         doc: "",
         needs_trust: false,
         loosest_first: &[],
+        more_is_tighter: false,
     };
 
     /// The default of a verb, as one would write it; without a verb, that of most verbs.
@@ -185,7 +188,9 @@ impl Setting {
     pub fn asks_trust(&self, value: &str, usual: &str) -> bool {
         let place = |word: &str| self.loosest_first.iter().position(|known| *known == word);
         let is_no_looser = place(value).zip(place(usual)).is_some_and(|(value, usual)| value >= usual);
-        self.needs_trust && !is_no_looser
+        let has_all = self.more_is_tighter
+            && usual.split_whitespace().all(|word| value.split_whitespace().any(|own| own == word));
+        self.needs_trust && !is_no_looser && !has_all
     }
 
     /// Whether `resume` can change it.

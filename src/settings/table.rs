@@ -667,6 +667,8 @@ settings! {
             key: "redact.env_files",
             shell: "REDACT_ENV_FILES",
             empty: "none",
+            needs_trust: true,
+            more_is_tighter: true,
         }
     }
 
@@ -713,6 +715,8 @@ settings! {
             key: "sandbox.hide",
             shell: "SANDBOX_HIDE",
             empty: "none",
+            needs_trust: true,
+            more_is_tighter: true,
         }
         /// What it can read although it is hidden usually, from the project root or from ~/
         show: Vec<String> = Setting {

@@ -215,6 +215,20 @@ fn what_an_agent_has_pushed_itself_is_booked_and_leaves_no_ref() {
 }
 
 #[test]
+fn a_remote_that_lets_nothing_be_removed_is_told_once() {
+    let fleet = fleet(1, "work; done_");
+    let machine = &fleet.machines[0];
+    add(machine, "first");
+    add(machine, "second");
+    let hook = "#!/bin/sh\nwhile read _ new _; do case $new in *[!0]*) ;; *) echo 'no removals' >&2; exit 1; esac; done\n";
+    executable(&Path::new(&fleet.remote).join("hooks/pre-receive"), hook);
+    let run = machine.run(RUN);
+    ended(&run, 0);
+    let told = "origin keeps the refs of what has landed, as it lets nothing be removed: ";
+    assert_eq!(run.stderr.matches(told).count(), 1, "{run:?}");
+}
+
+#[test]
 fn hooks_that_speak_of_blocks_refuse_and_are_not_waited_for() {
     let fleet = fleet(1, "work; done_");
     let machine = &fleet.machines[0];

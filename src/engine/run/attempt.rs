@@ -57,7 +57,14 @@ impl Loop<'_> {
         let worked = ran.and_then(|report| {
             self.tell_refused(&report)?;
             match tripped {
-                Ok(()) => self.judge(report, &work, &start),
+                Ok(()) => {
+                    let judged = self.judge(report, &work, &start)?;
+                    // What proves the work runs what the agent has written.
+                    Ok(match self.look_around() {
+                        Err(end) => Judged { end: Some(end), ..judged },
+                        Ok(()) => judged,
+                    })
+                }
                 // What would judge it may have been changed.
                 Err(end) => Ok(Judged { report, settled: Settled::default(), end: Some(end) }),
             }

@@ -192,7 +192,8 @@ fn happens_once(server: &PostgresServer, schema: &str, what: (Way, What)) {
     let mut beside = open(server, schema);
     let due = Arc::new(AtomicBool::new(true));
     let is_due = Arc::clone(&due);
-    let port = proxy(server, move |commits| (commits && is_due.swap(false, Ordering::SeqCst)).then_some(what));
+    let port =
+        proxy(server, move |commits| (commits && is_due.swap(false, Ordering::SeqCst)).then_some(what));
     let address = format!("postgres://ralph@127.0.0.1:{port}/postgres?schema={schema}");
     let mut store = PostgresStore::create(Address::read(&address).unwrap()).unwrap();
     let id = store.add(&NewTask { title: "task".into(), ..NewTask::default() }).unwrap();

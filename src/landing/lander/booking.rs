@@ -55,7 +55,10 @@ impl Lander {
         }
         if let Some(exchange) = &self.exchange {
             let landed: Vec<String> = candidate.brings.iter().map(|(one, _)| one.reference()).collect();
-            exchange.forget(&landed, &candidate.commit, self.team.hurries());
+            let kept = exchange.forget(&landed, &candidate.commit, self.team.hurries());
+            if let Some(why) = kept {
+                self.tell_once(&why);
+            }
         }
         (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;

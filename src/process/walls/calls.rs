@@ -44,6 +44,11 @@ const IOCTL: i64 = 29;
 const OF_OTHERS: [(i64, u8, Option<u8>); 3] = [(302, 0, Some(2)), (141, 1, None), (251, 1, None)];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_OTHERS: [(i64, u8, Option<u8>); 3] = [(261, 0, Some(2)), (140, 1, None), (30, 1, None)];
+/// The calls among these that name a group of processes, or a user, by their first argument, unless it is this.
+#[cfg(target_arch = "x86_64")]
+const OF_GROUPS: [(i64, u64); 2] = [(141, 0), (251, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_GROUPS: [(i64, u64); 2] = [(140, 0), (30, 1)];
 /// Types into a terminal as its user would.
 const TYPING: [u64; 2] = [0x5412, 0x541C];
 
@@ -56,12 +61,22 @@ pub(super) fn refuse() -> io::Result<()> {
     let typing: Result<Vec<_>, _> = typing.into_iter().collect();
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(IOCTL, typing.map_err(io::Error::other)?);
+    // Of a group or of a whole user.
+    let group = |(call, single): (i64, u64)| {
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, single);
+        Ok((call, SeccompRule::new(vec![condition?])?))
+    };
+    let groups: Result<Vec<(i64, SeccompRule)>, seccompiler::BackendError> =
+        OF_GROUPS.into_iter().map(group).collect();
+    for (call, rule) in groups.map_err(io::Error::other)? {
+        rules.entry(call).or_default().push(rule);
+    }
     for (call, process, new) in OF_OTHERS {
         let is_other = |at: u8| SeccompCondition::new(at, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0);
         let conditions: Result<Vec<_>, _> =
             [Some(process), new].into_iter().flatten().map(is_other).collect();
         let rule = conditions.and_then(SeccompRule::new).map_err(io::Error::other)?;
-        rules.insert(call, vec![rule]);
+        rules.entry(call).or_default().push(rule);
     }
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(1), arch)

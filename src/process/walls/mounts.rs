@@ -46,7 +46,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     for place in plan.writable.iter().chain(&plan.made).chain(&plan.read_only).chain(&own) {
         bind_if_there(place, place)?;
     }
-    for place in plan.hidden.iter().chain(&block_devices()) {
+    for place in plan.hidden.iter().chain(&devices()) {
         let Ok(metadata) = place.symlink_metadata() else { continue };
         let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
         mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
@@ -148,14 +148,18 @@ fn rules(plan: &Plan, own: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Rule>> {
     Ok(rules)
 }
 
-/// The disks, which root could write to, as it owns them.
-fn block_devices() -> Vec<PathBuf> {
+/// Devices that every program may use.
+const USUAL: [&str; 8] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
+
+/// The devices, which root could write to, as it owns them: disks, memory, terminals of others.
+fn devices() -> Vec<PathBuf> {
     let all = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let is_disk = |entry: &fs::DirEntry| {
-        entry.file_type().is_ok_and(|kind| kind.is_block_device())
-            || ["mem", "kmem", "port"].iter().any(|name| entry.file_name() == *name)
+    let is_device = |entry: &fs::DirEntry| {
+        let is_usual = USUAL.iter().any(|name| entry.file_name() == *name);
+        let kind = entry.file_type();
+        kind.is_ok_and(|kind| kind.is_block_device() || kind.is_char_device() && !is_usual)
     };
-    if getuid().is_root() { all.filter(is_disk).map(|entry| entry.path()).collect() } else { Vec::new() }
+    if getuid().is_root() { all.filter(is_device).map(|entry| entry.path()).collect() } else { Vec::new() }
 }
 
 /// Makes every mount read-only but those that the nearest rule lets be written.

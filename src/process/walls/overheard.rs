@@ -62,13 +62,18 @@ impl Overheard {
         let Some(text) = self.text.get(from..) else { return };
         let new: Vec<_> = words
             .find_iter(text)
-            .map(|found| from + found.start()..from + found.end())
-            .filter(|found| found.end > self.seen && found.end <= end)
+            .map(|found| (from + found.start()..from + found.end(), found.as_bytes()[0].to_ascii_lowercase()))
+            .filter(|(found, _)| found.end > self.seen && found.end <= end)
             .collect();
-        for found in new {
+        for (found, first) in new {
+            // A mount that cannot be written says so itself; only what is hidden is not permitted, unless Landlock is alone.
+            let says = |held: &Held| match held {
+                Held::Hidden => first == b'p',
+                Held::ReadOnly => (first == b'r') != self.plan.is_alone,
+            };
             let held = self
                 .paths_near(found.start, found.end)
-                .find_map(|path| Some((self.plan.holds(&path)?, path)));
+                .find_map(|path| Some((self.plan.holds(&path).filter(says)?, path)));
             if let Some(held) = held {
                 *self.found.entry(held).or_default() += 1;
             }
@@ -88,7 +93,8 @@ impl Overheard {
         let after = after.split("\\n").next().unwrap_or_default();
         let is_between = |c: char| c.is_whitespace() || BETWEEN.contains(&c);
         let path = |word: &&str| word.contains('/');
-        let nearest = before.rsplit(is_between).find(path).map(|word| self.cwd.join(word));
+        // A name alone is one in the folder where it works.
+        let nearest = before.rsplit(is_between).find(|word| !word.is_empty()).map(|word| self.cwd.join(word));
         let next = after.split(is_between).find(path).map(|word| self.cwd.join(word));
         nearest.into_iter().chain(next)
     }
@@ -189,6 +195,8 @@ mod tests {
             {\"text\":\"a\\ncat: /home/u/.ssh/id: Permission denied\\nb /usr/x\"}\n\
             Error: EROFS: read-only file system, open '/usr/lib/x'\n\
             PermissionError: [Errno 13] Permission denied: '/home/u/.ssh/id'\n\
+            cat: /etc/shadow: Permission denied\n\
+            /usr/bin/claude: line 5: ralph.toml: Read-only file system\n\
             error: could not lock config file .git/hooks/x: Read-only file system\n\
             /work/p/a.sh: Permission denied\n\
             /usr/bin/x: line 7: ./target/x: Permission denied\n";
@@ -198,6 +206,7 @@ mod tests {
             (Held::ReadOnly, "/home/u/.cargo/bin/x", 1),
             (Held::ReadOnly, "/usr/lib/x", 1),
             (Held::ReadOnly, "/work/p/.git/hooks/x", 1),
+            (Held::ReadOnly, "/work/p/ralph.toml", 1),
         ];
         let expected: BTreeMap<_, _> =
             expected.into_iter().map(|(held, path, times)| ((held, PathBuf::from(path)), times)).collect();

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketA
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::parts::WAY_OUT;
@@ -20,6 +21,9 @@ use crate::threads;
 const ASKS: Duration = Duration::from_secs(30);
 /// How long a connection may take.
 const CONNECTS: Duration = Duration::from_secs(10);
+/// At most so many connections at once, and how long one more waits before it is looked again.
+const MOST: usize = 128;
+const SHORT: Duration = Duration::from_millis(20);
 /// The longest head of a request, in bytes.
 const HEAD: usize = 64 << 10;
 /// How much is passed on at once, in bytes.
@@ -111,13 +115,19 @@ impl Shared {
     fn accept(self: &Arc<Self>, listener: &TcpListener, port: Option<u16>) {
         while !self.is_over.load(Ordering::Relaxed) {
             match listener.accept() {
+                // Each takes four descriptors of ours: more wait until others are over.
                 Ok((client, _)) => {
+                    while self.lock().open.len() >= MOST && !self.is_over.load(Ordering::Relaxed) {
+                        thread::sleep(SHORT);
+                    }
                     let own = Arc::clone(self);
                     let _ = threads::start(move || own.answer(client, port));
                 }
                 // The program has gone away before it was answered.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => break,
+                Err(_) if self.is_over.load(Ordering::Relaxed) => break,
+                // There is no descriptor or memory left for a moment.
+                Err(_) => thread::sleep(SHORT),
             }
         }
     }
@@ -231,7 +241,7 @@ fn read_head(client: &mut TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
 
 /// Passes on what both say, until both have said all.
 fn pass(client: &TcpStream, host: &TcpStream, first: &[u8]) {
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let back = threads::start_in(scope, || copy(host, client));
         if back.is_ok() && (&*host).write_all(first).is_ok() {
             copy(client, host);

@@ -53,8 +53,7 @@ impl Host {
     /// Its name, and its port here if it is one on this machine that a program reaches at the same place.
     #[must_use]
     pub fn on_this_machine(&self) -> Option<u16> {
-        let is_loopback = self.name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        self.port.filter(|_| !self.is_above && (is_loopback || self.name == "localhost"))
+        self.port.filter(|_| !self.is_above && ["127.0.0.1", "localhost"].contains(&&*self.name))
     }
 
     /// Whether it is this one; and if so, whether that was said by its own name.
@@ -178,7 +177,7 @@ mod tests {
         for bad in ["", "*.", "a b", "http://x", "a/b", "host:0", "host:99999", "*.1.2.3.4:x", "-", "a..b"] {
             assert!(Host::read(bad).is_none() || bad == "-", "{bad}");
         }
-        assert_eq!(Host::read("[::1]:11434").unwrap().on_this_machine(), Some(11434));
+        assert_eq!(Host::read("[::1]:11434").unwrap().on_this_machine(), None, "it is reached by the proxy");
         assert_eq!(Host::read("localhost:80").unwrap().on_this_machine(), Some(80));
         assert_eq!(Host::read("localhost").unwrap().on_this_machine(), None);
         assert_eq!(Host::read("example.org:80").unwrap().on_this_machine(), None);

@@ -30,12 +30,12 @@ const OF_NODE: (&str, &str) = ("NODE_USE_ENV_PROXY", "1");
 
 /// Listens for what the program connects to, hands that over, and returns the variables that the program gets.
 pub(super) fn open(folder: &Path, hosts: &[Host]) -> io::Result<Vec<(&'static str, String)>> {
-    let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    // Those first: the proxy's is any other.
+    let listen = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let mut all: Vec<TcpListener> = local_ports(hosts).into_iter().map(listen).collect::<io::Result<_>>()?;
+    let proxy = listen(0)?;
     let port = proxy.local_addr()?.port();
-    let mut all = vec![proxy];
-    for port in local_ports(hosts) {
-        all.push(TcpListener::bind((Ipv4Addr::LOCALHOST, port))?);
-    }
+    all.insert(0, proxy);
     let descriptors: Vec<_> = all.iter().map(|listener| listener.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
