@@ -44,7 +44,7 @@ pub(super) struct Surroundings {
     /// The work tree; `None`: there is no git.
     root: Option<PathBuf>,
     /// What ralph itself makes and moves work trees in, below the checkout whose branch may follow what lands.
-    ours: [PathBuf; 2],
+    ours: Vec<PathBuf>,
     home: Option<PathBuf>,
     /// Where what has changed is kept as it was.
     folder: PathBuf,
@@ -71,7 +71,10 @@ impl Surroundings {
     pub(super) fn of(project: &Project, how: Tripping, run: &str) -> Option<Self> {
         let wire = Self {
             root: project.in_git().then(|| project.root().to_owned()),
-            ours: [WORKTREES.into(), project.runs()],
+            ours: [WORKTREES.into(), project.runs(), project.proofs()]
+                .into_iter()
+                .chain(project.proofs_of_all())
+                .collect(),
             home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
             folder: project.runs().parent().unwrap_or(project.root()).join("tripwire"),
             run: run.to_owned(),
@@ -132,7 +135,7 @@ impl Surroundings {
         }
         let listed = trees::list(root).unwrap_or_default().into_iter().filter(|tree| !tree.is_gone);
         let main = listed.clone().next().map(|tree| tree.path).unwrap_or_default();
-        let ours = self.ours.each_ref().map(|folder| main.join(folder));
+        let ours: Vec<PathBuf> = self.ours.iter().map(|folder| main.join(folder)).collect();
         let is_ours = |path: &Path| ours.iter().any(|folder| path.starts_with(folder));
         // From one of ours, the branch of the main one may follow what lands.
         let is_other = |path: &PathBuf| path != root && !is_ours(path) && !(*path == main && is_ours(root));

@@ -665,6 +665,15 @@ fn what_leads_out_of_the_work_is_watched_without_walls_too() {
     assert!(told(scratch.path(".git/worktrees/second/HEAD"), "was changed").unwrap().contains("second"));
     assert!(!run.stderr.contains("index"), "its entries are as they were: {run:?}");
 
+    // What ralph itself makes and removes meanwhile is no matter.
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    for _ in 0..3 {
+        let mut ralph = scene.ralph("prompt p.md 3 --validate true");
+        let run = Scratch::finish(ralph.env("RALPH_SANDBOX_TRIPWIRE", "stop"));
+        assert!(run.code == Some(0) && !run.stderr.contains("tripwire"), "{run:?}");
+    }
+    scratch
+        .agent("claude", &format!("echo more >> ~/.bashrc; {}", claude_says("<promise>COMPLETE</promise>")));
     fs::write(home.join(".bashrc"), "# mine\n").unwrap();
     let mut ralph = scene.ralph("prompt p.md 3 --validate true");
     let run = Scratch::finish(ralph.env("RALPH_SANDBOX_TRIPWIRE", "stop"));

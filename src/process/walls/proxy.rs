@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +24,8 @@ const CONNECTS: Duration = Duration::from_secs(10);
 /// At most so many connections at once, and how long one more waits before it is looked again.
 const MOST: usize = 128;
 const SHORT: Duration = Duration::from_millis(20);
+/// The longest name of a host.
+const LONGEST: usize = 255;
 /// The longest head of a request, in bytes.
 const HEAD: usize = 64 << 10;
 /// How much is passed on at once, in bytes.
@@ -40,6 +42,8 @@ pub(super) struct Proxy {
 struct Shared {
     hosts: Vec<Host>,
     is_over: AtomicBool,
+    /// How many connections there are, also those that have not said anything yet.
+    active: AtomicUsize,
     known: Mutex<Known>,
 }
 
@@ -68,6 +72,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             hosts: hosts.to_vec(),
             is_over: AtomicBool::default(),
+            active: AtomicUsize::default(),
             known: Mutex::default(),
         });
         let own = Arc::clone(&shared);
@@ -117,11 +122,19 @@ impl Shared {
             match listener.accept() {
                 // Each takes four descriptors of ours: more wait until others are over.
                 Ok((client, _)) => {
-                    while self.lock().open.len() >= MOST && !self.is_over.load(Ordering::Relaxed) {
+                    while self.active.load(Ordering::Relaxed) >= MOST && !self.is_over.load(Ordering::Relaxed)
+                    {
                         thread::sleep(SHORT);
                     }
+                    self.active.fetch_add(1, Ordering::Relaxed);
                     let own = Arc::clone(self);
-                    let _ = threads::start(move || own.answer(client, port));
+                    let answer = move || {
+                        own.answer(client, port);
+                        own.active.fetch_sub(1, Ordering::Relaxed);
+                    };
+                    if threads::start(answer).is_err() {
+                        self.active.fetch_sub(1, Ordering::Relaxed);
+                    }
                 }
                 // The program has gone away before it was answered.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -185,6 +198,10 @@ impl Shared {
     fn connect(&self, request: &Request) -> Result<TcpStream, Refusal> {
         let Request { host, port, .. } = request;
         let place = format!("{host}:{port}");
+        // What is told stands in prompts and on terminals.
+        if host.len() > LONGEST || Host::read(plain(host).as_str()).is_none() {
+            return Err(("400 Bad Request", "this is no name of a host".to_owned()));
+        }
         let Some(is_named) = allowed(&self.hosts, host, *port) else {
             return Err(self.refuse(&place, "is not among the hosts of sandbox.hosts"));
         };
