@@ -41,8 +41,8 @@ const SAMPLE: &str = "sample";
 
 /// Watches the surroundings of one loop.
 pub(super) struct Surroundings {
-    /// The work tree; `None`: there is no git.
-    root: Option<PathBuf>,
+    /// The work tree, the common folder of git and its own; `None`: there is no git.
+    git: Option<[PathBuf; 3]>,
     /// What ralph itself makes and moves work trees in, below the checkout whose branch may follow what lands.
     ours: Vec<PathBuf>,
     home: Option<PathBuf>,
@@ -69,8 +69,11 @@ struct Seen {
 impl Surroundings {
     /// `None`: the settings want none.
     pub(super) fn of(project: &Project, how: Tripping, run: &str) -> Option<Self> {
-        let wire = Self {
-            root: project.in_git().then(|| project.root().to_owned()),
+        if how == Tripping::Off {
+            return None;
+        }
+        Some(Self {
+            git: folders(project),
             ours: [WORKTREES.into(), project.runs(), project.proofs()]
                 .into_iter()
                 .chain(project.proofs_of_all())
@@ -81,8 +84,7 @@ impl Surroundings {
             stops: how == Tripping::Stop,
             seen: BTreeMap::new(),
             kept: 0,
-        };
-        (how != Tripping::Off).then_some(wire)
+        })
     }
 
     /// All that is looked at, as it is now. What has not been written since is not read again.
@@ -106,11 +108,7 @@ impl Surroundings {
         for user in ["USER", "LOGNAME"].iter().filter_map(std::env::var_os) {
             add(Path::new(CRONTABS).join(user), &whole);
         }
-        let Some(root) = &self.root else { return found };
-        let (Ok(common), Ok(own)) = (git::repository::common_dir(root), git::repository::git_dir(root))
-        else {
-            return found;
-        };
+        let Some([root, common, own]) = &self.git else { return found };
         let settings = |path: &Path| whole(path).map(|text| without_branches(&text));
         add(common.join("config"), &settings);
         add(own.join("config.worktree"), &settings);
@@ -120,7 +118,7 @@ impl Surroundings {
                 add(hook.path(), &whole);
             }
         }
-        for (tree, folder) in self.other_trees(root, &common) {
+        for (tree, folder) in self.other_trees(root, common) {
             add(folder.join("HEAD"), &whole);
             add(folder.join("index"), &|_| trees::entries(&tree));
         }
@@ -185,6 +183,13 @@ impl Tripwire for Surroundings {
     fn stops(&self) -> bool {
         self.stops
     }
+}
+
+/// The work tree of a project, with git's folders of it.
+fn folders(project: &Project) -> Option<[PathBuf; 3]> {
+    let root = project.in_git().then(|| project.root().to_owned())?;
+    let (common, own) = (git::common_dir(&root).ok()?, git::git_dir(&root).ok()?);
+    Some([root, common, own])
 }
 
 /// Settings of git without those of branches, which every push and pull may write.

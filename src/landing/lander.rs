@@ -472,13 +472,8 @@ impl Lander {
             // What the trunk has, has landed (rule 6).
             if let Some(commit) = landed_as(&self.place.0, &one.reference(), &one.made.head, &way.tip) {
                 self.book(way, one, (&one.made.base, &commit))?;
-                if let Some(exchange) = &self.exchange {
-                    // A run that was cut off has brought it there.
-                    let kept = exchange.forget(&[one.reference()], &way.tip, self.team.hurries());
-                    if let Some(why) = kept {
-                        self.tell_once(&why);
-                    }
-                }
+                // A run that was cut off has brought it there.
+                self.forget(&[one.reference()], &way.tip);
                 round.leave_out(one);
                 continue;
             }

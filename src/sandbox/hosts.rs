@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::Grounds;
 use crate::process::launch::Launch;
-use crate::process::walls::{Host, MOST_WAYS};
+use crate::process::walls::{Host, MOST_WAYS, PROXIES};
 
 /// Registries of packages, and where code is kept, by their names in the settings.
 const REGISTRIES: &[(&str, &[&str])] = &[
@@ -24,9 +24,6 @@ const REGISTRIES: &[(&str, &[&str])] = &[
     ("rubygems", &["rubygems.org", "index.rubygems.org"]),
     ("ubuntu", &["archive.ubuntu.com", "security.ubuntu.com", "ports.ubuntu.com"]),
 ];
-/// Variables that name a proxy of the user.
-const PROXIES: [&str; 6] =
-    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// The hosts that are allowed: those of the agent's provider, and those of the settings.
 ///

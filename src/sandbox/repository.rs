@@ -39,7 +39,7 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
         plan.writable
             .extend(places::SHARED.iter().map(|name| common.join(name)).filter(|path| path.exists()));
         plan.absent.push(git_dir.join("config.worktree"));
-        plan.read_only.extend(["gitdir", "commondir", "config.worktree"].map(|name| git_dir.join(name)));
+        plan.read_only.extend(places::NOT_IN_REPOSITORY.iter().map(|name| git_dir.join(name)));
     }
     if !is_linked {
         plan.read_only.push(common.join("worktrees"));

@@ -49,26 +49,7 @@ impl Loop<'_> {
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
         self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
-        if let Some(tripwire) = &mut self.job.tripwire {
-            tripwire.set();
-        }
-        let ran = self.run_agent(&work);
-        let tripped = self.look_around();
-        let worked = ran.and_then(|report| {
-            self.tell_refused(&report)?;
-            match tripped {
-                Ok(()) => {
-                    let judged = self.judge(report, &work, &start)?;
-                    // What proves the work runs what the agent has written.
-                    Ok(match self.look_around() {
-                        Err(end) => Judged { end: Some(end), ..judged },
-                        Ok(()) => judged,
-                    })
-                }
-                // What would judge it may have been changed.
-                Err(end) => Ok(Judged { report, settled: Settled::default(), end: Some(end) }),
-            }
-        });
+        let worked = self.run_and_judge(&work, &start);
         // What is another one's now is not handed out again.
         self.work = Some(work).filter(|_| !self.job.context.is_forfeit());
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
@@ -83,6 +64,26 @@ impl Loop<'_> {
             Err(end) if end.outcome == Outcome::Detached => Err(end),
             Err(end) => Err(self.give_up(end, began.elapsed())),
         }
+    }
+
+    /// Runs the agent and has its work checked, with a look around after each: what proves the work runs what the agent has written.
+    fn run_and_judge(&mut self, work: &Work, start: &Start) -> Result<Judged, End> {
+        if let Some(tripwire) = &mut self.job.tripwire {
+            tripwire.set();
+        }
+        let ran = self.run_agent(work);
+        let tripped = self.look_around();
+        let report = ran?;
+        self.tell_refused(&report)?;
+        if let Err(end) = tripped {
+            // What would judge it may have been changed.
+            return Ok(Judged { report, settled: Settled::default(), end: Some(end) });
+        }
+        let judged = self.judge(report, work, start)?;
+        Ok(match self.look_around() {
+            Err(end) => Judged { end: Some(end), ..judged },
+            Ok(()) => judged,
+        })
     }
 
     /// Runs the agent.

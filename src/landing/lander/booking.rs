@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Lander, Left, Way};
+use super::{Claims, Lander, Left, Way};
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
@@ -53,13 +53,8 @@ impl Lander {
             self.book(way, one, (before, commit))?;
             before = commit;
         }
-        if let Some(exchange) = &self.exchange {
-            let landed: Vec<String> = candidate.brings.iter().map(|(one, _)| one.reference()).collect();
-            let kept = exchange.forget(&landed, &candidate.commit, self.team.hurries());
-            if let Some(why) = kept {
-                self.tell_once(&why);
-            }
-        }
+        let landed: Claims = candidate.brings.iter().map(|(one, _)| one.reference()).collect();
+        self.forget(&landed, &candidate.commit);
         (way.tip, way.base) = (candidate.commit.clone(), candidate.commit.clone());
         self.paused = None;
         let followed = self.follow(&way.tip);
@@ -67,6 +62,14 @@ impl Lander {
             self.team.landed();
         }
         followed
+    }
+
+    /// Removes the refs of these claims, which the tip has, from the remote.
+    pub(super) fn forget(&mut self, references: &[String], tip: &str) {
+        let Some(exchange) = &self.exchange else { return };
+        if let Some(why) = exchange.forget(references, tip, self.team.hurries()) {
+            self.tell_once(&why);
+        }
     }
 
     /// Books that a landing is on the tip: put on `before`, it became `commit`.

@@ -21,4 +21,4 @@ pub use overheard::Overheard;
 pub use parts::VERB;
 pub use plan::{Held, Layer, Plan};
 pub use reach::{Host, Reach};
-pub use way_out::MOST as MOST_WAYS;
+pub use way_out::{MOST as MOST_WAYS, PROXIES};

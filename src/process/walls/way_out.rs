@@ -20,7 +20,7 @@ use crate::process::socket;
 pub const MOST: usize = 32;
 
 /// Variables that tell a program its proxy. Some read one, some the other.
-const VARIABLES: [&str; 6] =
+pub const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 /// Variables of places that are reached without one, and these places.
 const DIRECT: [&str; 2] = ["NO_PROXY", "no_proxy"];
@@ -43,7 +43,7 @@ pub(super) fn open(folder: &Path, hosts: &[Host]) -> io::Result<Vec<(&'static st
     let way = socket::connect(&folder.join(WAY_OUT))?;
     sendmsg(&way, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
     let address = format!("http://127.0.0.1:{port}");
-    let proxies = VARIABLES.into_iter().map(|name| (name, address.clone()));
+    let proxies = PROXIES.into_iter().map(|name| (name, address.clone()));
     let direct = DIRECT.into_iter().map(|name| (name, OWN.to_owned()));
     Ok(proxies.chain(direct).chain([(OF_NODE.0, OF_NODE.1.to_owned())]).collect())
 }
