@@ -20,6 +20,7 @@ pub mod identity;
 pub mod keep;
 pub mod landing;
 pub mod left_locks;
+pub mod nested;
 mod progress;
 pub(crate) mod publish;
 pub mod range;

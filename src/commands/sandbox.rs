@@ -31,17 +31,16 @@ pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let grounds =
         Grounds { settings: sandbox, redact, project: &project, preset: agent.preset, given: &given };
     let launch = Launch { cwd: project.cwd().to_owned(), env: given.clone(), ..Launch::default() };
+    let (mut walls, partly) = grounds.tried().map_err(alone)?;
+    if let Some(partly) = partly {
+        warn(&partly);
+    }
     if let [program, arguments @ ..] = &*args.command {
         let (program, args) = (program.clone(), arguments.to_vec());
-        let mut walls = grounds.tried().map_err(alone)?.0;
         if let Walls::Ours(enclosure) = &mut walls {
             enclosure.plan.is_bound = true;
         }
         return inside(&walls.around(Launch { program, args, ..launch }));
-    }
-    let (walls, partly) = grounds.tried().map_err(alone)?;
-    if let Some(partly) = partly {
-        warn(&partly);
     }
     let Walls::Ours(enclosure) = walls else {
         let wrapper = &sandbox.wrapper;

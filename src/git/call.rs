@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::error::{CutOff, GitError};
+use super::nested::LEFT_ALONE;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::capture::{Ended, Kept, capture};
 use crate::process::launch::Launch;
@@ -49,10 +50,16 @@ pub(super) fn run_heard(
 ) -> Result<(Vec<u8>, Vec<u8>), GitError> {
     let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
-    let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
     let command = subcommand(arguments);
+    let may_filter = RUN_FILTERS.contains(&command);
+    let looks = |word: &str| may_filter && word == command;
+    let arguments: Vec<&str> = arguments
+        .iter()
+        .flat_map(|word| [*word].into_iter().chain(looks(word).then_some(LEFT_ALONE)))
+        .collect();
+    let launch = launch(root, &arguments, more.iter().cloned().chain(ours).collect());
     let (end, stdout, stderr) =
-        if RUN_FILTERS.contains(&command) { supervised(&launch, limit) } else { unsupervised(launch, limit) }
+        if may_filter { supervised(&launch, limit) } else { unsupervised(launch, limit) }
             .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
     let cut_off = |end| GitError::CutOff { command: command.to_owned(), path: root.to_path_buf(), end };
     if CutOff::or_code(end, limit).map_err(cut_off)? == 0 {

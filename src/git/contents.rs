@@ -11,6 +11,7 @@ use super::call::{LIMIT, run};
 use super::changes::Changed;
 use super::error::GitError;
 use super::head_file::git_dir;
+use super::nested;
 use super::repository::head;
 use super::save::{commit_tree, text, write};
 use crate::files::atomic;
@@ -60,8 +61,10 @@ impl Contents {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
-        git(&["add".into(), "--update".into()])?;
-        let (saved, left_out) = by_room(untracked);
+        let nested = nested::known(root, &[("GIT_INDEX_FILE".into(), index.clone().into())])?;
+        git(&[&["add".into(), "--update".into()], &nested::all_but(&nested)[..]].concat())?;
+        let (mut saved, left_out) = by_room(untracked);
+        saved.extend(nested);
         // Via stdin, because command lines have a length limit. A file that was removed meanwhile is no error.
         let names: Vec<u8> =
             saved.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).flatten().copied().collect();

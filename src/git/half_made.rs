@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::change::{ChangeError, ChangeOptions, alone, change_with};
 use super::checkout::Checkout;
 use super::error::{GitError, RemoveError};
+use super::nested::LEFT_ALONE;
 use super::refs::branch_commit;
 use super::repository::common_dir;
 use super::trees::{Tree, without_links};
@@ -216,7 +217,8 @@ impl<'a> Begun<'a> {
             return Ok(Some(first));
         }
         // A missing file has not been written yet.
-        let changed = self.git(&["diff-files", "-z", "--raw", "--no-renames", "--diff-filter=d"])?;
+        let changed =
+            self.git(&["diff-files", "-z", "--raw", "--no-renames", LEFT_ALONE, "--diff-filter=d"])?;
         let mut fields = changed.split(|&byte| byte == 0);
         let mut changed = Vec::new();
         while let (Some(about), Some(name)) = (fields.next(), fields.next()) {

@@ -145,9 +145,9 @@ struct Status {
 }
 
 fn status(path: &Path, own: &[String]) -> Result<Status, GitError> {
-    let all = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=none"];
-    let output =
-        run(path, &[&["status", "--porcelain=v1", "-z", "--no-renames"], &all[..]].concat(), LOOK_LIMIT)?;
+    let words =
+        ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"];
+    let output = run(path, &words, LOOK_LIMIT)?;
     Ok(parse(&output, own, &|folder| {
         let entries = fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
         let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

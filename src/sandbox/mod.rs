@@ -265,6 +265,12 @@ impl Grounds<'_> {
             let real = std::env::var_os("HOME").map(PathBuf::from);
             let homes = [Some(home.to_owned()), real].into_iter().flatten();
             hidden.extend(homes.flat_map(|home| places::SECRETS.iter().map(move |place| home.join(place))));
+            for (name, folder) in places::XDG {
+                let moved = path_in(env, name).into_iter();
+                let below =
+                    places::SECRETS.iter().filter_map(|place| Path::new(place).strip_prefix(folder).ok());
+                hidden.extend(moved.flat_map(|moved| below.clone().map(move |place| moved.join(place))));
+            }
             hidden.extend([self.project.user_key(), self.project.outboxes()].into_iter().flatten());
             hidden.extend(ssh::named_in_config(home));
             let own = self.preset.state;
@@ -277,6 +283,10 @@ impl Grounds<'_> {
                 named.filter(|name| own.variable != Some(name)).filter_map(|name| path_in(env, name)),
             );
         }
+        let named = places::OF_SECRETS.iter().filter_map(|name| env.variable(name));
+        let named: Vec<PathBuf> =
+            named.flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>()).collect();
+        hidden.extend(named.into_iter().filter(|path| path.is_absolute()));
         for name in places::OF_SOCKETS {
             let value = env.variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
             // An address, or a path with something behind it.
@@ -301,8 +311,8 @@ impl Grounds<'_> {
         }
         hidden.extend(self.settings.hide.iter().map(|place| self.resolved(place, home)));
         for place in hidden {
-            // Where it leads, too.
-            let Ok(meant) = place.canonicalize() else { continue };
+            // Where it leads. What is not there may be when an attempt begins.
+            let meant = resolved(&place);
             let is_needed = |needed: &PathBuf| needed.starts_with(&meant);
             if plan.writable.iter().any(is_needed) {
                 return Err(NoWalls(format!("{} is to be hidden, and the work is in it", meant.display())));
@@ -323,7 +333,7 @@ impl Grounds<'_> {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.project.root().join(place),
         };
-        path.canonicalize().unwrap_or(path)
+        resolved(&path)
     }
 
     /// The variables whose values are secret, but for the agent's own.
@@ -368,6 +378,14 @@ fn variables(env: &Launch, preset: &Preset) -> Vec<(String, String)> {
     let as_root =
         preset.asides.root.as_ref().map(|root| (root.unless.0.to_owned(), root.unless.1.to_owned()));
     each.chain([count]).chain(as_root).collect()
+}
+
+/// A path without links, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    let whole = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
+    let found = path.ancestors().find_map(whole);
+    // With nothing behind it, a path would end in a slash.
+    found.map_or_else(|| path.to_owned(), |found| found.components().collect())
 }
 
 /// Where the folders of programs behind walls are made, in the run dir.

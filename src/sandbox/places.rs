@@ -41,11 +41,9 @@ pub(super) const SECRETS: &[&str] = &[
     ".config/hub",
     ".config/git/credentials",
     ".git-credentials",
-    ".docker/config.json",
+    ".docker",
     ".cargo/credentials",
     ".gem/credentials",
-    ".docker/run",
-    ".docker/desktop",
     ".colima",
     ".lima",
     ".rd",
@@ -68,6 +66,12 @@ pub(super) const SECRETS: &[&str] = &[
     ".config/google-chrome",
     ".config/microsoft-edge",
     ".config/vivaldi",
+    ".var/app/com.brave.Browser",
+    ".var/app/com.google.Chrome",
+    ".var/app/org.chromium.Chromium",
+    ".var/app/org.mozilla.firefox",
+    "snap/chromium",
+    "snap/firefox",
     ".bash_history",
     ".zsh_history",
     ".local/share/fish/fish_history",
@@ -78,6 +82,25 @@ pub(super) const SECRETS: &[&str] = &[
     ".rediscli_history",
     ".sqlite_history",
 ];
+
+/// Variables that name such places elsewhere, one or several.
+pub(super) const OF_SECRETS: &[&str] = &[
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "DOCKER_CONFIG",
+    "GH_CONFIG_DIR",
+    "GNUPGHOME",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "HISTFILE",
+    "KUBECONFIG",
+    "NETRC",
+    "PASSWORD_STORE_DIR",
+    "PGPASSFILE",
+];
+/// Variables that put folders elsewhere, and these.
+pub(super) const XDG: &[(&str, &str)] = &[("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
 
 /// Sockets that would do for a program what its walls keep it from, and folders of them.
 pub(super) const SOCKETS: &[&str] = &[

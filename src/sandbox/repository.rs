@@ -45,6 +45,14 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
         plan.read_only.push(common.join("worktrees"));
     }
     close(&common, plan);
+    // Other checkouts of it, and what leads to the repositories of parts of this one.
+    let trees = git::trees::list(root).map_err(|error| error.to_string())?;
+    plan.read_only.extend(
+        trees.into_iter().map(|tree| tree.path).filter(|path| path != root && path.starts_with(root)),
+    );
+    let nested = git::nested::known(root, &[]).map_err(|error| error.to_string())?;
+    plan.read_only
+        .extend(nested.into_iter().map(|path| root.join(path).join(".git")).filter(|path| !path.is_dir()));
     // What is in there has settings and hooks of its own, at any depth.
     plan.read_only.extend([common.join("modules"), git_dir.join("modules")]);
     Ok(())

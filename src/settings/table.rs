@@ -655,12 +655,16 @@ settings! {
             key: "redact.enabled",
             shell: "REDACT",
             default: "true",
+            needs_trust: true,
+            loosest_first: &["false", "true"],
         }
         /// More variables whose values are taken out; '*' at an end of a name stands for anything
         names: Vec<String> = Setting {
             key: "redact.names",
             shell: "REDACT_NAMES",
             empty: "those whose name says so",
+            needs_trust: true,
+            more_is_tighter: true,
         }
         /// Files such as .env whose variables are looked at, too, from the project root
         env_files: Vec<String> = Setting {

@@ -1,15 +1,15 @@
 //! The files of submodules in a clean tree. git lays out none in a work tree of its own, and would fetch them again. They come
 //! from the repositories that the user's work tree has for its submodules; one that it has not initialised stays empty.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::objects;
 use super::place::Place;
 use crate::git::error::GitError;
 use crate::git::head_file;
+use crate::git::nested::named;
 use crate::text::digest::sha256;
 
 /// Where the indexes are, in git's folder for the tree.
@@ -50,15 +50,4 @@ pub(super) fn lay(place: &Place, root: &Path, tree: &Path, entry: &Path) -> Resu
 /// Has the next [`lay`] compare the contents of all files of submodules.
 pub(super) fn distrust(entry: &Path) -> std::io::Result<()> {
     super::remove_folder(&entry.join(INDEXES))
-}
-
-/// The paths and commits of submodules in what `git ls-files --stage -z` prints.
-fn named(listed: &[u8]) -> Vec<(PathBuf, String)> {
-    let submodule = |line: &[u8]| {
-        let tab = line.iter().position(|&byte| byte == b'\t')?;
-        let about = std::str::from_utf8(&line[..tab]).ok()?.strip_prefix("160000 ")?;
-        let path = PathBuf::from(OsStr::from_bytes(&line[tab + 1..]));
-        Some((path, about.split(' ').next()?.to_owned()))
-    };
-    listed.split(|&byte| byte == 0).filter_map(submodule).collect()
 }

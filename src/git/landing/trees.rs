@@ -1,6 +1,6 @@
 //! Work trees of ours, in which agents work on one task after the other, and the gate runs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::git::save::{self, Saved};
 use crate::git::trees::{CheckedOut, checked_out, list, without_links};
 use crate::git::uncommitted::Uncommitted;
 use crate::git::worktrees::ADD_LIMIT;
-use crate::git::{clean_tree, half_made, head_file, left_locks};
+use crate::git::{clean_tree, half_made, head_file, left_locks, nested};
 use crate::text::jitter;
 
 /// How often a tree is made once more while another run makes one, and the first pause before that.
@@ -74,7 +74,14 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
         return Err(GitError::in_the_way(what, tree.display(), "resolve these conflicts"));
     }
     let of = |command: &'static str| move |error: ChangeError| error.of(command, tree);
-    change(tree, &["add", "--all", "--", "."]).map_err(of("add"))?;
+    let nested = nested::known(tree, &[])?;
+    let words = ["add", "--all"].into_iter().map(OsString::from).chain(nested::all_but(&nested));
+    change(tree, &words.collect::<Vec<_>>()).map_err(of("add"))?;
+    if !nested.is_empty() {
+        let paths = nested.into_iter().map(PathBuf::into_os_string);
+        let words = ["update-index", "--remove", "--"].into_iter().map(OsString::from).chain(paths);
+        change(tree, &words.collect::<Vec<_>>()).map_err(of("update-index"))?;
+    }
     // Only ignored changes of submodules may be left.
     if !is_merging && run(tree, &["diff", "--cached", "--quiet", "--no-ext-diff"], LOOK_LIMIT).is_ok() {
         return Ok(None);
@@ -306,8 +313,7 @@ pub fn put(root: &Path, tree: &Path, keep: Option<&str>, commit: &str) -> Result
     let is_new = !git_dir.join("index").exists();
     let is_busy = in_progress(tree)?.is_some();
     if let Some(name) = keep.filter(|_| !is_new) {
-        let words =
-            ["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+        let words = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
         if is_busy || !run(tree, &words, LOOK_LIMIT)?.is_empty() {
             let uncommitted = Uncommitted::read(tree, &git_dir)?;
             if let Some((commit, what)) = uncommitted.commit()? {

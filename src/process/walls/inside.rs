@@ -160,7 +160,12 @@ fn landlock(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
 /// on the way to something hidden, piece by piece. What is in folders can be listed everywhere.
 fn landlock_alone(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
     let (all, look) = (AccessFs::from_all(ABI::V3), AccessFs::from_read(ABI::V3));
-    let own = ["/dev", "/proc"].map(PathBuf::from);
+    let own = mounts::USUAL
+        .iter()
+        .map(|name| Path::new("/dev").join(name))
+        .chain(mounts::AS_IT_IS.map(PathBuf::from));
+    // Root could set the kernel there.
+    let own = own.filter(|place| !getuid().is_root() || place != "/proc");
     let mut readable = Vec::new();
     open_around(Path::new("/"), &plan.hidden, &mut readable);
     let status = Ruleset::default()
@@ -168,7 +173,8 @@ fn landlock_alone(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
         .handle_access(all)?
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?
         .create()?
-        .add_rules(path_beneath_rules(plan.writable.iter().chain(&plan.made).chain(&own), all))?
+        .add_rules(path_beneath_rules(plan.writable.iter().chain(&plan.made), all))?
+        .add_rules(path_beneath_rules(own, all))?
         .add_rules(path_beneath_rules(readable, look))?
         .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
         .restrict_self()?;

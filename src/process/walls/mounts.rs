@@ -20,7 +20,7 @@ use super::plan::{Layer, Plan};
 /// What root could write, as it owns it.
 const OF_ROOT: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
 /// Where the kernel itself refuses what it must.
-const AS_IT_IS: [&str; 2] = ["/proc", "/dev/pts"];
+pub(super) const AS_IT_IS: [&str; 2] = ["/proc", "/dev/pts"];
 
 /// What holds for a place and all below it, up to the next place.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ fn rules(plan: &Plan, own: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Rule>> {
 }
 
 /// Devices that every program may use.
-const USUAL: [&str; 8] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
+pub(super) const USUAL: [&str; 8] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
 
 /// The devices, which root could write to, as it owns them: disks, memory, terminals of others.
 fn devices() -> Vec<PathBuf> {

@@ -13,6 +13,11 @@ const NEAR: usize = 400;
 /// How long the words are at most, in bytes.
 const WORDS: usize = 32;
 
+/// At most so many places are told apart that one program was refused; more tell nothing new.
+pub(super) const MOST_REFUSED: usize = 200;
+/// What git tries to lock in a folder that linked work trees share, and does without.
+const DONE_WITHOUT: &str = "packed-refs.lock";
+
 /// What stands between a path and words.
 const BETWEEN: [char; 12] = ['\'', '"', '`', '‘', '’', ',', ';', ':', '(', ')', '=', '\\'];
 
@@ -57,7 +62,10 @@ impl Overheard {
 
     /// Looks through the text up to there.
     fn look(&mut self, end: usize) {
-        let Some(words) = &*REFUSALS else { return };
+        let Some(words) = REFUSALS.as_ref().filter(|_| self.found.len() < MOST_REFUSED) else {
+            self.seen = self.seen.max(end);
+            return;
+        };
         let from = self.seen.saturating_sub(WORDS);
         let Some(text) = self.text.get(from..) else { return };
         let new: Vec<_> = words
@@ -74,7 +82,7 @@ impl Overheard {
             let held = self
                 .paths_near(found.start, found.end)
                 .find_map(|path| Some((self.plan.holds(&path).filter(says)?, path)));
-            if let Some(held) = held {
+            if let Some(held) = held.filter(|(_, path)| !path.ends_with(DONE_WITHOUT)) {
                 *self.found.entry(held).or_default() += 1;
             }
         }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::overheard::MOST_REFUSED;
 use super::parts::WAY_OUT;
 use super::reach::{Host, allowed, is_private, plain};
 use super::request::Request;
@@ -170,7 +171,6 @@ impl Shared {
 
     /// Hears where a program wants to connect to, and connects; returns the host, with what else the program has said already.
     fn ask(&self, client: &mut TcpStream) -> Option<(TcpStream, Vec<u8>)> {
-        client.set_read_timeout(Some(ASKS)).ok()?;
         let (head, rest) = read_head(client).ok()??;
         let connected = match Request::read(&head) {
             Some(request) => self.connect(&request).map(|host| (request, host)),
@@ -217,6 +217,11 @@ impl Shared {
         let mut last = String::new();
         for address in may {
             match TcpStream::connect_timeout(&address, CONNECTS) {
+                Ok(host) if !is_named && is_own(&host) => {
+                    return Err(
+                        self.refuse(&place, "is this machine, and is not named in sandbox.hosts itself")
+                    );
+                }
                 Ok(host) => return Ok(host),
                 Err(error) => last = error.to_string(),
             }
@@ -226,7 +231,10 @@ impl Shared {
 
     /// Notes that a place is refused.
     fn refuse(&self, place: &str, why: &str) -> Refusal {
-        *self.lock().refused.entry(place.to_owned()).or_default() += 1;
+        let refused = &mut self.lock().refused;
+        if refused.len() < MOST_REFUSED || refused.contains_key(place) {
+            *refused.entry(place.to_owned()).or_default() += 1;
+        }
         ("403 Forbidden", format!("{place} {why}"))
     }
 
@@ -236,21 +244,30 @@ impl Shared {
     }
 }
 
+/// Whether a connection leads to this machine, by whichever of its addresses.
+fn is_own(host: &TcpStream) -> bool {
+    matches!((host.local_addr(), host.peer_addr()), (Ok(own), Ok(peer)) if own.ip() == peer.ip())
+}
+
 /// The head of a request, and what comes behind it; `None`: the program has said nothing whole.
 fn read_head(client: &mut TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     let mut head = Vec::new();
     let mut piece = [0; 4096];
+    let end = Instant::now() + ASKS;
     loop {
+        // However small the pieces are.
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        client.set_read_timeout(Some(left))?;
         let length = client.read(&mut piece)?;
         // The end may lie across two pieces.
         let from = head.len().saturating_sub(3);
         head.extend_from_slice(&piece[..length]);
-        let end = head[from..].windows(4).position(|four| four == b"\r\n\r\n");
-        if let Some(end) = end {
-            let rest = head.split_off(from + end + 4);
+        let found = head[from..].windows(4).position(|four| four == b"\r\n\r\n");
+        if let Some(found) = found {
+            let rest = head.split_off(from + found + 4);
             return Ok(Some((head, rest)));
         }
-        if length == 0 || head.len() > HEAD {
+        if length == 0 || head.len() > HEAD || Instant::now() >= end {
             return Ok(None);
         }
     }

@@ -85,7 +85,8 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
     // Part of an address of version 6.
     let is_whole = !name.contains(':') || name.starts_with('[') && name.ends_with(']');
     is_whole.then_some(())?;
-    Some((name, port.parse().ok()?))
+    // The parser of numbers takes a sign.
+    Some((name, port.parse().ok().filter(|_| !port.starts_with('+'))?))
 }
 
 /// A name as it is compared.
@@ -114,6 +115,8 @@ pub(super) fn is_private(address: IpAddr) -> bool {
                     || address.is_multicast()
                     || address.is_unique_local()
                     || address.is_unicast_link_local()
+                    // Of a site, as it was called before.
+                    || address.segments()[0] & 0xffc0 == 0xfec0
             }
         },
     }
@@ -136,11 +139,15 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 
 /// The address of version 4 that one of version 6 stands for.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [first, second, .., high, low] = address.segments();
-    let is_translated = first == 0x64 && second == 0xff9b;
-    let [a, b] = high.to_be_bytes();
-    let [c, d] = low.to_be_bytes();
-    address.to_ipv4_mapped().or_else(|| is_translated.then(|| Ipv4Addr::new(a, b, c, d)))
+    let [first, second, third, .., high, low] = address.segments();
+    let of = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    match (first, second) {
+        // Translated, tunnelled, and written in the old way.
+        (0x64, 0xff9b) => Some(of(high, low)),
+        (0x2002, _) => Some(of(second, third)),
+        (0, 0) if address.segments()[..6] == [0; 6] && high != 0 => Some(of(high, low)),
+        _ => address.to_ipv4_mapped(),
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +181,19 @@ mod tests {
         ] {
             assert_eq!(allowed(&hosts, name, port), found, "{name}:{port}");
         }
-        for bad in ["", "*.", "a b", "http://x", "a/b", "host:0", "host:99999", "*.1.2.3.4:x", "-", "a..b"] {
+        for bad in [
+            "",
+            "*.",
+            "a b",
+            "http://x",
+            "a/b",
+            "host:0",
+            "host:99999",
+            "host:+80",
+            "*.1.2.3.4:x",
+            "-",
+            "a..b",
+        ] {
             assert!(Host::read(bad).is_none() || bad == "-", "{bad}");
         }
         assert_eq!(Host::read("[::1]:11434").unwrap().on_this_machine(), None, "it is reached by the proxy");
@@ -204,12 +223,21 @@ mod tests {
             "ff02::1",
             "::ffff:10.0.0.1",
             "64:ff9b::a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
+            "fec0::1",
+            "::10.0.0.1",
         ] {
             assert!(is_private(private.parse().unwrap()), "{private}");
         }
-        for public in
-            ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
-        {
+        for public in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+            "2002:101:101::1",
+        ] {
             assert!(!is_private(public.parse().unwrap()), "{public}");
         }
     }

@@ -11,8 +11,8 @@ pub(super) struct Request {
     pub(super) head: Option<Vec<u8>>,
 }
 
-/// Headers that are for the proxy, or say what becomes of the connection to it.
-const OURS: [&str; 5] = ["connection", "keep-alive", "proxy-authorization", "proxy-connection", "te"];
+/// Headers that are for the proxy, or say what becomes of the connection to it; and the host, which is the one of the request.
+const OURS: [&str; 6] = ["connection", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te"];
 
 impl Request {
     /// Reads a head with the empty line at its end; `None`: it is none.
@@ -37,7 +37,7 @@ impl Request {
         }
         let (host, port) = split(place).unwrap_or((place, 80));
         let slash = if path.starts_with('/') { "" } else { "/" };
-        let mut sent = format!("{method} {slash}{path} {version}\r\n");
+        let mut sent = format!("{method} {slash}{path} {version}\r\nHost: {place}\r\n");
         for header in headers.split("\r\n").filter(|header| !header.is_empty()) {
             let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
             if !OURS.contains(&&*name) {
@@ -62,14 +62,14 @@ mod tests {
         let tunnel = Request::read(b"CONNECT [2606:4700::1]:443 HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!((&*tunnel.host, tunnel.port), ("[2606:4700::1]", 443));
         let plain = Request::read(
-            b"GET http://h:8080/a?b HTTP/1.1\r\nHost: h:8080\r\nProxy-Connection: keep-alive\r\nConnection: x\r\nA: b\r\n\r\n",
+            b"GET http://h:8080/a?b HTTP/1.1\r\nHost: other\r\nProxy-Connection: keep-alive\r\nConnection: x\r\nA: b\r\n\r\n",
         )
         .unwrap();
         assert_eq!((&*plain.host, plain.port), ("h", 8080));
         let head = String::from_utf8(plain.head.unwrap()).unwrap();
         assert_eq!(head, "GET /a?b HTTP/1.1\r\nHost: h:8080\r\nA: b\r\nConnection: close\r\n\r\n");
         let top = Request::read(b"GET http://h HTTP/1.0\r\n\r\n").unwrap();
-        assert!(top.port == 80 && top.head.unwrap().starts_with(b"GET / HTTP/1.0\r\n"));
+        assert!(top.port == 80 && top.head.unwrap().starts_with(b"GET / HTTP/1.0\r\nHost: h\r\n"));
         for bad in [
             &b"GET / HTTP/1.1\r\n\r\n"[..],
             b"GET https://h/ HTTP/1.1\r\n\r\n",
