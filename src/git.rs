@@ -9,6 +9,7 @@ pub mod change;
 mod changes;
 mod checkout;
 pub mod clean_tree;
+pub mod clearing;
 pub mod commits;
 pub mod contents;
 mod error;

@@ -51,6 +51,9 @@ pub trait Worktree {
     /// whole tree.
     fn has_changed(&mut self) -> Option<bool>;
 
+    /// An attempt has ended: what its walls have kept git from clearing up is cleared up.
+    fn clear_up(&mut self) {}
+
     /// Whether a file was written since then; `None` if that is unknown. It needs no earlier check, and ignores deleted files.
     fn is_written_since(&self, time: SystemTime) -> Option<bool>;
 }

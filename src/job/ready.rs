@@ -48,6 +48,7 @@ use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
 use crate::settings::proof_level::{OnProtected, ProofLevel};
+use crate::settings::sandbox::Mode;
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::tell::words;
@@ -285,6 +286,11 @@ impl<'a> Ready<'a> {
             }
             Ok(())
         }));
+        let worktree = GitWorktree::new(project, self.plan);
+        let worktree = match settings.sandbox.mode {
+            Mode::Off => worktree,
+            Mode::On | Mode::Try => worktree.behind_walls(),
+        };
         let job = Job {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
@@ -303,7 +309,7 @@ impl<'a> Ready<'a> {
             source: Box::new(source),
             validator: self.validator,
             agent: self.agent,
-            worktree: Box::new(GitWorktree::new(project, self.plan)),
+            worktree: Box::new(worktree),
             tripwire: Surroundings::of(project, settings.sandbox.tripwire, &self.run)
                 .map(|wire| Box::new(wire) as _),
             board: self.board,

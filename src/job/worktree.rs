@@ -9,6 +9,7 @@ use crate::engine::policy::Rooms;
 use crate::engine::worktree::{WorkDone, Worktree};
 use crate::files::room::Room;
 use crate::files::{clock, theirs};
+use crate::git::clearing::Clearing;
 use crate::git::range::Amount;
 use crate::git::{self, Changed};
 use crate::project::Project;
@@ -37,6 +38,8 @@ pub(super) struct GitWorktree {
     moved: bool,
     /// The times since the first check when no agent worked.
     between: Vec<(SystemTime, SystemTime)>,
+    /// What clears up the repository; `None`: git does so by itself.
+    clearing: Option<Clearing>,
 }
 
 /// What git sees, and when.
@@ -59,7 +62,13 @@ impl GitWorktree {
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
         let (last, baseline, at_start, moved, between) = (None, None, None, false, Vec::new());
         let (places, repository) = (Default::default(), root.as_deref().and_then(git::trees::repository));
-        Self { root, repository, is_ours: false, places, plan, last, baseline, at_start, moved, between }
+        let (is_ours, clearing) = (false, None);
+        Self { root, repository, is_ours, places, plan, last, baseline, at_start, moved, between, clearing }
+    }
+
+    /// It clears up after agents behind walls.
+    pub(super) fn behind_walls(self) -> Self {
+        Self { clearing: Some(Clearing::default()), ..self }
     }
 
     fn quick(&self) -> Quick {
@@ -147,6 +156,14 @@ impl Worktree for GitWorktree {
         self.look();
         let (root, before, last) = (self.root.as_deref()?, self.baseline.as_ref()?, self.last.as_ref()?);
         Some(self.moved || self.differs(root, before, &last.files))
+    }
+
+    fn clear_up(&mut self) {
+        if let (Some(clearing), Some(root), Some(repository)) =
+            (&mut self.clearing, &self.root, &self.repository)
+        {
+            clearing.clear_up(root, repository);
+        }
     }
 
     fn is_written_since(&self, time: SystemTime) -> Option<bool> {

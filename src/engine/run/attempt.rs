@@ -80,6 +80,7 @@ impl Loop<'_> {
             return Ok(Judged { report, settled: Settled::default(), end: Some(end) });
         }
         let judged = self.judge(report, work, start)?;
+        self.job.worktree.clear_up();
         Ok(match self.look_around() {
             Err(end) => Judged { end: Some(end), ..judged },
             Ok(()) => judged,
