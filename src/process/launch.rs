@@ -65,7 +65,7 @@ impl Launch {
         let Some(enclosure) = &self.enclosure else { return Ok(None) };
         let inside = enclosure.enter(&self.cwd, &|name| self.variable(name))?;
         let wrapper = inside.wrapper().into_iter().chain(self.wrapper.iter().cloned()).collect();
-        Ok(Some((Self { wrapper, ..self.clone() }, inside)))
+        Ok(Some((Self { wrapper, enclosure: None, ..self.clone() }, inside)))
     }
 
     /// A variable as the program sees it.
@@ -87,7 +87,7 @@ impl Launch {
     }
 
     /// The message: a length of eight bytes, then NUL-terminated words: mark, waits of the ladder, working directory,
-    /// whether daemons are spared, number of variables, the variables, and the command line.
+    /// whether daemons are spared, walls that are still to be built, number of variables, the variables, and the command line.
     pub(super) fn to_message(&self) -> io::Result<Vec<u8>> {
         let mut message = vec![0; LENGTH];
         let mut push = |pieces: &[&OsStr]| {
@@ -108,6 +108,13 @@ impl Launch {
             if self.cwd.is_absolute() { self.cwd.clone() } else { std::env::current_dir()?.join(&self.cwd) };
         push(&[cwd.as_ref()])?;
         push(&[self.spares_daemons.to_string().as_ref()])?;
+        push(&[self
+            .enclosure
+            .as_ref()
+            .map(serde_json::to_string)
+            .transpose()?
+            .unwrap_or_default()
+            .as_ref()])?;
         push(&[self.env.len().to_string().as_ref()])?;
         for (name, value) in &self.env {
             push(&[name, "=".as_ref(), value])?;
@@ -187,6 +194,18 @@ impl Received {
         Ok(Self { launch, descriptors: None })
     }
 
+    /// It behind its walls, if it has any that are still to be built, and what has to be kept until nothing of the program is left.
+    ///
+    /// # Errors
+    /// If what the walls need cannot be made.
+    pub(super) fn enclosed(self) -> io::Result<(Self, Option<Inside>)> {
+        let Some((launch, inside)) = self.launch.enclosed()? else { return Ok((self, None)) };
+        let mut words: Vec<OsString> = launch.command_line().cloned().collect();
+        let program = words.remove(0);
+        let launch = Launch { program, args: words, wrapper: Vec::new(), ..launch };
+        Ok((Self { launch, ..self }, Some(inside)))
+    }
+
     /// The command that starts it on our terminal: only in the environment of the launch, as ours is the tmux
     /// server's, plus our variables of the terminal.
     pub(super) fn into_pane(self) -> (Launch, Command) {
@@ -221,6 +240,8 @@ fn parse(message: &[u8]) -> Option<Launch> {
     let ladder = Ladder::from_words([&words.next()?, &words.next()?])?;
     let cwd = words.next()?.into();
     let spares_daemons = words.next()?.to_str()?.parse().ok()?;
+    let enclosure = words.next()?.into_string().ok().filter(|text| !text.is_empty());
+    let enclosure = enclosure.map(|text| serde_json::from_str(&text)).transpose().ok()?;
     let variables = words.next()?.to_str()?.parse().ok()?;
     let mut env = Vec::new();
     for word in words.by_ref().take(variables) {
@@ -233,7 +254,7 @@ fn parse(message: &[u8]) -> Option<Launch> {
         program,
         args: words.collect(),
         wrapper: Vec::new(),
-        enclosure: None,
+        enclosure,
         cwd,
         env,
         mark,
@@ -247,6 +268,7 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     use super::*;
+    use crate::process::walls::Plan;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(Into::into).collect()
@@ -300,7 +322,7 @@ mod tests {
             program: "agent".into(),
             args: vec!["".into(), no_text.clone(), "".into()],
             wrapper: Vec::new(),
-            enclosure: None,
+            enclosure: Some(Arc::new(Enclosure { plan: Plan::default(), place: "/tmp/x".into() })),
             cwd: "/tmp/a b".into(),
             env: vec![("A".into(), "".into()), ("B".into(), "x=y".into()), ("C".into(), no_text)],
             mark: "run 7".into(),

@@ -113,7 +113,7 @@ fn serve() -> std::io::Result<()> {
 /// Runs the program of a pane.
 fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
-    let received = Received::from_message(&folder.take_launch()?)?;
+    let (received, inside) = Received::from_message(&folder.take_launch()?)?.enclosed()?;
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
     // tmux (3.3a) starts us with these ignored; a program that ignores them gets an error instead of a stop. The
     // program starts with the default for signals that we handle.
@@ -121,6 +121,7 @@ fn serve_pane(folder: &Path) -> std::io::Result<()> {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     Supervisor::start(&mut post, received)?.run();
+    drop(inside);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use super::setup;
 use crate::agent::Timeouts;
@@ -19,19 +19,20 @@ use crate::cli::LoopFlags;
 use crate::commands::output::warn;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
-use crate::job::agent_choice::{ladder, timeouts};
+use crate::job::agent_choice::timeouts;
+use crate::job::launch::launch_behind_walls;
 use crate::job::preflight::limits;
 use crate::job::ready::{Ready, hide_own_files, run_id};
 use crate::job::resume::Resume;
 use crate::job::variables::agent_env;
 use crate::job::workspace::{Call, Workspace};
+use crate::presets;
 use crate::process::launch::Launch;
 use crate::process::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use crate::project::Project;
 use crate::record::state::{Setup, State};
 use crate::record::worker::Worker;
 use crate::settings::Verb;
-use crate::settings::sandbox::Mode;
 use crate::source::worker::WorkerPrompt;
 use crate::text::redact::Redactor;
 use crate::tmux::Server;
@@ -92,10 +93,7 @@ impl Watching<'_> {
         };
         let has_not_begun = Rc::new(Cell::new(false));
         let pane = Rc::default();
-        if settings.sandbox.mode == Mode::On {
-            bail!("the agents of workers cannot work behind walls: start it with --sandbox off");
-        }
-        let launch = self.launch(call, &limits, &run);
+        let launch = self.launch(call, &limits, &run, &patterns.0)?;
         let agent = WorkerAgent {
             untried: state.is_none().then(|| Rc::clone(&has_not_begun)),
             pane: Rc::clone(&pane),
@@ -174,7 +172,13 @@ impl Watching<'_> {
     }
 
     /// How its program is started: with our environment without ralph's variables, and with the given variables.
-    fn launch(&self, call: Call<'_>, limits: &Limits, run: &str) -> Launch {
+    fn launch(
+        &self,
+        call: Call<'_>,
+        limits: &Limits,
+        run: &str,
+        screens: &Screens,
+    ) -> anyhow::Result<Launch> {
         let Self { workspace: Workspace { settings, .. }, project, worker, .. } = self;
         let ours = std::env::vars_os().filter(|(name, _)| !OF_OUTER.iter().any(|outer| name == *outer));
         let given = worker.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -182,15 +186,13 @@ impl Watching<'_> {
             worker.command.split_first().map_or_else(Default::default, |(program, args)| {
                 (program.clone(), args.iter().map(OsString::from).collect())
             });
-        Launch {
-            program: program.into(),
-            args,
-            cwd: worker.cwd.clone(),
-            env: ours.chain(agent_env(call, limits, project)).chain(given).collect(),
-            mark: run.to_owned(),
-            ladder: ladder(settings),
-            ..Launch::default()
+        let env = ours.chain(agent_env(call, limits, project)).chain(given).collect();
+        let preset = presets::preset(screens.program().name).unwrap_or(presets::unknown());
+        let (launch, warning) = launch_behind_walls((project, settings), preset, env, run)?;
+        if let Some(warning) = warning {
+            warn(&warning);
         }
+        Ok(Launch { program: program.into(), args, cwd: worker.cwd.clone(), ..launch })
     }
 }
 

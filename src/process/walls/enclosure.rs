@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::overheard::Overheard;
 use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, named, numbered};
 use super::plan::Plan;
@@ -21,7 +23,7 @@ use crate::process::OWN_EXECUTABLE;
 const MOST: u64 = 256 << 20;
 
 /// The walls of all programs of a loop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enclosure {
     /// What holds for each of them. Where it works is added.
     pub plan: Plan,
