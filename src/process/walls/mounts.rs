@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
+    mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree,
 };
 use rustix::process::getuid;
 
@@ -22,29 +25,36 @@ const OF_ROOT: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/p
 /// Where the kernel itself refuses what it must.
 pub(super) const AS_IT_IS: [&str; 2] = ["/proc", "/dev/pts"];
 
-/// What holds for a place and all below it, up to the next place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rule {
-    Writable,
-    ReadOnly,
-}
-
 /// Mounts what the plan says.
 pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let masks = masks(folder)?;
+    let mut places = Places::default();
+    // A mount is copied as it is: first those that can be written, and those that cannot when nothing can.
     for (at, layer) in plan.layers.iter().enumerate() {
-        put_layer(&numbered(folder, LAYERS, at), layer)?;
+        places.copy(&numbered(folder, LAYERS, at), &layer.path)?;
     }
     for (at, place) in plan.fresh.iter().enumerate() {
-        freshen(&numbered(folder, FRESH, at), place, plan).map_err(|error| named(place.display(), error))?;
+        places.copy(&numbered(folder, FRESH, at), place)?;
     }
-    let own = if getuid().is_root() { &OF_ROOT[..] } else { &[] };
-    let own: Vec<PathBuf> = own.iter().map(PathBuf::from).collect();
-    let rules = rules(plan, &own)?;
-    // Each is a mount of its own: so it can be another one than what is around it, and nothing can take its place.
-    for place in plan.writable.iter().chain(&plan.made).chain(&plan.read_only).chain(&own) {
-        bind_if_there(place, place)?;
+    plan.made.iter().chain(&plan.writable).try_for_each(|place| places.copy(place, place))?;
+    let mut shown = Vec::new();
+    for (at, layer) in plan.layers.iter().enumerate() {
+        fill(&numbered(folder, LAYERS, at), layer, &mut shown)
+            .map_err(|error| named(layer.path.display(), error))?;
+    }
+    for (at, place) in plan.fresh.iter().enumerate() {
+        keep(&numbered(folder, FRESH, at), place, plan, &mut shown)
+            .map_err(|error| named(place.display(), error))?;
+    }
+    close()?;
+    shown.retain(|place| !places.0.contains_key(place));
+    shown.iter().try_for_each(|place| places.copy(place, place))?;
+    plan.read_only.iter().try_for_each(|place| places.copy(place, place))?;
+    places.attach()?;
+    for place in if getuid().is_root() { &OF_ROOT[..] } else { &[] } {
+        bind_if_there(Path::new(place), Path::new(place))?;
+        close_one(Path::new(place), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC)?;
     }
     for place in plan.hidden.iter().chain(&devices()) {
         let Ok(metadata) = place.symlink_metadata() else { continue };
@@ -59,7 +69,37 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     if let Some(place) = folder.parent() {
         mount_bind(masks.join(FOLDER), place).map_err(|error| named(place.display(), error))?;
     }
-    close(&rules)
+    Ok(())
+}
+
+/// Copies of mounts that are to be put in the place of others: so each can be another one than what is around it, and nothing can take
+/// its place.
+#[derive(Default)]
+struct Places(BTreeMap<PathBuf, OwnedFd>);
+
+impl Places {
+    /// Copies what is mounted there, with all below it; what is not there is left out. A later one for the same place counts.
+    fn copy(&mut self, from: &Path, place: &Path) -> io::Result<()> {
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        match open_tree(CWD, from, flags) {
+            Ok(copy) => drop(self.0.insert(place.to_owned(), copy)),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(named(from.display(), error)),
+        }
+        Ok(())
+    }
+
+    /// Puts each in its place, the upper ones first.
+    fn attach(self) -> io::Result<()> {
+        for (place, copy) in self.0 {
+            match move_mount(copy, "", CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(named(place.display(), error)),
+            }
+        }
+        Ok(())
+    }
 }
 
 const FOLDER: &str = "folder";
@@ -78,47 +118,44 @@ fn empty(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Puts a folder in the place of another one, with all that is in that.
-fn put_layer(top: &Path, layer: &Layer) -> io::Result<()> {
-    for entry in fs::read_dir(&layer.path).map_err(|error| named(layer.path.display(), error))? {
+/// Makes room in a top for all that is in the folder in whose place it will be.
+fn fill(top: &Path, layer: &Layer, shown: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(&layer.path)? {
         let entry = entry?;
         let (from, to) = (entry.path(), top.join(entry.file_name()));
         let kind = entry.file_type()?;
         if to.symlink_metadata().is_ok() {
             // It was copied.
+            continue;
         } else if kind.is_symlink() {
             symlink(fs::read_link(&from)?, &to)?;
+            continue;
         } else if kind.is_dir() {
             fs::create_dir(&to)?;
-            bind_if_there(&from, &to)?;
         } else {
             empty(&to, 0o600)?;
-            bind_if_there(&from, &to)?;
         }
+        shown.push(from);
     }
-    mount_bind_recursive(top, &layer.path).map_err(|error| named(layer.path.display(), error))
+    Ok(())
 }
 
-/// Puts an empty folder in the place of one for temporary files, with what is kept of that.
-fn freshen(fresh: &Path, place: &Path, plan: &Plan) -> io::Result<()> {
+/// Makes room in a fresh folder for what is kept of the one in whose place it will be.
+fn keep(fresh: &Path, place: &Path, plan: &Plan, shown: &mut Vec<PathBuf>) -> io::Result<()> {
     for kept in &plan.kept {
         let Some(below) = kept.strip_prefix(place).ok().filter(|below| !below.as_os_str().is_empty()) else {
             continue;
         };
         let to = fresh.join(below);
-        if to.exists() {
-            // It is below another one that is kept.
-            continue;
-        }
         if kept.is_dir() {
             fs::create_dir_all(&to)?;
-        } else if kept.exists() {
+        } else if kept.exists() && !to.exists() {
             fs::create_dir_all(to.parent().unwrap_or(fresh))?;
             empty(&to, 0o600)?;
         }
-        bind_if_there(kept, &to)?;
+        shown.push(kept.clone());
     }
-    Ok(mount_bind_recursive(fresh, place)?)
+    Ok(())
 }
 
 fn bind_if_there(from: &Path, to: &Path) -> io::Result<()> {
@@ -126,26 +163,6 @@ fn bind_if_there(from: &Path, to: &Path) -> io::Result<()> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(named(from.display(), error)),
     }
-}
-
-/// The rules of all places.
-fn rules(plan: &Plan, own: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Rule>> {
-    let mut rules = BTreeMap::from([(PathBuf::from("/"), Rule::ReadOnly)]);
-    let mut add = |places: &[PathBuf], rule| rules.extend(places.iter().map(|place| (place.clone(), rule)));
-    add(&plan.kept, Rule::ReadOnly);
-    for Layer { path, copied } in &plan.layers {
-        let entries: io::Result<Vec<PathBuf>> = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect();
-        add(&entries?, Rule::ReadOnly);
-        add(std::slice::from_ref(path), Rule::Writable);
-        add(&copied.iter().map(|name| path.join(name)).collect::<Vec<_>>(), Rule::Writable);
-    }
-    add(&plan.fresh, Rule::Writable);
-    add(&plan.made, Rule::Writable);
-    add(&plan.writable, Rule::Writable);
-    add(&plan.read_only, Rule::ReadOnly);
-    add(&AS_IT_IS.map(PathBuf::from), Rule::Writable);
-    add(own, Rule::ReadOnly);
-    Ok(rules)
 }
 
 /// Devices that every program may use.
@@ -162,8 +179,8 @@ fn devices() -> Vec<PathBuf> {
     if getuid().is_root() { all.filter(is_device).map(|entry| entry.path()).collect() } else { Vec::new() }
 }
 
-/// Makes every mount read-only but those that the nearest rule lets be written.
-fn close(rules: &BTreeMap<PathBuf, Rule>) -> io::Result<()> {
+/// Makes every mount read-only that is there.
+fn close() -> io::Result<()> {
     let mut seen = HashSet::new();
     let table = fs::read("/proc/self/mountinfo")?;
     for line in table.split(|byte| *byte == b'\n') {
@@ -171,22 +188,26 @@ fn close(rules: &BTreeMap<PathBuf, Rule>) -> io::Result<()> {
         let (Some(place), Some(options)) = (fields.nth(4), fields.next()) else { continue };
         let place = unescaped(place);
         let has = |name: &str| options.split(|byte| *byte == b',').any(|option| option == name.as_bytes());
-        let rule = place.ancestors().find_map(|above| rules.get(above)).copied();
-        if !seen.insert(place.clone()) || rule == Some(Rule::Writable) {
+        let stays = AS_IT_IS.iter().any(|open| place.starts_with(open)) || has("ro");
+        if !seen.insert(place.clone()) || stays {
             continue;
         }
-        let mut flags = MountFlags::BIND | MountFlags::RDONLY;
         // What it has been without cannot be taken away.
+        let mut flags = MountFlags::empty();
         flags.set(MountFlags::NOSUID, has("nosuid"));
         flags.set(MountFlags::NODEV, has("nodev"));
         flags.set(MountFlags::NOEXEC, has("noexec"));
-        match mount_remount(&place, flags, c"") {
-            // It is covered by another one, so that no path leads there.
-            Ok(()) | Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) => {}
-            Err(error) => return Err(named(place.display(), error)),
-        }
+        close_one(&place, flags)?;
     }
     Ok(())
+}
+
+fn close_one(place: &Path, flags: MountFlags) -> io::Result<()> {
+    match mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | flags, c"") {
+        // It is covered by another one, so that no path leads there.
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) => Ok(()),
+        Err(error) => Err(named(place.display(), error)),
+    }
 }
 
 /// A path as the kernel writes it: blanks and backslashes are three octal digits behind a backslash.
