@@ -62,7 +62,7 @@ impl Contents {
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
         let nested = nested::known(root, &[("GIT_INDEX_FILE".into(), index.clone().into())])?;
-        git(&[&["add".into(), "--update".into()], &nested::all_but(&nested)[..]].concat())?;
+        git(&[&["add".into(), "--update".into(), "--".into()], &nested::all_but(&nested)[..]].concat())?;
         let (mut saved, left_out) = by_room(untracked);
         saved.extend(nested);
         // Via stdin, because command lines have a length limit. A file that was removed meanwhile is no error.

@@ -40,5 +40,6 @@ pub(super) fn all_but(them: &[PathBuf]) -> Vec<OsString> {
         word.push(path);
         word
     };
-    ["--", ":(top)"].into_iter().map(OsString::from).chain(them.iter().map(but)).collect()
+    // Where there is no other word, git means all.
+    them.iter().map(but).collect()
 }

@@ -75,7 +75,7 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
     }
     let of = |command: &'static str| move |error: ChangeError| error.of(command, tree);
     let nested = nested::known(tree, &[])?;
-    let words = ["add", "--all"].into_iter().map(OsString::from).chain(nested::all_but(&nested));
+    let words = ["add", "--all", "--"].into_iter().map(OsString::from).chain(nested::all_but(&nested));
     change(tree, &words.collect::<Vec<_>>()).map_err(of("add"))?;
     if !nested.is_empty() {
         let paths = nested.into_iter().map(PathBuf::into_os_string);
