@@ -13,13 +13,14 @@ use crate::git::trees;
 use crate::project::{Project, WORKTREES};
 use crate::settings::sandbox::Tripping;
 
-/// What shells, ssh, cron and git run or believe, below the home directory.
+/// What shells, ssh, cron and git run or believe, below the home directory: files, and folders of them.
 const OF_HOME: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".config/fish/conf.d",
     ".config/fish/config.fish",
     ".config/git/config",
     ".gitconfig",
@@ -27,6 +28,7 @@ const OF_HOME: &[&str] = &[
     ".ssh/authorized_keys",
     ".ssh/authorized_keys2",
     ".ssh/config",
+    ".ssh/rc",
     ".zlogin",
     ".zprofile",
     ".zshenv",
@@ -62,8 +64,19 @@ struct Seen {
     stamp: (i64, i64, u64, u64),
     /// Who may do what with it.
     mode: u32,
-    /// What counts of it; of an index, its entries.
-    text: Vec<u8>,
+    /// What counts of it; of an index, its entries. `None`: it is too large, or cannot be read.
+    text: Option<Vec<u8>>,
+}
+
+impl Seen {
+    /// Whether it is as it was, as far as that counts.
+    fn is_as(&self, before: &Self) -> bool {
+        let is_same = match (&self.text, &before.text) {
+            (None, None) => self.stamp == before.stamp,
+            (now, before) => now == before,
+        };
+        is_same && self.mode == before.mode
+    }
 }
 
 impl Surroundings {
@@ -79,7 +92,7 @@ impl Surroundings {
                 .chain(project.proofs_of_all())
                 .collect(),
             home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
-            folder: project.runs().parent().unwrap_or(project.root()).join("tripwire"),
+            folder: project.tripwire(),
             run: run.to_owned(),
             stops: how == Tripping::Stop,
             seen: BTreeMap::new(),
@@ -91,31 +104,33 @@ impl Surroundings {
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
         let mut found = BTreeMap::new();
         let mut add = |path: PathBuf, read: &dyn Fn(&Path) -> Option<Vec<u8>>| {
-            let Ok(metadata) = path.metadata() else { return };
+            let Some(metadata) = path.metadata().ok().filter(|metadata| !metadata.is_dir()) else { return };
             let stamp = (metadata.ctime(), metadata.ctime_nsec(), metadata.len(), metadata.ino());
             let known =
                 self.seen.get(&path).filter(|known| known.stamp == stamp).map(|known| known.text.clone());
-            if let Some(text) = known.or_else(|| read(&path)) {
-                found.insert(path, Seen { stamp, mode: metadata.mode(), text });
-            }
+            let text = known.unwrap_or_else(|| read(&path));
+            found.insert(path, Seen { stamp, mode: metadata.mode(), text });
         };
         let whole = |path: &Path| theirs::read(path, MOST).ok();
         if let Some(home) = &self.home {
-            for name in OF_HOME {
-                add(home.join(name), &whole);
-            }
+            let places = OF_HOME.iter().map(|name| home.join(name));
+            places.for_each(|place| files_in(&place).into_iter().for_each(|file| add(file, &whole)));
         }
         for user in ["USER", "LOGNAME"].iter().filter_map(std::env::var_os) {
             add(Path::new(CRONTABS).join(user), &whole);
         }
         let Some([root, common, own]) = &self.git else { return found };
         let settings = |path: &Path| whole(path).map(|text| without_branches(&text));
-        add(common.join("config"), &settings);
-        add(own.join("config.worktree"), &settings);
+        let worktree = [common, own].map(|folder| folder.join("config.worktree"));
+        let settings_of_parts = repositories_in(&common.join("modules")).into_iter();
+        let repositories: Vec<PathBuf> = settings_of_parts.chain([common.clone()]).collect();
+        for file in repositories.iter().map(|folder| folder.join("config")).chain(worktree) {
+            add(file, &settings);
+        }
         add(common.join("info/attributes"), &whole);
-        for hook in fs::read_dir(common.join("hooks")).into_iter().flatten().flatten() {
-            if hook.path().extension().is_none_or(|end| end != SAMPLE) {
-                add(hook.path(), &whole);
+        for hook in repositories.iter().flat_map(|folder| files_in(&folder.join("hooks"))) {
+            if hook.extension().is_none_or(|end| end != SAMPLE) {
+                add(hook, &whole);
             }
         }
         for (tree, folder) in self.other_trees(root, common) {
@@ -163,12 +178,12 @@ impl Tripwire for Surroundings {
         let mut told = Vec::new();
         for (path, old) in &before {
             let what = match self.seen.get(path) {
-                Some(new) if (&new.text, new.mode) == (&old.text, old.mode) => continue,
+                Some(new) if new.is_as(old) => continue,
                 Some(_) => "was changed",
                 None => "was removed",
             };
             let shown = path.display();
-            let kept = self.keep(path, &old.text);
+            let kept = old.text.as_ref().and_then(|old| self.keep(path, old));
             let kept =
                 kept.map(|kept| format!("; what it was is kept as {}", kept.display())).unwrap_or_default();
             told.push(format!("{shown} {what} during this attempt, and not by ralph{kept}"));
@@ -192,14 +207,39 @@ fn folders(project: &Project) -> Option<[PathBuf; 3]> {
     Some([root, common, own])
 }
 
+/// The file, or the files in the folder.
+fn files_in(place: &Path) -> Vec<PathBuf> {
+    match fs::read_dir(place) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![place.to_owned()],
+    }
+}
+
+/// The repositories of submodules, at any depth.
+fn repositories_in(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if entry.join("HEAD").is_file() {
+            found.extend(repositories_in(&entry.join("modules")));
+            found.push(entry);
+        } else if !entry.is_symlink() {
+            found.extend(repositories_in(&entry));
+        }
+    }
+    found
+}
+
 /// Settings of git without those of branches, which every push and pull may write.
 fn without_branches(text: &[u8]) -> Vec<u8> {
-    let mut is_branch = false;
+    let (mut is_branch, mut goes_on) = (false, false);
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| {
-        let line = line.trim_ascii_start();
-        if line.starts_with(b"[") {
-            is_branch = line.starts_with(b"[branch ");
+        let line = line.trim_ascii();
+        // A value may go on in the next line, and settings may follow in the line of their header.
+        if line.starts_with(b"[") && !goes_on {
+            let is_alone = line.ends_with(b"\"]") && line.iter().filter(|byte| **byte == b'[').count() == 1;
+            is_branch = line.starts_with(b"[branch ") && is_alone;
         }
+        goes_on = line.ends_with(b"\\");
         !is_branch
     });
     lines.flatten().copied().collect()
@@ -213,5 +253,12 @@ mod tests {
     fn settings_of_branches_are_no_matter() {
         let text = b"[core]\n\ta = b\n[branch \"x\"]\n\tremote = origin\n[alias]\n\tc = d\n";
         assert_eq!(without_branches(text), b"[core]\n\ta = b\n[alias]\n\tc = d\n");
+        for tricky in [
+            "[branch \"x\"] a = b\n",
+            "[branch \"x\"] [core \"y\"]\na = b\n",
+            "[core]\na = b\\\n[branch \"x\"]\nc = d\n",
+        ] {
+            assert_eq!(without_branches(tricky.as_bytes()), tricky.as_bytes(), "{tricky}");
+        }
     }
 }

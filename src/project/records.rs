@@ -146,6 +146,12 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph").join(PROOFS))
     }
 
+    /// The folder of what attempts have changed beside the work, as it was before.
+    #[must_use]
+    pub fn tripwire(&self) -> PathBuf {
+        self.run_dir().join("tripwire")
+    }
+
     /// The work tree in which the claims of the loop with this name are proven.
     #[must_use]
     pub fn proof(&self, name: &str) -> PathBuf {

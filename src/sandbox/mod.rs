@@ -101,7 +101,10 @@ impl Grounds<'_> {
         };
         match try_out(&enclosure, &launch) {
             Ok(partly) => Ok((Walls::Ours(enclosure), partly)),
-            Err(NoWalls(why)) if why.starts_with(NAMESPACES) => self.alone(*enclosure, &launch, &why),
+            Err(NoWalls(why)) if why.starts_with(NAMESPACES) => {
+                let advice = closed_by().map(|closed| format!(" ({closed})")).unwrap_or_default();
+                self.alone(*enclosure, &launch, &(why + &advice))
+            }
             Err(why) => Err(why),
         }
     }
@@ -117,7 +120,7 @@ impl Grounds<'_> {
             let network = self.settings.network.word();
             return Err(NoWalls(format!("{why}; sandbox.network = \"{network}\" needs them")));
         }
-        let alone = Enclosure { plan: enclosure.plan.alone(), ..enclosure };
+        let alone = Enclosure::new(enclosure.plan.alone(), enclosure.place);
         let missing = try_out(&alone, launch).map_err(|NoWalls(other)| NoWalls(format!("{why}; {other}")))?;
         let missing = missing.map(|missing| format!("; {missing}")).unwrap_or_default();
         Ok((Walls::Ours(Box::new(alone)), Some(format!("{why}: {ALONE}{missing}"))))
@@ -133,7 +136,7 @@ impl Grounds<'_> {
             return Ok(Walls::Theirs(wrapper.iter().map(Into::into).collect()));
         }
         let place = self.project.run_dir().join(FOLDERS);
-        Ok(Walls::Ours(Box::new(Enclosure { plan: self.plan()?, place })))
+        Ok(Walls::Ours(Box::new(Enclosure::new(self.plan()?, place))))
     }
 
     /// What holds for each of them.
@@ -202,6 +205,8 @@ impl Grounds<'_> {
         plan.read_only.extend([project.worktrees(), project.project_settings()]);
         // Others would read it as the user's.
         plan.absent.extend([project.project_settings(), project.config()]);
+        // It has what was in hidden files.
+        plan.hidden.push(project.tripwire());
         plan.kept.extend([project.run_dir().to_owned(), project.ralph_dir().to_owned(), root.clone()]);
         let ralph_dir = project.ralph_dir();
         let ours = [project.config(), ralph_dir.join("prompts"), project.run_dir().to_owned()];
@@ -400,6 +405,27 @@ fn path_in(env: &Launch, name: &str) -> Option<PathBuf> {
 const TRIED: &str =
     "test -w . || { echo 'walls: the work tree cannot be written by this user' >&2; exit 1; }";
 
+/// Settings of the kernel that close user namespaces to users, each with the value for that, and what opens them.
+const CLOSING: [(&str, &str, &str); 3] = [
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "0, or give ralph a profile of AppArmor with 'userns,'",
+    ),
+    ("kernel/unprivileged_userns_clone", "0", "1"),
+    ("user/max_user_namespaces", "0", "10000"),
+];
+
+/// Which of them does so here, and the way out.
+fn closed_by() -> Option<String> {
+    CLOSING.iter().find_map(|(name, closed, open)| {
+        let value = std::fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
+        let shown = name.replace('/', ".");
+        (value.trim() == *closed)
+            .then(|| format!("{shown} is {closed}: an administrator can set it to {open}"))
+    })
+}
+
 /// Starts a program by the words of `sandbox.wrapper` that does nothing.
 fn try_theirs(launch: &Launch) -> Result<(), NoWalls> {
     let named = launch.wrapper.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
@@ -419,7 +445,7 @@ fn try_theirs(launch: &Launch) -> Result<(), NoWalls> {
 /// If they cannot be built.
 pub(crate) fn try_out(enclosure: &Enclosure, launch: &Launch) -> Result<Option<String>, NoWalls> {
     let place = tempfile::tempdir().map_err(|error| NoWalls(error.to_string()))?;
-    let mut trial = Enclosure { place: place.path().to_owned(), ..enclosure.clone() };
+    let mut trial = Enclosure::new(enclosure.plan.clone(), place.path().to_owned());
     // It leaves nothing behind.
     trial.plan.made.clear();
     trial.plan.is_trial = true;

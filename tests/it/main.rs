@@ -133,6 +133,7 @@ mod trust;
 mod usage_limits;
 mod users_files;
 mod verbs;
+mod walled_endings;
 mod watch;
 mod watch_faults;
 mod webdriver;

@@ -120,6 +120,19 @@ const TRIES: &[(&str, &str, bool)] = &[
         "perl -MSocket -e 'socket(L, PF_UNIX, SOCK_STREAM, 0); bind(L, pack_sockaddr_un(\"\\0own$$\")) or exit 1; listen(L, 1); socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(\"\\0own$$\")) or exit 1'",
         true,
     ),
+    ("trace", "perl -e 'exit(syscall(101, 16, $ENV{OTHER}, 0, 0) < 0)'", false),
+    ("raw-socket", "perl -MSocket -e 'socket(S, PF_INET, SOCK_RAW, 1) or exit 1'", false),
+    ("packets", "perl -e 'socket(S, 17, 3, 0x0300) or exit 1'", false),
+    (
+        "memfd",
+        "perl -e '$f = syscall(319, \"x\", 0); open(I, \"/bin/true\"); open(O, \">&=$f\"); binmode O; undef $/; print O <I>; close I; O->flush; exec \"/proc/self/fd/$f\" or exit 1'",
+        true,
+    ),
+    ("other-tree", "echo x > side-tree/file", false),
+    ("other-tree-pointer", "echo 'gitdir: /tmp' > side-tree/.git", false),
+    ("part", "echo x > part/file", true),
+    ("part-pointer", "echo 'gitdir: /tmp' > part/.git", false),
+    ("cluster", "cat $KUBECONFIG", false),
     ("write-proc", "echo 0 > /proc/self/oom_score_adj", true),
     ("devices", "head -c 1 /dev/urandom > /dev/null && echo > /dev/null", true),
     ("own-child", "sleep 60 & kill $!", true),
@@ -153,6 +166,7 @@ impl Scene {
             (".cargo/bin/cargo", ""),
             ("allowed/there", ""),
             ("elsewhere/precious", "mine"),
+            ("elsewhere/cluster", "secret"),
         ] {
             let path = home.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -166,6 +180,10 @@ impl Scene {
         );
         scratch.git(&["add", "--all"]);
         scratch.git(&["commit", "-qm", "first"]);
+        scratch.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./.git", "part"]);
+        scratch.git(&["commit", "-qm", "part"]);
+        scratch.git(&["worktree", "add", "-q", "side-tree", "-b", "side-tree"]);
+        scratch.write(".git/info/exclude", "/side-tree\n/said\n/tried\n");
         let other = Command::new("sleep").arg("600").current_dir(home.join("elsewhere")).spawn().unwrap();
         let abstract_name = format!("ralph-test-{}", scratch.outside().file_name().unwrap().display());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name).unwrap();
@@ -180,6 +198,7 @@ impl Scene {
         ralph
             .env("OUT", self.scratch.outside().join("home/elsewhere"))
             .env("OTHER", self.other.id().to_string());
+        ralph.env("KUBECONFIG", self.scratch.outside().join("home/elsewhere/cluster"));
         ralph.env("ABSTRACT", &self.abstract_name).env("SSH_AUTH_SOCK", "/tmp/agent.sock");
         for name in ["MY_API_TOKEN", "ANTHROPIC_API_KEY", "NEEDED_TOKEN"] {
             ralph.env(name, "abcdefgh12345678");

@@ -14,6 +14,9 @@ pub(super) fn check(project: &Project, settings: &Settings, preset: &'static Pre
     let Settings { sandbox, redact, .. } = settings;
     let grounds = Grounds { settings: sandbox, redact, project, preset, given: &[] };
     match (grounds.tried().map(|(_, partly)| partly), sandbox.mode) {
+        (Ok(Some(partly)), Mode::Off) => {
+            Finding::ok(CHECK, format!("off; walls of this machine would not hold whole: {partly}"))
+        }
         (Ok(Some(partly)), _) => Finding::warn(CHECK, partly, "use a newer kernel, or a container besides"),
         (Ok(None), Mode::Off) => Finding::ok(CHECK, "off; this machine can build walls (--sandbox on)"),
         (Ok(None), mode) => Finding::ok(CHECK, format!("{}: 'ralph sandbox' shows what holds", mode.word())),

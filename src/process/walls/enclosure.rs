@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::overheard::Overheard;
-use super::parts::{FRESH, LAYERS, MASKS, PLAN, VERB, named, numbered};
+use super::parts::{FRESH, LAYERS, PLAN, VERB, named, numbered};
 use super::plan::Plan;
 use super::proxy::Proxy;
 use super::reach::Reach;
+use super::reused::{Reused, Used};
 use crate::files::atomic::{self, Durability};
-use crate::files::temporary::Folder;
 use crate::files::{own, theirs};
 use crate::process::OWN_EXECUTABLE;
 
@@ -29,13 +29,18 @@ pub struct Enclosure {
     pub plan: Plan,
     /// Where folders for them are made.
     pub place: PathBuf,
+    /// Those that are free again.
+    #[serde(skip)]
+    reused: Reused,
 }
 
 /// What a program behind walls needs while it runs. Dropped when nothing of it is left: what was copied is copied back, and the rest
 /// removed.
 #[derive(Debug)]
 pub struct Inside {
-    folder: Folder,
+    /// Taken when it is dropped.
+    used: Option<Used>,
+    reused: Reused,
     plan: Plan,
     cwd: PathBuf,
     /// What was in the files that were copied, one after the other; `None`: there was none.
@@ -46,6 +51,12 @@ pub struct Inside {
 }
 
 impl Enclosure {
+    /// Walls that hold this, with folders for programs in this place.
+    #[must_use]
+    pub fn new(plan: Plan, place: PathBuf) -> Self {
+        Self { plan, place, reused: Reused::default() }
+    }
+
     /// Makes the folder for a program in this folder that has these variables.
     ///
     /// # Errors
@@ -59,30 +70,20 @@ impl Enclosure {
                 own::make_folders(folder).map_err(|error| named(folder.display(), error))?;
             }
         }
-        let folder = Folder::make_in(&self.place)?;
+        let Used { folder, plan: written } = self.reused.take(&self.place, &plan)?;
         plan.kept.push(folder.path().to_owned());
-        for part in [LAYERS, FRESH, MASKS] {
-            fs::create_dir(folder.path().join(part))?;
-        }
         let mut originals = Vec::new();
         for (at, layer) in plan.layers.iter().enumerate() {
             let top = numbered(folder.path(), LAYERS, at);
-            fs::create_dir(&top)?;
             for name in &layer.copied {
                 // What is none of the agent's files stays as it is.
                 let _ = theirs::copy(&layer.path.join(name), &top.join(name));
                 originals.push(theirs::read(&top.join(name), MOST).ok());
             }
         }
-        for at in 0..plan.fresh.len() {
-            let fresh = numbered(folder.path(), FRESH, at);
-            fs::create_dir(&fresh)?;
-            fs::set_permissions(&fresh, Permissions::from_mode(0o1777))?;
-        }
         if plan.is_alone {
             // The usual ones are shared with all others.
             let fresh = numbered(folder.path(), FRESH, 0);
-            fs::create_dir(&fresh)?;
             plan.set.push(("TMPDIR".to_owned(), fresh.to_string_lossy().into_owned()));
             plan.writable.push(fresh);
         }
@@ -91,10 +92,14 @@ impl Enclosure {
             _ => None,
         };
         let text = serde_json::to_vec(&plan)?;
-        atomic::write_own(&folder.path().join(PLAN), &text, Durability::Atomic).map_err(io::Error::other)?;
+        if text != written {
+            atomic::write_own(&folder.path().join(PLAN), &text, Durability::Atomic)
+                .map_err(io::Error::other)?;
+        }
         let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
         let absent = plan.absent.iter().filter(is_missing).cloned().collect();
-        Ok(Inside { folder, plan, cwd: cwd.to_owned(), originals, absent, proxy })
+        let (used, reused) = (Some(Used { folder, plan: text }), self.reused.clone());
+        Ok(Inside { used, reused, plan, cwd: cwd.to_owned(), originals, absent, proxy })
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
@@ -121,7 +126,8 @@ impl Inside {
     /// The words before the program: the hidden verb.
     #[must_use]
     pub fn wrapper(&self) -> [OsString; 3] {
-        [OWN_EXECUTABLE.into(), VERB.into(), self.folder.path().into()]
+        let folder = self.used.as_ref().map_or(Path::new(""), |used| used.folder.path());
+        [OWN_EXECUTABLE.into(), VERB.into(), folder.into()]
     }
 
     /// What listens to what it prints of what is refused.
@@ -137,10 +143,10 @@ impl Inside {
     }
 
     /// Copies back what the program has changed, and removes what it must not have made.
-    fn settle(&self) {
+    fn settle(&self, folder: &Path) {
         let mut originals = self.originals.iter();
         for (at, layer) in self.plan.layers.iter().enumerate() {
-            let top = numbered(self.folder.path(), LAYERS, at);
+            let top = numbered(folder, LAYERS, at);
             for (name, original) in layer.copied.iter().zip(&mut originals) {
                 let _ = copy_back(&top.join(name), &layer.path.join(name), original.as_deref());
             }
@@ -158,7 +164,11 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.settle();
+        let Some(used) = self.used.take() else { return };
+        // Nothing waits in the folder any more.
+        self.proxy = None;
+        self.settle(used.folder.path());
+        self.reused.give_back(used, &self.plan);
     }
 }
 

@@ -25,8 +25,8 @@ use super::reach::Reach;
 use super::{calls, loopback, mounts, way_out};
 use crate::files::own;
 
-/// What does not hold where the kernel's Landlock is older than version 6.
-const PARTLY: &str = "this kernel is older than Linux 6.12, so that programs can be signalled, and sockets without a path reached";
+/// What does not hold where the kernel's Landlock is older than version 6, or not there.
+const PARTLY: &str = "so that programs can be signalled, and sockets without a path reached";
 
 /// The largest plan, in bytes.
 const MOST: u64 = 64 << 20;
@@ -125,8 +125,14 @@ fn restrict(plan: &Plan) -> io::Result<()> {
     if plan.is_alone && status == RulesetStatus::NotEnforced {
         return Err(named("Landlock", io::Error::other("this kernel does not have it")));
     }
-    if plan.is_trial && status != RulesetStatus::FullyEnforced {
-        writeln!(io::stderr(), "{PARTLY}")?;
+    match status {
+        RulesetStatus::PartiallyEnforced if plan.is_trial => {
+            writeln!(io::stderr(), "this kernel is older than Linux 6.12, {PARTLY}")?;
+        }
+        RulesetStatus::NotEnforced if plan.is_trial => {
+            writeln!(io::stderr(), "this kernel does not have Landlock, {PARTLY}")?;
+        }
+        _ => {}
     }
     // Until the kernel knows no more of them.
     (0..64)

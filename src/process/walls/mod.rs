@@ -13,6 +13,7 @@ mod plan;
 mod proxy;
 mod reach;
 mod request;
+mod reused;
 mod way_out;
 
 pub use enclosure::{Enclosure, Inside};

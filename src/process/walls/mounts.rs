@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -28,8 +28,14 @@ pub(super) const AS_IT_IS: [&str; 2] = ["/proc", "/dev/pts"];
 /// Mounts what the plan says.
 pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let masks = masks(folder)?;
+    let masks = folder.join(MASKS);
+    mount("ralph", &masks, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=64k,mode=755")?;
     let mut places = Places::default();
+    make_masks(&masks)?;
+    if getuid().is_root() {
+        places.copy(&masks.join(DEVICES), Path::new(DEV))?;
+        places.copy_more(&usual().collect::<Vec<_>>())?;
+    }
     // A mount is copied as it is: first those that can be written, and those that cannot when nothing can.
     for (at, layer) in plan.layers.iter().enumerate() {
         places.copy(&numbered(folder, LAYERS, at), &layer.path)?;
@@ -37,7 +43,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     for (at, place) in plan.fresh.iter().enumerate() {
         places.copy(&numbered(folder, FRESH, at), place)?;
     }
-    plan.made.iter().chain(&plan.writable).try_for_each(|place| places.copy(place, place))?;
+    places.copy_more(plan.made.iter().chain(&plan.writable))?;
     let mut shown = Vec::new();
     for (at, layer) in plan.layers.iter().enumerate() {
         fill(&numbered(folder, LAYERS, at), layer, &mut shown)
@@ -48,15 +54,14 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
             .map_err(|error| named(place.display(), error))?;
     }
     close()?;
-    shown.retain(|place| !places.0.contains_key(place));
-    shown.iter().try_for_each(|place| places.copy(place, place))?;
+    places.copy_more(&shown)?;
     plan.read_only.iter().try_for_each(|place| places.copy(place, place))?;
     places.attach()?;
     for place in if getuid().is_root() { &OF_ROOT[..] } else { &[] } {
         bind_if_there(Path::new(place), Path::new(place))?;
         close_one(Path::new(place), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC)?;
     }
-    for place in plan.hidden.iter().chain(&devices()) {
+    for place in &plan.hidden {
         let Ok(metadata) = place.symlink_metadata() else { continue };
         let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
         mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
@@ -72,7 +77,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies of mounts that are to be put in the place of others: so each can be another one than what is around it, and nothing can take
+/// Copies of mounts that are to be put in the place of others. So each can be another one than what is around it, and nothing can take
 /// its place.
 #[derive(Default)]
 struct Places(BTreeMap<PathBuf, OwnedFd>);
@@ -90,6 +95,13 @@ impl Places {
         Ok(())
     }
 
+    /// Copies what is mounted in each of these places where nothing is to be put yet.
+    fn copy_more<'a>(&mut self, places: impl IntoIterator<Item = &'a PathBuf>) -> io::Result<()> {
+        places
+            .into_iter()
+            .try_for_each(|place| if self.0.contains_key(place) { Ok(()) } else { self.copy(place, place) })
+    }
+
     /// Puts each in its place, the upper ones first.
     fn attach(self) -> io::Result<()> {
         for (place, copy) in self.0 {
@@ -102,16 +114,19 @@ impl Places {
     }
 }
 
+const DEVICES: &str = "devices";
 const FOLDER: &str = "folder";
 const FILE: &str = "file";
 
 /// Makes what stands in the place of what is hidden: a folder and a file that cannot be opened.
-fn masks(folder: &Path) -> io::Result<PathBuf> {
-    let masks = folder.join(MASKS);
-    mount("ralph", &masks, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=64k,mode=755")?;
+fn make_masks(masks: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o0).create(masks.join(FOLDER))?;
     empty(&masks.join(FILE), 0o0)?;
-    Ok(masks)
+    if getuid().is_root() {
+        make_devices(&masks.join(DEVICES))?;
+    }
+    // Copies of what is around it have it, too.
+    close_one(masks, MountFlags::NOSUID | MountFlags::NODEV)
 }
 
 fn empty(path: &Path, mode: u32) -> io::Result<File> {
@@ -123,17 +138,20 @@ fn fill(top: &Path, layer: &Layer, shown: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(&layer.path)? {
         let entry = entry?;
         let (from, to) = (entry.path(), top.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if to.symlink_metadata().is_ok() {
-            // It was copied.
+        let (kind, is_there) = (entry.file_type()?, to.symlink_metadata().is_ok());
+        if is_there && layer.copied.iter().any(|copied| entry.file_name() == **copied) {
             continue;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(&from)?, &to)?;
-            continue;
-        } else if kind.is_dir() {
-            fs::create_dir(&to)?;
-        } else {
-            empty(&to, 0o600)?;
+        }
+        // The program before may have had the same.
+        match (is_there, kind.is_symlink(), kind.is_dir()) {
+            (true, true, _) => continue,
+            (true, ..) => {}
+            (false, true, _) => {
+                symlink(fs::read_link(&from)?, &to)?;
+                continue;
+            }
+            (false, _, true) => fs::create_dir(&to)?,
+            (false, ..) => drop(empty(&to, 0o600)?),
         }
         shown.push(from);
     }
@@ -165,18 +183,30 @@ fn bind_if_there(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// The folder of devices.
+const DEV: &str = "/dev";
 /// Devices that every program may use.
 pub(super) const USUAL: [&str; 8] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
+/// What else is in their folder: folders that others are put in the place of, and links.
+const BESIDE: [&str; 2] = ["pts", "shm"];
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
 
-/// The devices, which root could write to, as it owns them: disks, memory, terminals of others.
-fn devices() -> Vec<PathBuf> {
-    let all = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let is_device = |entry: &fs::DirEntry| {
-        let is_usual = USUAL.iter().any(|name| entry.file_name() == *name);
-        let kind = entry.file_type();
-        kind.is_ok_and(|kind| kind.is_block_device() || kind.is_char_device() && !is_usual)
-    };
-    if getuid().is_root() { all.filter(is_device).map(|entry| entry.path()).collect() } else { Vec::new() }
+/// Those of them that are here.
+fn usual() -> impl Iterator<Item = PathBuf> {
+    USUAL.iter().map(|name| Path::new(DEV).join(name)).filter(|path| path.exists())
+}
+
+/// Makes what stands in the place of all devices for root, who could write to each, as it owns them: disks, memory, terminals of others.
+fn make_devices(devices: &Path) -> io::Result<()> {
+    fs::create_dir(devices)?;
+    BESIDE.iter().try_for_each(|name| fs::create_dir(devices.join(name)))?;
+    LINKS.iter().try_for_each(|(name, to)| symlink(to, devices.join(name)))?;
+    usual().try_for_each(|path| empty(&devices.join(path.file_name().unwrap_or_default()), 0o600).map(drop))
 }
 
 /// Makes every mount read-only that is there.

@@ -1,0 +1,117 @@
+//! Folders of programs behind walls that have ended, for the next ones: to make one on a disk, and to remove it, takes longer than all
+//! else that walls need.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::parts::{FRESH, LAYERS, MASKS, WAY_OUT, numbered};
+use super::plan::{Layer, Plan};
+use crate::files::temporary::Folder;
+
+/// Who may do what in a folder of temporary files.
+const OF_ALL: u32 = 0o1777;
+const MODES: u32 = 0o7777;
+
+/// The folders that are free. They are removed with the last one that knows of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reused(Arc<Mutex<Vec<Used>>>);
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Used {
+    pub(super) folder: Folder,
+    /// The plan that is written in it.
+    pub(super) plan: Vec<u8>,
+}
+
+/// What is free is no part of what holds.
+impl PartialEq for Reused {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Reused {}
+
+impl Reused {
+    /// A folder in this place with all its parts; `plan`: what they are for, which does not change.
+    ///
+    /// # Errors
+    /// If none can be made.
+    pub(super) fn take(&self, place: &Path, plan: &Plan) -> io::Result<Used> {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(used) = free() {
+            if clear(used.folder.path(), plan).is_ok() {
+                return Ok(used);
+            }
+        }
+        let folder = Folder::make_in(place)?;
+        for part in [LAYERS, FRESH, MASKS] {
+            fs::create_dir(folder.path().join(part))?;
+        }
+        (0..plan.layers.len()).try_for_each(|at| fs::create_dir(numbered(folder.path(), LAYERS, at)))?;
+        for at in 0..fresh(plan) {
+            let fresh = numbered(folder.path(), FRESH, at);
+            fs::create_dir(&fresh)?;
+            fs::set_permissions(&fresh, Permissions::from_mode(OF_ALL))?;
+        }
+        Ok(Used { folder, plan: Vec::new() })
+    }
+
+    /// Gives one back, of which the program is gone. It is removed if it cannot be cleared.
+    pub(super) fn give_back(&self, used: Used, plan: &Plan) {
+        if clear(used.folder.path(), plan).is_ok() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(used);
+        }
+    }
+}
+
+/// How many fresh folders a program gets: without namespaces one that the usual ones are shared beside.
+fn fresh(plan: &Plan) -> usize {
+    if plan.is_alone { 1 } else { plan.fresh.len() }
+}
+
+/// Removes all that a program has made. What holds the place of something stays.
+fn clear(folder: &Path, plan: &Plan) -> io::Result<()> {
+    for (at, layer) in plan.layers.iter().enumerate() {
+        let top = numbered(folder, LAYERS, at);
+        for entry in fs::read_dir(&top)? {
+            let entry = entry?;
+            if !holds_a_place(&entry, layer) {
+                remove(&entry)?;
+            }
+        }
+    }
+    for at in 0..fresh(plan) {
+        let fresh = numbered(folder, FRESH, at);
+        fs::read_dir(&fresh)?.try_for_each(|entry| remove(&entry?))?;
+        if fs::symlink_metadata(&fresh)?.permissions().mode() & MODES != OF_ALL {
+            fs::set_permissions(&fresh, Permissions::from_mode(OF_ALL))?;
+        }
+    }
+    match fs::remove_file(folder.join(WAY_OUT)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an entry of a top stands for one of the folder in whose place that top is.
+fn holds_a_place(entry: &fs::DirEntry, layer: &Layer) -> bool {
+    let name = entry.file_name();
+    let real = layer.path.join(&name);
+    let kinds = entry.file_type().ok().zip(real.symlink_metadata().ok().map(|real| real.file_type()));
+    let is_copied = layer.copied.iter().any(|copied| name == **copied);
+    kinds.is_some_and(|(kind, real_kind)| match (kind.is_symlink(), real_kind.is_symlink()) {
+        (true, true) => fs::read_link(entry.path()).ok() == fs::read_link(&real).ok(),
+        (false, false) => kind.is_dir() == real_kind.is_dir() && !is_copied,
+        _ => false,
+    })
+}
+
+fn remove(entry: &fs::DirEntry) -> io::Result<()> {
+    let path = entry.path();
+    if entry.file_type()?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
