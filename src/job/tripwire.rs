@@ -13,14 +13,13 @@ use crate::git::trees;
 use crate::project::{Project, WORKTREES};
 use crate::settings::sandbox::Tripping;
 
-/// What shells, ssh, cron and git run or believe, below the home directory: files, and folders of them.
+/// What shells, ssh, cron and git run or believe, below the home directory.
 const OF_HOME: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
-    ".config/fish/conf.d",
     ".config/fish/config.fish",
     ".config/git/config",
     ".gitconfig",
@@ -34,6 +33,8 @@ const OF_HOME: &[&str] = &[
     ".zshenv",
     ".zshrc",
 ];
+/// A folder of such files.
+const FOLDER_OF_HOME: &str = ".config/fish/conf.d";
 /// The tables of cron, each named after its user; only some systems let that user read it.
 const CRONTABS: &str = "/var/spool/cron/crontabs";
 /// The largest file that is looked at, in bytes.
@@ -113,8 +114,8 @@ impl Surroundings {
         };
         let whole = |path: &Path| theirs::read(path, MOST).ok();
         if let Some(home) = &self.home {
-            let places = OF_HOME.iter().map(|name| home.join(name));
-            places.for_each(|place| files_in(&place).into_iter().for_each(|file| add(file, &whole)));
+            let others = files_in(&home.join(FOLDER_OF_HOME));
+            OF_HOME.iter().map(|name| home.join(name)).chain(others).for_each(|file| add(file, &whole));
         }
         for user in ["USER", "LOGNAME"].iter().filter_map(std::env::var_os) {
             add(Path::new(CRONTABS).join(user), &whole);
@@ -207,12 +208,8 @@ fn folders(project: &Project) -> Option<[PathBuf; 3]> {
     Some([root, common, own])
 }
 
-/// The file, or the files in the folder.
-fn files_in(place: &Path) -> Vec<PathBuf> {
-    match fs::read_dir(place) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-        Err(_) => vec![place.to_owned()],
-    }
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// The repositories of submodules, at any depth.

@@ -14,10 +14,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{Signal, getgid, getuid, set_parent_process_death_signal};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set, set_capabilities,
-    set_no_new_privs,
-};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
 use super::parts::{NOT_BUILT, PLAN, named};
 use super::plan::Plan;
@@ -117,7 +114,7 @@ fn separate(is_cut_off: bool) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Gives all rights up, for good.
+/// Gives all rights up, for good: no program that it becomes has new ones.
 fn restrict(plan: &Plan) -> io::Result<()> {
     set_no_new_privs(true)?;
     let status = if plan.is_alone { landlock_alone(plan) } else { landlock(plan) };
@@ -134,12 +131,6 @@ fn restrict(plan: &Plan) -> io::Result<()> {
         }
         _ => {}
     }
-    // Until the kernel knows no more of them.
-    (0..64)
-        .map_while(|number| {
-            remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)).ok()
-        })
-        .for_each(drop);
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     calls::refuse().map_err(|error| named("seccomp", error))

@@ -61,7 +61,15 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
         bind_if_there(Path::new(place), Path::new(place))?;
         close_one(Path::new(place), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC)?;
     }
-    for place in &plan.hidden {
+    let tops: Vec<&PathBuf> = plan.layers.iter().map(|layer| &layer.path).collect();
+    let shown: HashSet<&PathBuf> = shown.iter().collect();
+    // Of a folder that was read it is known what is not there.
+    let may_be = |place: &&PathBuf| {
+        let below =
+            |top: &Path| place.ancestors().find(|above| above.parent() == Some(top)).map(Path::to_owned);
+        tops.iter().all(|top| below(top).is_none_or(|entry| shown.contains(&entry)))
+    };
+    for place in plan.hidden.iter().filter(may_be) {
         let Ok(metadata) = place.symlink_metadata() else { continue };
         let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
         mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
