@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::processes::send;
-use crate::scratch::{Run, Scratch, agent_on_screen, finish, wait_for};
+use crate::scratch::{Run, Scratch, agent_on_screen, executable, finish, wait_for};
 
 /// A project with a prompt, and a tmux server of its own, which ends with it.
 pub(crate) struct Tmux {
@@ -108,6 +108,29 @@ fn each_iteration_is_a_fresh_agent_with_the_prompt_as_it_is_now() {
         (&state["status"], &state["exit_reason"], &state["current_iteration"]),
         (&"stopped".into(), &"max_iterations".into(), &2.into())
     );
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn walls_stand_around_the_agent_in_its_window() {
+    let tmux = Tmux::new();
+    let outside = tmux.scratch.home().join("precious");
+    fs::create_dir(&outside).unwrap();
+    let tries = "echo x > inside; echo x > $OUT/file || echo held >> inside; echo x > /tmp/file; ls ~/.ssh || echo hidden >> inside";
+    executable(&tmux.scratch.outside().join("bin/tries"), &format!("#!/bin/bash\n{tries}\nexec \"$@\"\n"));
+    fs::create_dir(tmux.scratch.home().join(".ssh")).unwrap();
+    let mut command = tmux.ralph("spawn --name w --prompt-file prompt.md -n 2 --sandbox on -- tries");
+    command
+        .args(agent_on_screen())
+        .env("RALPH_SCRIPT_PLAY", "keep given; exit 0,keep given; exit 0")
+        .env("OUT", &outside);
+    let run = finish(command.spawn().unwrap());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(tmux.scratch.read("inside"), "x\nheld\nhidden\n");
+    assert_eq!(tmux.scratch.read("given").matches("Do the thing.").count(), 2, "{run:?}");
+    assert!(!outside.join("file").exists() && fs::read_dir(&outside).unwrap().next().is_none());
+    let left = || fs::read_dir(tmux.folder().join("sandbox")).unwrap().next().is_none().then_some(());
+    wait_for("the wrapper to clear up", left);
     tmux.assert_nothing_left();
 }
 
