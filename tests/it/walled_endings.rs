@@ -95,7 +95,7 @@ fn however_an_agent_behind_walls_ends_nothing_of_it_is_left() {
         let args = format!("prompt p.md 1 --max-retries 0 --sandbox on {limit}");
         let walled = |args: &str| {
             let mut ralph = scratch.ralph(args);
-            ralph.env("RALPH_SANDBOX_WRITE", "~/pids").env("OUT", &precious).env("RALPH_TERM_GRACE", "0s");
+            ralph.env("RALPH_SANDBOX_WRITE", "~/pids").env("OUT", &precious).env("RALPH_TERM_GRACE", "1s");
             ralph
         };
         let ralph = walled(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -117,6 +117,7 @@ fn however_an_agent_behind_walls_ends_nothing_of_it_is_left() {
         }
         let run = finish(ralph);
         scratch.await_nothing_left();
+        assert!(!fs::read(home.join("pids")).unwrap().is_empty(), "{what}: it did not start: {run:?}");
         let folder = scratch.path(".ralph/sandbox");
         let left = || fs::read_dir(&folder).map_or(0, Iterator::count);
         if matches!(by, By::Signals([Signal::KILL])) {
