@@ -111,7 +111,7 @@ const TOOLS = {
   },
   write: {
     Write: (file_path, { content }) => ({ file_path, content }),
-    write: (filePath, { content }) => ({ filePath, content }),
+    write: (filePath, { content }) => ({ filePath, path: filePath, content }),
     write_file: (file_path, { content }) => ({ file_path, content }),
     // Its input is no JSON, but a text of a form of its own.
     apply_patch: (path, { content }) =>

@@ -16,6 +16,7 @@ mod gemini;
 mod how;
 mod listing;
 mod opencode;
+mod pi;
 mod provider;
 pub mod screens;
 mod script;
@@ -49,6 +50,7 @@ static AGENTS: &[Facts] = &[
     opencode::FACTS,
     cline::FACTS,
     amp::FACTS,
+    pi::FACTS,
     aider::FACTS,
     script::FACTS,
     Facts { presets: &[Preset::BLANK], screens: None },

@@ -161,6 +161,23 @@ fn recordings_of_the_others() {
             ("tool", DONE),
         ],
     );
+    play_all(
+        "pi",
+        &[
+            ("complete", DONE),
+            ("content_filter", FAILED),
+            ("e401", AUTH),
+            ("e403", AUTH),
+            ("e404", NO_MODEL),
+            ("e503", OVERLOAD),
+            ("empty", FAILED),
+            ("maxtok", FAILED),
+            ("multi", MORE),
+            ("nosigil", MORE),
+            ("replan", REPLAN),
+            ("tool", DONE),
+        ],
+    );
     play_all("amp", &[("complete", FAILED)]);
 }
 

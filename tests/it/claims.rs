@@ -38,6 +38,13 @@ fn stream(agent: &str, before: &str, after: &str) -> Vec<String> {
             r#"{"type":"tool_use","sessionID":"s","part":{"messageID":"m1","tool":"bash","callID":"c","state":{"status":"completed","input":{}}}}"#,
             r#"{"type":"text","sessionID":"s","part":{"messageID":"m2","text":"AFTER"}}"#,
         ],
+        "pi" => &[
+            r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"BEFORE"},{"type":"toolCall","id":"c","name":"bash","arguments":{}}]}}"#,
+            r#"{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{}}"#,
+            r#"{"type":"tool_execution_end","toolCallId":"c","toolName":"bash"}"#,
+            r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"AFTER"}]}}"#,
+            r#"{"type":"agent_end","messages":[]}"#,
+        ],
         "cline" => &[
             r#"{"type":"agent_event","event":{"type":"iteration_start","iteration":1}}"#,
             r#"{"type":"agent_event","event":{"type":"content_end","contentType":"text","text":"BEFORE"}}"#,
@@ -65,7 +72,7 @@ fn lines(stream: &[String]) -> String {
 
 #[test]
 fn a_marker_before_the_last_tool_call_ends_no_loop_whatever_the_agent() {
-    for agent in ["amp", "claude", "cline", "codex", "gemini", "opencode"] {
+    for agent in ["amp", "claude", "cline", "codex", "gemini", "opencode", "pi"] {
         for (before, after, is_claim) in [
             (MENTION, "There is more to do.", false),
             (COMPLETE, "There is more to do.", false),

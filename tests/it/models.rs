@@ -11,7 +11,7 @@ const KEEP_ARGS: &str = "printf '%s ' \"$@\" > \"args-$RALPH_ITERATION\"\n";
 fn scratch() -> Scratch {
     let scratch = Scratch::new();
     scratch.agent("claude", &format!("{KEEP_ARGS}{}", claude_says("<promise>COMPLETE</promise>")));
-    for name in ["codex", "cline", "opencode", "gemini", "mine"] {
+    for name in ["codex", "cline", "opencode", "pi", "gemini", "mine"] {
         scratch.agent(name, &format!("{KEEP_ARGS}{}", says(&[r#"{"type":"nothing"}"#])));
     }
     scratch
@@ -44,6 +44,7 @@ fn each_agent_gets_its_own_options() {
         ),
         ("cline", "--json -m M --thinking low Follow the instructions given on standard input."),
         ("opencode", "run --format json --auto -m M --variant low"),
+        ("pi", "-p --mode json --model M --thinking low"),
     ] {
         let line = format!("prompt p.md 1 --max-retries 0 --agent {agent} --model M --effort low");
         assert_eq!(args_of(&scratch, &line, &[]), expected);
