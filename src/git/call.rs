@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::error::{CutOff, GitError};
-use super::nested::LEFT_ALONE;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::capture::{Ended, Kept, capture};
 use crate::process::launch::Launch;
@@ -21,6 +20,8 @@ use crate::text::line;
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// Commands that only read, but may run the repository's filters to find changes.
 const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
+/// Has them not look into repositories that are parts of a work tree, whatever any configuration says.
+pub(super) const LEFT_ALONE: &str = "--ignore-submodules=dirty";
 
 /// A missing object of a partial clone is not fetched: the configuration chooses the program for that, and it would run without a
 /// supervisor here. Git before 2.45 knows only the list of allowed protocols, which no configuration overrides.

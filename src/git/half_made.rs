@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::call::LEFT_ALONE;
 use super::change::{ChangeError, ChangeOptions, alone, change_with};
 use super::checkout::Checkout;
 use super::error::{GitError, RemoveError};
-use super::nested::LEFT_ALONE;
 use super::refs::branch_commit;
 use super::repository::common_dir;
 use super::trees::{Tree, without_links};

@@ -10,9 +10,6 @@ use super::call::run_with;
 use super::changes::LOOK_LIMIT;
 use super::error::GitError;
 
-/// Has `status` and `diff` not look into them, whatever any configuration says.
-pub(super) const LEFT_ALONE: &str = "--ignore-submodules=dirty";
-
 /// Those that the index of a work tree knows, in it; `env` may name another index.
 ///
 /// # Errors
