@@ -53,11 +53,10 @@ pub(super) fn run_heard(
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
     let command = subcommand(arguments);
     let may_filter = RUN_FILTERS.contains(&command);
-    let looks = |word: &str| may_filter && word == command;
-    let arguments: Vec<&str> = arguments
-        .iter()
-        .flat_map(|word| [*word].into_iter().chain(looks(word).then_some(LEFT_ALONE)))
-        .collect();
+    let mut arguments = arguments.to_vec();
+    if let Some(at) = arguments.iter().position(|word| *word == command).filter(|_| may_filter) {
+        arguments.insert(at + 1, LEFT_ALONE);
+    }
     let launch = launch(root, &arguments, more.iter().cloned().chain(ours).collect());
     let (end, stdout, stderr) =
         if may_filter { supervised(&launch, limit) } else { unsupervised(launch, limit) }

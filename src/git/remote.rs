@@ -76,13 +76,25 @@ pub fn push(tree: &Path, remote: &Remote, (from, branch): (&str, &str), identity
 /// The command line that pushes these, each as `FROM:TO`, or `:TO` to remove it there.
 #[must_use]
 pub fn push_refs(tree: &Path, remote: &Remote, refs: &[String], identity: &CommitIdentity) -> Launch {
-    talk(tree, remote, (&["push", "--porcelain", "--no-follow-tags"], refs), identity)
+    talk(
+        tree,
+        remote,
+        (&["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules"], refs),
+        identity,
+    )
 }
 
 /// The command line that gets these from the remote, each as `FROM:TO`, and nothing else.
 #[must_use]
 pub fn fetch(tree: &Path, remote: &Remote, refs: &[String], identity: &CommitIdentity) -> Launch {
-    let words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"];
+    let words = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-auto-maintenance",
+        "--no-recurse-submodules",
+    ];
     talk(tree, remote, (&words, refs), identity)
 }
 

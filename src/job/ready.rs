@@ -48,7 +48,6 @@ use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::state_read::{Extent, Found};
 use crate::settings::proof_level::{OnProtected, ProofLevel};
-use crate::settings::sandbox::Mode;
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
 use crate::tell::words;
@@ -79,6 +78,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) agent_name: String,
     /// Its agent.
     pub(crate) agent: Box<dyn Agent + 'a>,
+    /// Whether its agent works behind walls.
+    pub(crate) is_walled: bool,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
     /// What people are told when it starts.
@@ -132,6 +133,7 @@ impl<'a> Ready<'a> {
             resume: Resume::No,
             agent_name,
             agent: Box::new(agent),
+            is_walled: launch.enclosure.is_some(),
             validator: validator(settings, project, launch, call.workspace.project.root(), judge),
             warning: None,
             cannot_validate: cannot_validate(settings, launch),
@@ -287,10 +289,7 @@ impl<'a> Ready<'a> {
             Ok(())
         }));
         let worktree = GitWorktree::new(project, self.plan);
-        let worktree = match settings.sandbox.mode {
-            Mode::Off => worktree,
-            Mode::On | Mode::Try => worktree.behind_walls(),
-        };
+        let worktree = if self.is_walled { worktree.behind_walls() } else { worktree };
         let job = Job {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))

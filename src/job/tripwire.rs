@@ -144,7 +144,7 @@ impl Surroundings {
     /// Checkouts of the repository that are neither this one nor ralph's own, each with its folder of git.
     fn other_trees(&self, root: &Path, common: &Path) -> Vec<(PathBuf, PathBuf)> {
         // Without a linked one there is no other.
-        if !common.join("worktrees").is_dir() {
+        if fs::read_dir(common.join("worktrees")).map_or(true, |mut all| all.next().is_none()) {
             return Vec::new();
         }
         let listed = trees::list(root).unwrap_or_default().into_iter().filter(|tree| !tree.is_gone);
@@ -215,11 +215,13 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 /// The repositories of submodules, at any depth.
 fn repositories_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    for entry in folders.map(|entry| entry.path()) {
         if entry.join("HEAD").is_file() {
             found.extend(repositories_in(&entry.join("modules")));
             found.push(entry);
-        } else if !entry.is_symlink() {
+        } else {
             found.extend(repositories_in(&entry));
         }
     }
@@ -231,10 +233,11 @@ fn without_branches(text: &[u8]) -> Vec<u8> {
     let (mut is_branch, mut goes_on) = (false, false);
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| {
         let line = line.trim_ascii();
-        // A value may go on in the next line, and settings may follow in the line of their header.
-        if line.starts_with(b"[") && !goes_on {
+        // A value may go on in the next line, a comment does not, and settings may follow in the line of their header.
+        if line.starts_with(b"[") {
             let is_alone = line.ends_with(b"\"]") && line.iter().filter(|byte| **byte == b'[').count() == 1;
-            is_branch = line.starts_with(b"[branch ") && is_alone;
+            // Too much may count, and not too little.
+            is_branch = line.starts_with(b"[branch ") && is_alone && !goes_on;
         }
         goes_on = line.ends_with(b"\\");
         !is_branch

@@ -322,7 +322,7 @@ mod tests {
             program: "agent".into(),
             args: vec!["".into(), no_text.clone(), "".into()],
             wrapper: Vec::new(),
-            enclosure: Some(Arc::new(Enclosure::new(Plan::default(), "/tmp/x".into()))),
+            enclosure: Some(Arc::new(Enclosure::new(Plan::default(), "/tmp/x".into(), &|_| None))),
             cwd: "/tmp/a b".into(),
             env: vec![("A".into(), "".into()), ("B".into(), "x=y".into()), ("C".into(), no_text)],
             mark: "run 7".into(),

@@ -120,7 +120,7 @@ impl Grounds<'_> {
             let network = self.settings.network.word();
             return Err(NoWalls(format!("{why}; sandbox.network = \"{network}\" needs them")));
         }
-        let alone = Enclosure::new(enclosure.plan.alone(), enclosure.place);
+        let alone = enclosure.with(enclosure.plan.clone().alone(), enclosure.place.clone());
         let missing = try_out(&alone, launch).map_err(|NoWalls(other)| NoWalls(format!("{why}; {other}")))?;
         let missing = missing.map(|missing| format!("; {missing}")).unwrap_or_default();
         Ok((Walls::Ours(Box::new(alone)), Some(format!("{why}: {ALONE}{missing}"))))
@@ -136,28 +136,33 @@ impl Grounds<'_> {
             return Ok(Walls::Theirs(wrapper.iter().map(Into::into).collect()));
         }
         let place = self.project.run_dir().join(FOLDERS);
-        Ok(Walls::Ours(Box::new(Enclosure::new(self.plan()?, place))))
+        let env = self.env();
+        Ok(Walls::Ours(Box::new(Enclosure::new(self.plan(&env)?, place, &|name| env.variable(name)))))
+    }
+
+    /// A launch with the variables of the agent.
+    fn env(&self) -> Launch {
+        Launch { env: self.given.to_vec(), ..Launch::default() }
     }
 
     /// What holds for each of them.
-    fn plan(&self) -> Result<Plan, NoWalls> {
-        let env = Launch { env: self.given.to_vec(), ..Launch::default() };
-        let home = path_in(&env, "HOME").and_then(|home| home.canonicalize().ok());
+    fn plan(&self, env: &Launch) -> Result<Plan, NoWalls> {
+        let home = path_in(env, "HOME").and_then(|home| home.canonicalize().ok());
         if let Some(home) = home.as_ref().filter(|home| home.starts_with(self.project.root())) {
             return Err(NoWalls(format!("the home directory {} is in the project", home.display())));
         }
         let reach = match self.settings.network {
             Network::All => Reach::All,
             Network::None => Reach::None,
-            Network::Allow => Reach::Hosts(hosts::of(self, &env).map_err(NoWalls)?),
+            Network::Allow => Reach::Hosts(hosts::of(self, env).map_err(NoWalls)?),
         };
         let mut plan = Plan { reach, ..Plan::default() };
         self.work(&mut plan)?;
         if let Some(home) = &home {
-            self.home(home, &env, &mut plan);
+            self.home(home, env, &mut plan);
         }
-        self.temporary(&env, &mut plan);
-        self.hide(home.as_deref(), &env, &mut plan)?;
+        self.temporary(env, &mut plan);
+        self.hide(home.as_deref(), env, &mut plan)?;
         for place in &self.settings.write {
             let path = self.resolved(place, home.as_deref());
             if !path.exists() {
@@ -185,7 +190,7 @@ impl Grounds<'_> {
         plan.unset.extend(
             places::OF_SOCKETS.iter().filter(|name| !self.passes(name)).map(|name| (*name).to_owned()),
         );
-        plan.set = variables(&env, self.preset);
+        plan.set = variables(env, self.preset);
         plan.kept.extend(plan.writable.clone());
         for list in [&mut plan.writable, &mut plan.read_only, &mut plan.hidden, &mut plan.kept] {
             list.sort();
@@ -228,7 +233,7 @@ impl Grounds<'_> {
         let state = self.preset.state;
         let copied = state.beside.iter().map(|name| (*name).to_owned()).collect();
         plan.layers.push(Layer { path: home.to_owned(), copied });
-        let folders = state.folders.iter().map(|place| home.join(place));
+        let folders = state.folders.iter().flat_map(|place| where_it_is(home, place, env));
         // What it makes when it is started first would be lost, or refused.
         plan.made.extend(folders.clone());
         plan.writable.extend(folders.filter_map(|place| place.canonicalize().ok()));
@@ -269,29 +274,30 @@ impl Grounds<'_> {
         if let Some(home) = home {
             let real = std::env::var_os("HOME").map(PathBuf::from);
             let homes = [Some(home.to_owned()), real].into_iter().flatten();
-            hidden.extend(homes.flat_map(|home| places::SECRETS.iter().map(move |place| home.join(place))));
-            for (name, folder) in places::XDG {
-                let moved = path_in(env, name).into_iter();
-                let below =
-                    places::SECRETS.iter().filter_map(|place| Path::new(place).strip_prefix(folder).ok());
-                hidden.extend(moved.flat_map(|moved| below.clone().map(move |place| moved.join(place))));
-            }
+            let secrets =
+                |home: PathBuf| places::SECRETS.iter().flat_map(move |place| where_it_is(&home, place, env));
+            hidden.extend(homes.flat_map(secrets));
             hidden.extend([self.project.user_key(), self.project.outboxes()].into_iter().flatten());
             hidden.extend(ssh::named_in_config(home));
             let own = self.preset.state;
             let others =
                 presets::all().flat_map(|preset| preset.state.folders.iter().chain(preset.state.beside));
             let is_own = |place: &&&str| own.folders.contains(place) || own.beside.contains(place);
-            hidden.extend(others.filter(|place| !is_own(place)).map(|place| home.join(place)));
+            let others = others.filter(|place| !is_own(place));
+            hidden.extend(others.flat_map(|place| where_it_is(home, place, env)));
             let named = presets::all().filter_map(|preset| preset.state.variable);
             hidden.extend(
                 named.filter(|name| own.variable != Some(name)).filter_map(|name| path_in(env, name)),
             );
         }
-        let named = places::OF_SECRETS.iter().filter_map(|name| env.variable(name));
-        let named: Vec<PathBuf> =
-            named.flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>()).collect();
-        hidden.extend(named.into_iter().filter(|path| path.is_absolute()));
+        let values = places::OF_SECRETS.iter().filter_map(|name| env.variable(name));
+        let paths = values.flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>());
+        // One that is above the work, or no file (`/dev/null`), keeps no secrets.
+        let keeps = |path: &PathBuf| {
+            let is_above = plan.writable.iter().any(|needed| needed.starts_with(path));
+            path.is_absolute() && !is_above && (path.is_dir() || path.is_file() || !path.exists())
+        };
+        hidden.extend(paths.filter(keeps));
         for name in places::OF_SOCKETS {
             let value = env.variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
             // An address, or a path with something behind it.
@@ -385,6 +391,14 @@ fn variables(env: &Launch, preset: &Preset) -> Vec<(String, String)> {
     each.chain([count]).chain(as_root).collect()
 }
 
+/// A place of the home directory, and where a variable puts it.
+fn where_it_is(home: &Path, place: &str, env: &Launch) -> Vec<PathBuf> {
+    let moved = places::XDG.iter().filter_map(|(name, folder)| {
+        Some(path_in(env, name)?.join(Path::new(place).strip_prefix(folder).ok()?))
+    });
+    moved.chain([home.join(place)]).collect()
+}
+
 /// A path without links, as far as it is there.
 fn resolved(path: &Path) -> PathBuf {
     let whole = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
@@ -445,7 +459,7 @@ fn try_theirs(launch: &Launch) -> Result<(), NoWalls> {
 /// If they cannot be built.
 pub(crate) fn try_out(enclosure: &Enclosure, launch: &Launch) -> Result<Option<String>, NoWalls> {
     let place = tempfile::tempdir().map_err(|error| NoWalls(error.to_string()))?;
-    let mut trial = Enclosure::new(enclosure.plan.clone(), place.path().to_owned());
+    let mut trial = enclosure.with(enclosure.plan.clone(), place.path().to_owned());
     // It leaves nothing behind.
     trial.plan.made.clear();
     trial.plan.is_trial = true;

@@ -42,9 +42,11 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
         plan.read_only.extend(places::NOT_IN_REPOSITORY.iter().map(|name| git_dir.join(name)));
     }
     if !is_linked {
+        // One that is made meanwhile is closed, too.
+        make(&common.join("worktrees"))?;
         plan.read_only.push(common.join("worktrees"));
     }
-    close(&common, plan);
+    close(&common, plan)?;
     // Other checkouts of it, and what leads to the repositories of parts of this one.
     let trees = git::trees::list(root).map_err(|error| error.to_string())?;
     plan.read_only.extend(
@@ -59,11 +61,20 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
 }
 
 /// What has git run programs is not written, and what is not there is not made.
-fn close(folder: &Path, plan: &mut Plan) {
-    for name in ["hooks", "info"] {
-        // Otherwise a program could make it.
-        let _ = fs::create_dir(folder.join(name));
-    }
+fn close(folder: &Path, plan: &mut Plan) -> Result<(), String> {
+    // Otherwise a program could make them.
+    ["hooks", "info"].iter().try_for_each(|name| make(&folder.join(name)))?;
     plan.read_only.extend(places::OF_REPOSITORY.iter().map(|name| folder.join(name)));
     plan.absent.extend(places::NOT_IN_REPOSITORY.iter().map(|name| folder.join(name)));
+    Ok(())
+}
+
+/// Makes a folder that may be there.
+fn make(folder: &Path) -> Result<(), String> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(format!("{}: {error}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }

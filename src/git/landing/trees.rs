@@ -82,7 +82,7 @@ pub fn commit_rest(tree: &Path, message: &str) -> Result<Option<String>, GitErro
         let words = ["update-index", "--remove", "--"].into_iter().map(OsString::from).chain(paths);
         change(tree, &words.collect::<Vec<_>>()).map_err(of("update-index"))?;
     }
-    // Only ignored changes of submodules may be left.
+    // All of it may be ignored, or undone meanwhile.
     if !is_merging && run(tree, &["diff", "--cached", "--quiet", "--no-ext-diff"], LOOK_LIMIT).is_ok() {
         return Ok(None);
     }

@@ -9,18 +9,21 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::free_folders::{FreeFolders, ProgramFolder};
 use super::overheard::Overheard;
 use super::parts::{FRESH, LAYERS, PLAN, VERB, named, numbered};
 use super::plan::Plan;
 use super::proxy::Proxy;
 use super::reach::Reach;
-use super::reused::{Reused, Used};
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 use crate::process::OWN_EXECUTABLE;
 
 /// The largest file that is copied back, in bytes.
 const MOST: u64 = 256 << 20;
+
+/// Variables that name folders which a program may have for itself.
+const OWN: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// The walls of all programs of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +32,11 @@ pub struct Enclosure {
     pub plan: Plan,
     /// Where folders for them are made.
     pub place: PathBuf,
+    /// The values of [`OWN`] for which it was planned.
+    planned: [Option<OsString>; 2],
     /// Those that are free again.
     #[serde(skip)]
-    reused: Reused,
+    free: FreeFolders,
 }
 
 /// What a program behind walls needs while it runs. Dropped when nothing of it is left: what was copied is copied back, and the rest
@@ -39,8 +44,8 @@ pub struct Enclosure {
 #[derive(Debug)]
 pub struct Inside {
     /// Taken when it is dropped.
-    used: Option<Used>,
-    reused: Reused,
+    used: Option<ProgramFolder>,
+    free: FreeFolders,
     plan: Plan,
     cwd: PathBuf,
     /// What was in the files that were copied, one after the other; `None`: there was none.
@@ -51,10 +56,16 @@ pub struct Inside {
 }
 
 impl Enclosure {
-    /// Walls that hold this, with folders for programs in this place.
+    /// Walls that hold this, planned with these variables, with folders for programs in this place.
     #[must_use]
-    pub fn new(plan: Plan, place: PathBuf) -> Self {
-        Self { plan, place, reused: Reused::default() }
+    pub fn new(plan: Plan, place: PathBuf, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self { plan, place, planned: OWN.map(variable), free: FreeFolders::default() }
+    }
+
+    /// The same for this plan, with folders elsewhere.
+    #[must_use]
+    pub fn with(&self, plan: Plan, place: PathBuf) -> Self {
+        Self { plan, place, planned: self.planned.clone(), free: FreeFolders::default() }
     }
 
     /// Makes the folder for a program in this folder that has these variables.
@@ -70,7 +81,7 @@ impl Enclosure {
                 own::make_folders(folder).map_err(|error| named(folder.display(), error))?;
             }
         }
-        let Used { folder, plan: written } = self.reused.take(&self.place, &plan)?;
+        let ProgramFolder { folder, plan: written } = self.free.take(&self.place, &plan)?;
         plan.kept.push(folder.path().to_owned());
         let mut originals = Vec::new();
         for (at, layer) in plan.layers.iter().enumerate() {
@@ -98,16 +109,16 @@ impl Enclosure {
         }
         let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
         let absent = plan.absent.iter().filter(is_missing).cloned().collect();
-        let (used, reused) = (Some(Used { folder, plan: text }), self.reused.clone());
-        Ok(Inside { used, reused, plan, cwd: cwd.to_owned(), originals, absent, proxy })
+        let (used, free) = (Some(ProgramFolder { folder, plan: text }), self.free.clone());
+        Ok(Inside { used, free, plan, cwd: cwd.to_owned(), originals, absent, proxy })
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
     #[must_use]
     pub fn plan_for(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Plan {
-        let own = ["HOME", "TMPDIR"].map(|name| {
+        let own = OWN.iter().zip(&self.planned).map(|(name, planned)| {
             let value = variable(name)?;
-            (Some(&value) != std::env::var_os(name).as_ref()).then(|| PathBuf::from(value))
+            (Some(&value) != planned.as_ref()).then(|| PathBuf::from(value))
         });
         let mut plan = self.plan.clone();
         for place in [Some(cwd.to_owned())].into_iter().chain(own).flatten() {
@@ -168,7 +179,7 @@ impl Drop for Inside {
         // Nothing waits in the folder any more.
         self.proxy = None;
         self.settle(used.folder.path());
-        self.reused.give_back(used, &self.plan);
+        self.free.give_back(used, &self.plan);
     }
 }
 

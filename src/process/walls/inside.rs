@@ -13,7 +13,9 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::process::{Signal, getgid, getuid, set_parent_process_death_signal};
+use rustix::process::{
+    Resource, Rlimit, Signal, getgid, getrlimit, getuid, set_parent_process_death_signal, setrlimit,
+};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
 use super::parts::{NOT_BUILT, PLAN, named};
@@ -62,7 +64,11 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
         }
         _ => Vec::new(),
     };
+    let limit = getrlimit(Resource::Nofile);
+    // Each mount is held by a descriptor until all are in their places.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
     mounts::build(folder, &plan)?;
+    setrlimit(Resource::Nofile, limit)?;
     // By its name it is another one now.
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
     close_inherited()?;
@@ -157,7 +163,7 @@ fn landlock(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
 /// on the way to something hidden, piece by piece. What is in folders can be listed everywhere.
 fn landlock_alone(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
     let (all, look) = (AccessFs::from_all(ABI::V3), AccessFs::from_read(ABI::V3));
-    let own = mounts::USUAL
+    let own = mounts::USUAL_DEVICES
         .iter()
         .map(|name| Path::new("/dev").join(name))
         .chain(mounts::AS_IT_IS.map(PathBuf::from));

@@ -4,6 +4,7 @@
 
 mod calls;
 mod enclosure;
+mod free_folders;
 mod inside;
 mod loopback;
 mod mounts;
@@ -13,7 +14,6 @@ mod plan;
 mod proxy;
 mod reach;
 mod request;
-mod reused;
 mod way_out;
 
 pub use enclosure::{Enclosure, Inside};

@@ -34,7 +34,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     make_masks(&masks)?;
     if getuid().is_root() {
         places.copy(&masks.join(DEVICES), Path::new(DEV))?;
-        places.copy_more(&usual().collect::<Vec<_>>())?;
+        places.copy_more(&usual_devices().collect::<Vec<_>>())?;
     }
     // A mount is copied as it is: first those that can be written, and those that cannot when nothing can.
     for (at, layer) in plan.layers.iter().enumerate() {
@@ -194,7 +194,8 @@ fn bind_if_there(from: &Path, to: &Path) -> io::Result<()> {
 /// The folder of devices.
 const DEV: &str = "/dev";
 /// Devices that every program may use.
-pub(super) const USUAL: [&str; 8] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
+pub(super) const USUAL_DEVICES: [&str; 8] =
+    ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
 /// What else is in their folder: folders that others are put in the place of, and links.
 const BESIDE: [&str; 2] = ["pts", "shm"];
 const LINKS: [(&str, &str); 4] = [
@@ -205,8 +206,8 @@ const LINKS: [(&str, &str); 4] = [
 ];
 
 /// Those of them that are here.
-fn usual() -> impl Iterator<Item = PathBuf> {
-    USUAL.iter().map(|name| Path::new(DEV).join(name)).filter(|path| path.exists())
+fn usual_devices() -> impl Iterator<Item = PathBuf> {
+    USUAL_DEVICES.iter().map(|name| Path::new(DEV).join(name)).filter(|path| path.exists())
 }
 
 /// Makes what stands in the place of all devices for root, who could write to each, as it owns them: disks, memory, terminals of others.
@@ -214,20 +215,24 @@ fn make_devices(devices: &Path) -> io::Result<()> {
     fs::create_dir(devices)?;
     BESIDE.iter().try_for_each(|name| fs::create_dir(devices.join(name)))?;
     LINKS.iter().try_for_each(|(name, to)| symlink(to, devices.join(name)))?;
-    usual().try_for_each(|path| empty(&devices.join(path.file_name().unwrap_or_default()), 0o600).map(drop))
+    usual_devices()
+        .try_for_each(|path| empty(&devices.join(path.file_name().unwrap_or_default()), 0o600).map(drop))
 }
 
 /// Makes every mount read-only that is there.
 fn close() -> io::Result<()> {
-    let mut seen = HashSet::new();
     let table = fs::read("/proc/self/mountinfo")?;
+    let mut all = BTreeMap::new();
     for line in table.split(|byte| *byte == b'\n') {
         let mut fields = line.split(|byte| *byte == b' ');
-        let (Some(place), Some(options)) = (fields.nth(4), fields.next()) else { continue };
-        let place = unescaped(place);
+        if let (Some(place), Some(options)) = (fields.nth(4), fields.next()) {
+            // Paths lead to the last one of those in a place.
+            all.insert(unescaped(place), options);
+        }
+    }
+    for (place, options) in all {
         let has = |name: &str| options.split(|byte| *byte == b',').any(|option| option == name.as_bytes());
-        let stays = AS_IT_IS.iter().any(|open| place.starts_with(open)) || has("ro");
-        if !seen.insert(place.clone()) || stays {
+        if has("ro") || AS_IT_IS.iter().any(|open| place.starts_with(open)) {
             continue;
         }
         // What it has been without cannot be taken away.

@@ -134,11 +134,15 @@ impl Plan {
         let open =
             [covers(&self.writable), covers(&self.made), covers(&self.fresh)].into_iter().flatten().max();
         let is_kept = self.kept.iter().any(|kept| !self.fresh.contains(kept) && is_new(kept));
-        let closed = covers(&self.read_only).max(is_kept.then(|| covers(&self.kept)).flatten());
+        let kept = is_kept.then(|| covers(&self.kept)).flatten();
         let is_devices = ["/dev", "/proc"].iter().any(|place| path.starts_with(place));
-        match (open, closed) {
-            (None, _) if is_devices => None,
-            (Some(open), closed) if closed.is_none_or(|closed| closed <= open) => None,
+        // What can be written is kept as well.
+        let is_open = |open| {
+            covers(&self.read_only).is_none_or(|closed| closed < open) && kept.is_none_or(|kept| kept <= open)
+        };
+        match open {
+            None if is_devices => None,
+            Some(open) if is_open(open) => None,
             _ => Some(Held::ReadOnly),
         }
     }

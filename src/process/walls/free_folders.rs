@@ -17,31 +17,31 @@ const MODES: u32 = 0o7777;
 
 /// The folders that are free. They are removed with the last one that knows of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reused(Arc<Mutex<Vec<Used>>>);
+pub(super) struct FreeFolders(Arc<Mutex<Vec<ProgramFolder>>>);
 
 /// One of them.
 #[derive(Debug)]
-pub(super) struct Used {
+pub(super) struct ProgramFolder {
     pub(super) folder: Folder,
     /// The plan that is written in it.
     pub(super) plan: Vec<u8>,
 }
 
 /// What is free is no part of what holds.
-impl PartialEq for Reused {
+impl PartialEq for FreeFolders {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Reused {}
+impl Eq for FreeFolders {}
 
-impl Reused {
+impl FreeFolders {
     /// A folder in this place with all its parts; `plan`: what they are for, which does not change.
     ///
     /// # Errors
     /// If none can be made.
-    pub(super) fn take(&self, place: &Path, plan: &Plan) -> io::Result<Used> {
+    pub(super) fn take(&self, place: &Path, plan: &Plan) -> io::Result<ProgramFolder> {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(used) = free() {
             if clear(used.folder.path(), plan).is_ok() {
@@ -58,12 +58,13 @@ impl Reused {
             fs::create_dir(&fresh)?;
             fs::set_permissions(&fresh, Permissions::from_mode(OF_ALL))?;
         }
-        Ok(Used { folder, plan: Vec::new() })
+        Ok(ProgramFolder { folder, plan: Vec::new() })
     }
 
-    /// Gives one back, of which the program is gone. It is removed if it cannot be cleared.
-    pub(super) fn give_back(&self, used: Used, plan: &Plan) {
-        if clear(used.folder.path(), plan).is_ok() {
+    /// Gives one back, of which the program is gone. It is removed if it cannot be cleared, and without namespaces: there a program
+    /// can change all of it, the plan, too.
+    pub(super) fn give_back(&self, used: ProgramFolder, plan: &Plan) {
+        if !plan.is_alone && clear(used.folder.path(), plan).is_ok() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(used);
         }
     }
@@ -76,8 +77,12 @@ fn fresh(plan: &Plan) -> usize {
 
 /// Removes all that a program has made. What holds the place of something stays.
 fn clear(folder: &Path, plan: &Plan) -> io::Result<()> {
+    let usual = mode(&folder.join(LAYERS))?;
     for (at, layer) in plan.layers.iter().enumerate() {
         let top = numbered(folder, LAYERS, at);
+        if mode(&top)? != usual {
+            fs::set_permissions(&top, Permissions::from_mode(usual))?;
+        }
         for entry in fs::read_dir(&top)? {
             let entry = entry?;
             if !holds_a_place(&entry, layer) {
@@ -87,14 +92,24 @@ fn clear(folder: &Path, plan: &Plan) -> io::Result<()> {
     }
     for at in 0..fresh(plan) {
         let fresh = numbered(folder, FRESH, at);
-        fs::read_dir(&fresh)?.try_for_each(|entry| remove(&entry?))?;
-        if fs::symlink_metadata(&fresh)?.permissions().mode() & MODES != OF_ALL {
+        if mode(&fresh)? != OF_ALL {
             fs::set_permissions(&fresh, Permissions::from_mode(OF_ALL))?;
         }
+        fs::read_dir(&fresh)?.try_for_each(|entry| remove(&entry?))?;
     }
     match fs::remove_file(folder.join(WAY_OUT)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// Who may do what in a folder; an error if that is none, but perhaps a link to one.
+fn mode(folder: &Path) -> io::Result<u32> {
+    let metadata = fs::symlink_metadata(folder)?;
+    if metadata.is_dir() {
+        Ok(metadata.permissions().mode() & MODES)
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
     }
 }
 
