@@ -10,6 +10,7 @@ const MORE: (i32, &str) = (0, "max iterations reached");
 const REPLAN: (i32, &str) = (3, "replan signal detected");
 const FAILED: (i32, &str) = (4, "agent failure, not retried");
 const NO_MODEL: (i32, &str) = (4, "agent does not have the model");
+const NO_CREDIT: (i32, &str) = (4, "account is out of credit");
 const AUTH: (i32, &str) = (4, "agent is not logged in");
 const OVERLOAD: (i32, &str) = (4, "provider is overloaded for too long");
 const LIMIT: (i32, &str) = (4, "usage limit is too far away");
@@ -169,8 +170,11 @@ fn recordings_of_the_others() {
             ("e401", AUTH),
             ("e403", AUTH),
             ("e404", NO_MODEL),
+            ("e429", LIMIT),
             ("e503", OVERLOAD),
+            ("econtext", FAILED),
             ("empty", FAILED),
+            ("equota", NO_CREDIT),
             ("maxtok", FAILED),
             ("multi", MORE),
             ("nosigil", MORE),

@@ -470,15 +470,73 @@ fn pi() {
         pi("nosigil", MORE).cost(0.0).tokens(1150, 42).by("script", "01a2234d-15ae-7013-a6ac-f2833793ed26"),
         pi("multi", MULTI).cost(0.0).tokens(1150, 42).by("script", "01a2234d-2ca9-7033-8cbd-bcecea9a53bf"),
         pi("tool", RUN_DONE).cost(0.0).tokens(2300, 84).by("script", "01a2234d-4118-73de-8def-4fd717dec798"),
-        pi("maxtok", "I begin to say something that is cut").fails(Kind::Reported, Class::Other, "pi reported an error: the answer was cut off at the limit of its length").cost(0.0).tokens(1150, 42).by("script", "01a2234d-4ac9-7260-aeec-3e5986590c84"),
-        pi("content_filter", "I begin to say something that is cut").fails(Kind::Reported, Class::Refused, "pi reported an error: Provider finish_reason: content_filter").cost(0.0).tokens(1150, 42).by("script", "01a2234d-53ad-72bd-b5d9-ae3d0731e8bb"),
-        pi("e401", "").fails(Kind::Reported, Class::Auth, "pi reported an error: 401 Incorrect API key provided: dummy-key.").by("script", "01a2234d-5dc2-739f-9c3e-36e93cd895aa"),
-        pi("e403", "").fails(Kind::Reported, Class::Auth, "pi reported an error: 403 Your account may not use this.").by("script", "01a2234d-6730-73d4-95ae-d020dc05810a"),
-        pi("e404", "").fails(Kind::Reported, Class::Model, "pi reported an error: 404 The model `script` does not exist").by("script", "01a2234d-6ffb-7577-bff6-c1163d5cee13"),
-        pi("e429", "").fails(Kind::Reported, Class::Limit, "pi reported an error: 429 Rate limit reached for requests").by("script", "01a2234d-79b5-7328-b652-28600f7a70a9"),
-        pi("equota", "").fails(Kind::Reported, Class::Billing, "pi reported an error: 429 You exceeded your current quota, please check your plan and billing details.").by("script", "01a2234d-db50-74e6-8fe6-ba3d00bd27d3"),
-        pi("e503", "").fails(Kind::Reported, Class::Overload, "pi reported an error: 503 The server is overloaded. Try again later.").by("script", "01a2234e-4b54-7011-a249-fb0e05d72838"),
-        pi("econtext", "").fails(Kind::Reported, Class::Context, "pi reported an error: 400 This model's maximum context length is 128000 tokens. However, your messages resulted in 300000 tokens.").by("script", "01a2234e-ac0b-7386-93a7-3779a63ea1c3"),
+        pi("empty", "")
+            .fails(Kind::Silent, Class::Other, "pi ended without saying anything")
+            .cost(0.0)
+            .tokens(1150, 42)
+            .by("script", "01a2234d-3701-732e-8828-338f23f353e0"),
+        pi("maxtok", "I begin to say something that is cut")
+            .fails(
+                Kind::Reported,
+                Class::Other,
+                "pi reported an error: the answer was cut off at the limit of its \
+                 length",
+            )
+            .cost(0.0)
+            .tokens(1150, 42)
+            .by("script", "01a2234d-4ac9-7260-aeec-3e5986590c84"),
+        pi("content_filter", "I begin to say something that is cut")
+            .fails(
+                Kind::Reported,
+                Class::Refused,
+                "pi reported an error: Provider finish_reason: content_filter",
+            )
+            .cost(0.0)
+            .tokens(1150, 42)
+            .by("script", "01a2234d-53ad-72bd-b5d9-ae3d0731e8bb"),
+        pi("e401", "")
+            .fails(
+                Kind::Reported,
+                Class::Auth,
+                "pi reported an error: 401 Incorrect API key provided: dummy-key.",
+            )
+            .by("script", "01a2234d-5dc2-739f-9c3e-36e93cd895aa"),
+        pi("e403", "")
+            .fails(Kind::Reported, Class::Auth, "pi reported an error: 403 Your account may not use this.")
+            .by("script", "01a2234d-6730-73d4-95ae-d020dc05810a"),
+        pi("e404", "")
+            .fails(
+                Kind::Reported,
+                Class::Model,
+                "pi reported an error: 404 The model `script` does not exist",
+            )
+            .by("script", "01a2234d-6ffb-7577-bff6-c1163d5cee13"),
+        pi("e429", "")
+            .fails(Kind::Reported, Class::Limit, "pi reported an error: 429 Rate limit reached for requests")
+            .by("script", "01a2234d-79b5-7328-b652-28600f7a70a9"),
+        pi("equota", "")
+            .fails(
+                Kind::Reported,
+                Class::Billing,
+                "pi reported an error: 429 You exceeded your current quota, please check \
+                 your plan and billing details.",
+            )
+            .by("script", "01a2234d-db50-74e6-8fe6-ba3d00bd27d3"),
+        pi("e503", "")
+            .fails(
+                Kind::Reported,
+                Class::Overload,
+                "pi reported an error: 503 The server is overloaded. Try again later.",
+            )
+            .by("script", "01a2234e-4b54-7011-a249-fb0e05d72838"),
+        pi("econtext", "")
+            .fails(
+                Kind::Reported,
+                Class::Context,
+                "pi reported an error: 400 This model's maximum context length is 128000 \
+                 tokens. However, your messages resulted in 300000 tokens.",
+            )
+            .by("script", "01a2234e-ac0b-7386-93a7-3779a63ea1c3"),
     ]);
 }
 
