@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
+use crate::files::theirs::PromptText;
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::run_id;
@@ -125,7 +126,7 @@ pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<
 fn own_prompt(project: &Project, mode: &str) -> Text {
     let path = project.prompt(mode);
     match (path.exists(), mode) {
-        (true, _) => Text::File(path),
+        (true, _) => Text::File(PromptText::at(path)),
         (false, "plan") => Text::BuiltIn(prompt::PLAN),
         (false, _) => Text::BuiltIn(prompt::BUILD),
     }
@@ -135,7 +136,7 @@ fn own_prompt(project: &Project, mode: &str) -> Text {
 fn source(preflight: &Preflight<'_>, file: Option<&Path>) -> anyhow::Result<PromptFile> {
     let (project, mode) = (&preflight.call.workspace.project, preflight.call.mode());
     let text = match file {
-        Some(path) => Text::File(project.cwd().join(path)),
+        Some(path) => Text::File(PromptText::at(project.cwd().join(path))),
         None => own_prompt(project, mode),
     };
     let plan = match mode {

@@ -17,6 +17,7 @@ use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
+use crate::files::theirs::PromptText;
 use crate::job::Refused;
 use crate::job::agent_choice;
 use crate::job::launch::launch_behind_walls;
@@ -57,8 +58,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let call = workspace.called(Verb::Run, &args.flags);
     let Workspace { project, settings } = &workspace;
     let path = path_of(args.target.as_deref(), project.cwd())?;
+    let file = PromptText::at(path.clone());
     let reserved = own_names(&RunArgs::augment_args(clap::Command::new(MODE)));
-    let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
+    let (document, command) = RalphMd::read(&file, &reserved).map_err(|message| anyhow!(message))?;
 
     let run = run_id();
     let limits = limits(args.flags.resume_limit.or(limit), settings);
@@ -72,7 +74,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         reserved,
         // What its commands run may be what an agent has written.
         launch: launch_behind_walls((project, settings), preset, env, &run)?.0,
-        path,
+        file,
     };
     if args.dry_run {
         let agent = agent_choice::of_call(&command, settings)?;

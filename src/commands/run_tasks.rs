@@ -17,6 +17,7 @@ use super::plain_loop::count_or_none;
 use super::{report, run_ralph_md, starter};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
+use crate::files::theirs::PromptText;
 use crate::files::{own, theirs};
 use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store};
 use crate::inspection::Ground;
@@ -330,7 +331,7 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
     Ok(Places {
         ground: Ground { root: project.root().to_owned(), in_git: project.in_git(), looks_only },
         documents: graph.clone(),
-        core,
+        core: core.map(PromptText::at),
         ralph: own_call((!is_usual).then_some(&*graph))?,
     })
 }

@@ -5,20 +5,28 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::output::{print, print_for_people, warn};
 use crate::cli::SandboxArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::process::launch::Launch;
+use crate::process::tree::descendants;
 use crate::process::walls::{Host, Layer, Plan, Reach};
 use crate::sandbox::{Grounds, NoWalls, Walls};
 use crate::text::line::escaped;
 use crate::text::palette::STRONG;
+use crate::threads;
 
+/// How long what a program has left behind may take to die, and how often that is looked at.
+const LEFT: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(5);
 /// The version of the JSON layout.
 const SCHEMA: u32 = 1;
 
@@ -125,7 +133,34 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     }
     let mut command = Command::new(&program);
     command.args(words).current_dir(&launch.cwd).envs(launch.env.iter().map(|(name, value)| (name, value)));
-    let status = command.status().with_context(|| Path::new(&program).display().to_string())?;
+    // What it leaves behind becomes ours, and ends before its folder is removed.
+    set_child_subreaper(Some(getpid()))?;
+    let mut asked = Signals::new([SIGTERM, SIGHUP])?;
+    let mut child = command.spawn().with_context(|| Path::new(&program).display().to_string())?;
+    let pid = Pid::from_child(&child);
+    threads::start(move || {
+        for signal in asked.forever() {
+            let _ = kill_process(pid, if signal == SIGHUP { Signal::HUP } else { Signal::TERM });
+        }
+    })?;
+    let status = child.wait()?;
+    end_what_is_left();
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// Kills all that the program has left behind.
+fn end_what_is_left() {
+    let give_up = Instant::now() + LEFT;
+    loop {
+        let left = descendants(std::process::id());
+        if left.is_empty() || Instant::now() >= give_up {
+            return;
+        }
+        for process in left {
+            let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
+        std::thread::sleep(LOOK);
+    }
 }

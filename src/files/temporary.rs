@@ -116,6 +116,17 @@ pub fn sweep(folder: &Path) {
     }
 }
 
+/// Removes whatever is there, also where folders in it, or the one around it, were closed against that.
+pub fn remove(path: &Path) {
+    if fs::remove_file(path).is_err() && path.symlink_metadata().is_ok() {
+        let open = |folder: &Path| fs::set_permissions(folder, Permissions::from_mode(0o755));
+        let _ = path.parent().map(open);
+        if fs::remove_file(path).is_err() {
+            remove_folder(path);
+        }
+    }
+}
+
 /// Removes a folder, also where folders in it were closed against that.
 fn remove_folder(path: &Path) {
     if fs::remove_dir_all(path).is_ok() {

@@ -113,7 +113,56 @@ pub fn meant_in(folder: &Path, wanted: &str, is_one: impl Fn(&Path) -> bool) -> 
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].
 pub fn text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path, MAX_TEXT)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+    as_text(read(path, MAX_TEXT)?)
+}
+
+fn as_text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// A text that becomes a part of prompts. An agent that cannot read a file could put a link to that in its place.
+#[derive(Debug, Clone)]
+pub struct PromptText {
+    path: PathBuf,
+    /// Which file it was at first; `None`: there was none.
+    real: Option<PathBuf>,
+}
+
+impl PromptText {
+    /// The one at this path, and no other file from now on.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { real: path.canonicalize().ok(), path }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is now.
+    ///
+    /// # Errors
+    /// Also if a link has come that leads to another file.
+    pub fn read(&self, limit: u64) -> io::Result<Vec<u8>> {
+        let real = self.path.canonicalize();
+        if let (Some(first), Ok(real)) = (&self.real, real)
+            && *first != real
+        {
+            let why = format!("it has become a link to {}", real.display());
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
+        read(&self.path, limit)
+    }
+
+    /// Its text now, at most [`MAX_TEXT`] bytes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and if it is not UTF-8.
+    pub fn text(&self) -> io::Result<String> {
+        as_text(self.read(MAX_TEXT)?)
+    }
 }
 
 /// Whether the path names one of our own open files, as in `--config /dev/stdin` and `--config <(…)`. A user who

@@ -186,6 +186,7 @@ impl Grounds<'_> {
             plan.hidden.retain(|hidden| *hidden != shown);
             plan.kept.push(shown);
         }
+        pin(&mut plan);
         plan.unset = self.secret_variables();
         plan.unset.extend(
             places::OF_SOCKETS.iter().filter(|name| !self.passes(name)).map(|name| (*name).to_owned()),
@@ -207,7 +208,17 @@ impl Grounds<'_> {
         if project.in_git() {
             repository::add(&root, plan).map_err(NoWalls)?;
         }
-        plan.read_only.extend([project.worktrees(), project.project_settings()]);
+        plan.read_only.extend([
+            project.worktrees(),
+            project.project_settings(),
+            resolved(&project.project_settings()),
+        ]);
+        if project.ralph_dir().is_symlink() {
+            let shown = project.ralph_dir().display();
+            return Err(NoWalls(format!(
+                "{shown} is a link, in whose place a program could put something else"
+            )));
+        }
         // Others would read it as the user's.
         plan.absent.extend([project.project_settings(), project.config()]);
         // It has what was in hidden files.
@@ -328,11 +339,6 @@ impl Grounds<'_> {
             if plan.writable.iter().any(is_needed) {
                 return Err(NoWalls(format!("{} is to be hidden, and the work is in it", meant.display())));
             }
-            // A folder above it could be given another name otherwise.
-            let root = self.project.root();
-            plan.writable.extend(
-                meant.ancestors().skip(1).filter(|above| above.starts_with(root)).map(Path::to_owned),
-            );
             plan.hidden.push(meant);
         }
         Ok(())
@@ -389,6 +395,19 @@ fn variables(env: &Launch, preset: &Preset) -> Vec<(String, String)> {
     let as_root =
         preset.asides.root.as_ref().map(|root| (root.unless.0.to_owned(), root.unless.1.to_owned()));
     each.chain([count]).chain(as_root).collect()
+}
+
+/// Makes each folder above what cannot be read, or written, a mount where it could be given another name otherwise.
+fn pin(plan: &mut Plan) {
+    let depth = |places: &[PathBuf], path: &Path| {
+        places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
+    };
+    let (writable, read_only) = (plan.writable.clone(), plan.read_only.clone());
+    let is_open =
+        |path: &&Path| depth(&writable, path).is_some_and(|open| depth(&read_only, path) < Some(open));
+    let closed = plan.hidden.iter().chain(&read_only);
+    let above = closed.flat_map(|path| path.ancestors().skip(1).filter(is_open).map(Path::to_owned));
+    plan.writable.extend(above.collect::<Vec<_>>());
 }
 
 /// A place of the home directory, and where a variable puts it.

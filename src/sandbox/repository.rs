@@ -28,6 +28,10 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
             link.display()
         ));
     }
+    plan.unlinked.push(git_dir.clone());
+    if is_linked {
+        plan.unlinked.extend(places::SHARED.iter().map(|name| common.join(name)));
+    }
     // Nothing can take the place of a mount.
     plan.writable.push(git_dir.clone());
     plan.kept.extend([git_dir.clone(), common.clone()]);

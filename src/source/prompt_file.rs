@@ -31,7 +31,7 @@ pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
 #[derive(Debug, Clone)]
 pub enum Text {
     /// A user's file.
-    File(PathBuf),
+    File(theirs::PromptText),
     /// A built-in prompt.
     BuiltIn(&'static str),
 }
@@ -71,12 +71,13 @@ impl PromptFile {
     /// # Errors
     /// If it cannot be read, is not text, or is blank.
     pub fn read(&self) -> Result<String, End> {
-        let path = match &self.text {
+        let file = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
-            Text::File(path) => path,
+            Text::File(file) => file,
         };
+        let path = file.path();
         let lost = |why: String| End::because(Outcome::PromptLost, why);
-        match theirs::text(path) {
+        match file.text() {
             Ok(text) if text.trim().is_empty() => {
                 Err(lost(format!("prompt file {} is empty; write a prompt into it", path.display())))
             }
@@ -89,7 +90,7 @@ impl PromptFile {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.text {
-            Text::File(path) => Some(path),
+            Text::File(file) => Some(file.path()),
             Text::BuiltIn(_) => None,
         }
     }

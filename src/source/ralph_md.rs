@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::with_given;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct RalphMd {
     /// The file.
-    pub path: PathBuf,
+    pub file: theirs::PromptText,
     /// The value of `{{ ralph.name }}`.
     pub name: String,
     /// The limit of iterations.
@@ -51,9 +51,13 @@ impl RalphMd {
     ///
     /// # Errors
     /// One line: what is wrong, in which file and line, and what to do.
-    pub(crate) fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
+    pub(crate) fn read(
+        file: &theirs::PromptText,
+        reserved: &[String],
+    ) -> Result<(Document, CommandLine), String> {
+        let path = file.path();
         let shown = path.display();
-        let bytes = theirs::read(path, theirs::MAX_TEXT).map_err(|error| match error.kind() {
+        let bytes = file.read(theirs::MAX_TEXT).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 let meant = theirs::meant(path);
                 format!("{shown} not found; {meant}check the path, or write a starter with 'ralph init'")
@@ -75,7 +79,7 @@ impl RalphMd {
     fn read_patiently(&self, context: &mut Context<'_>) -> Result<(Document, CommandLine), End> {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            match Self::read(&self.path, &self.reserved) {
+            match Self::read(&self.file, &self.reserved) {
                 Ok(read) => return Ok(read),
                 Err(message) if Instant::now() >= give_up || context.urgency() != Urgency::None => {
                     return Err(End::because(Outcome::PromptLost, message));
@@ -112,7 +116,7 @@ impl RalphMd {
         let program = if words.is_empty() { String::new() } else { words.remove(0) };
         let mut launch = self.launch.clone();
         if program.starts_with("./")
-            && let Some(folder) = self.path.parent()
+            && let Some(folder) = self.file.path().parent()
         {
             folder.clone_into(&mut launch.cwd);
         }
@@ -169,11 +173,11 @@ impl Source for RalphMd {
     }
 
     fn file(&self) -> Option<&Path> {
-        Some(&self.path)
+        Some(self.file.path())
     }
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
-        let file = self.path.display();
+        let file = self.file.path().display();
         (outcome == Outcome::Replan)
             .then(|| format!("Agent requested re-planning. Change {file}, then run it again."))
     }

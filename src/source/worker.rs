@@ -9,7 +9,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::{Change, Watching};
 use crate::engine::tally::Given;
-use crate::files::theirs;
+use crate::files::theirs::PromptText;
 
 /// Why a prompt cannot be typed.
 pub(crate) const TOO_LONG: &str = "it has more than 1 MB; shorten it";
@@ -25,7 +25,7 @@ pub(crate) fn is_too_long(prompt: &str) -> bool {
 /// Prompts from a file; an empty file means Enter alone.
 #[derive(Debug)]
 pub(crate) struct WorkerPrompt {
-    file: PathBuf,
+    file: PromptText,
     /// The path as the user wrote it.
     shown: String,
 }
@@ -33,7 +33,7 @@ pub(crate) struct WorkerPrompt {
 impl WorkerPrompt {
     /// A source for `file`, an absolute path, which messages call `shown`.
     pub(crate) fn new(file: PathBuf, shown: String) -> Self {
-        Self { file, shown }
+        Self { file: PromptText::at(file), shown }
     }
 
     /// The prompt as it is on disk now.
@@ -41,7 +41,7 @@ impl WorkerPrompt {
     /// # Errors
     /// If it cannot be read, is not text, or is not a regular file.
     pub(crate) fn read(&self) -> Result<String, End> {
-        let text = theirs::text(&self.file).and_then(|text| {
+        let text = self.file.text().and_then(|text| {
             if is_too_long(&text) { Err(std::io::Error::other(TOO_LONG)) } else { Ok(text) }
         });
         text.map_err(|error| {
@@ -66,7 +66,7 @@ impl Source for WorkerPrompt {
 
     fn change(&mut self, change: &Change) -> bool {
         match &change.watching {
-            Some(Watching { prompt_file, .. }) if *prompt_file != self.file => {
+            Some(Watching { prompt_file, .. }) if prompt_file != self.file.path() => {
                 *self = Self::new(prompt_file.clone(), prompt_file.display().to_string());
                 true
             }
@@ -75,6 +75,6 @@ impl Source for WorkerPrompt {
     }
 
     fn file(&self) -> Option<&Path> {
-        Some(&self.file)
+        Some(self.file.path())
     }
 }

@@ -133,6 +133,9 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("part", "echo x > part/file", true),
     ("part-pointer", "echo 'gitdir: /tmp' > part/.git", false),
     ("cluster", "cat $KUBECONFIG", false),
+    ("cluster-away", "mv ~/.cache/in ~/.cache/out", false),
+    ("part-away", "mv part away", false),
+    ("log-link", "rm -f .git/logs/HEAD && ln -s ~/.bashrc .git/logs/HEAD", true),
     ("write-proc", "echo 0 > /proc/self/oom_score_adj", true),
     ("devices", "head -c 1 /dev/urandom > /dev/null && echo > /dev/null", true),
     ("own-child", "sleep 60 & kill $!", true),
@@ -166,7 +169,7 @@ impl Scene {
             (".cargo/bin/cargo", ""),
             ("allowed/there", ""),
             ("elsewhere/precious", "mine"),
-            ("elsewhere/cluster", "secret"),
+            (".cache/in/cluster", "secret"),
         ] {
             let path = home.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -198,7 +201,7 @@ impl Scene {
         ralph
             .env("OUT", self.scratch.outside().join("home/elsewhere"))
             .env("OTHER", self.other.id().to_string());
-        ralph.env("KUBECONFIG", self.scratch.outside().join("home/elsewhere/cluster"));
+        ralph.env("KUBECONFIG", self.scratch.outside().join("home/.cache/in/cluster"));
         ralph.env("ABSTRACT", &self.abstract_name).env("SSH_AUTH_SOCK", "/tmp/agent.sock");
         for name in ["MY_API_TOKEN", "ANTHROPIC_API_KEY", "NEEDED_TOKEN"] {
             ralph.env(name, "abcdefgh12345678");
@@ -228,6 +231,7 @@ impl Scene {
         assert!(self.other.try_wait().unwrap().is_none(), "it was killed");
         assert!(self.of_others.path().exists());
         for gone in [
+            scratch.path(".git/logs/HEAD"),
             home.join("new"),
             home.join(".claude.json.tmp"),
             scratch.path(".ralph/config"),

@@ -17,6 +17,7 @@ use anyhow::bail;
 use super::target::count;
 use crate::cli::{BranchFlags, LoopBuildArgs, LoopVerb};
 use crate::engine::outcome::Outcome;
+use crate::files::theirs::PromptText;
 use crate::job::preflight::Preflight;
 use crate::job::workspace::{Call, locate};
 use crate::project::Project;
@@ -67,8 +68,8 @@ fn preflight<'a>(call: Call<'a>, flags: &BranchFlags, limit: Option<u64>) -> any
 fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'static str) -> Text {
     let own = project.root().join(file);
     match &flags.prompt {
-        Some(path) => Text::File(project.cwd().join(path)),
-        None if own.exists() => Text::File(own),
+        Some(path) => Text::File(PromptText::at(project.cwd().join(path))),
+        None if own.exists() => Text::File(PromptText::at(own)),
         None => Text::BuiltIn(built_in),
     }
 }

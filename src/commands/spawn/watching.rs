@@ -186,7 +186,9 @@ impl Watching<'_> {
             worker.command.split_first().map_or_else(Default::default, |(program, args)| {
                 (program.clone(), args.iter().map(OsString::from).collect())
             });
-        let env = ours.chain(agent_env(call, limits, project)).chain(given).collect();
+        // Its own server, which is out of its reach.
+        let socket = ("RALPH_TMUX_SOCKET".into(), OsString::from(&worker.socket));
+        let env = ours.chain(agent_env(call, limits, project)).chain(given).chain([socket]).collect();
         let preset = presets::preset(screens.program().name).unwrap_or(presets::unknown());
         let (launch, warning) = launch_behind_walls((project, settings), preset, env, run)?;
         if let Some(warning) = warning {

@@ -1,10 +1,10 @@
 //! The folder of one program behind walls: what the hidden verb reads, and what is new for the program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::proxy::Proxy;
 use super::reach::Reach;
 use crate::files::atomic::{self, Durability};
-use crate::files::{own, theirs};
+use crate::files::{own, temporary, theirs};
 use crate::process::OWN_EXECUTABLE;
 
 /// The largest file that is copied back, in bytes.
@@ -24,6 +24,9 @@ const MOST: u64 = 256 << 20;
 
 /// Variables that name folders which a program may have for itself.
 const OWN: [&str; 2] = ["HOME", "TMPDIR"];
+
+/// The name of folders with too many files to look at, in which git only makes new ones.
+const OBJECTS: &[u8] = b"objects";
 
 /// The walls of all programs of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +54,8 @@ pub struct Inside {
     /// What was in the files that were copied, one after the other; `None`: there was none.
     originals: Vec<Option<Vec<u8>>>,
     absent: Vec<PathBuf>,
+    /// The links in folders that are to get no more of them, with what they say.
+    links: BTreeSet<(PathBuf, PathBuf)>,
     /// What it connects to the hosts of its plan by.
     proxy: Option<Proxy>,
 }
@@ -109,8 +114,9 @@ impl Enclosure {
         }
         let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
         let absent = plan.absent.iter().filter(is_missing).cloned().collect();
+        let links = links(&plan.unlinked);
         let (used, free) = (Some(ProgramFolder { folder, plan: text }), self.free.clone());
-        Ok(Inside { used, free, plan, cwd: cwd.to_owned(), originals, absent, proxy })
+        Ok(Inside { used, free, plan, cwd: cwd.to_owned(), originals, absent, links, proxy })
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
@@ -162,15 +168,29 @@ impl Inside {
                 let _ = copy_back(&top.join(name), &layer.path.join(name), original.as_deref());
             }
         }
-        for path in &self.absent {
-            if fs::remove_file(path).is_err() && path.symlink_metadata().is_ok() {
-                // The folder was closed against that.
-                let _ =
-                    path.parent().map(|folder| fs::set_permissions(folder, Permissions::from_mode(0o755)));
-                let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+        self.absent.iter().for_each(|path| temporary::remove(path));
+        // A git outside would write where they lead.
+        for (link, _) in links(&self.plan.unlinked).difference(&self.links) {
+            let _ = fs::remove_file(link);
+        }
+    }
+}
+
+/// All links in these folders, with what they say.
+fn links(folders: &[PathBuf]) -> BTreeSet<(PathBuf, PathBuf)> {
+    let (mut open, mut found) = (folders.to_vec(), BTreeSet::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type());
+            if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
+                found.insert((path.clone(), fs::read_link(path).unwrap_or_default()));
+            } else if kind.is_ok_and(|kind| kind.is_dir()) && !entry.file_name().as_bytes().ends_with(OBJECTS)
+            {
+                open.push(path);
             }
         }
     }
+    found
 }
 
 impl Drop for Inside {

@@ -25,6 +25,8 @@ pub struct Plan {
     pub kept: Vec<PathBuf>,
     /// Names that are not made in a folder that it can write: they are removed after the program.
     pub absent: Vec<PathBuf>,
+    /// Folders in which it makes no links: those are removed after it.
+    pub unlinked: Vec<PathBuf>,
     /// Whether the hidden verb prints what does not hold here.
     pub is_trial: bool,
     /// Whether it is killed when the one who has started it dies: nothing else would do that.

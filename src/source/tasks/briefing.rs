@@ -36,8 +36,9 @@ impl Briefing<'_> {
 
     /// The instructions: the user's, else the built-in ones.
     fn core(&self) -> Result<String, End> {
-        let Some(path) = &self.places.core else { return Ok(CORE.to_owned()) };
-        match theirs::text(path) {
+        let Some(file) = &self.places.core else { return Ok(CORE.to_owned()) };
+        let path = file.path();
+        match file.text() {
             Ok(text) if !text.trim().is_empty() => Ok(text),
             Ok(_) => Err(lost(path, "it is empty")),
             Err(error) => Err(lost(path, &error.to_string())),

@@ -29,6 +29,7 @@ use crate::engine::source::{Booked, Source, Work};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::{Given, Tally};
 use crate::engine::uptime::Uptime;
+use crate::files::theirs::PromptText;
 use crate::git::guard;
 use crate::git::landing::Trunk;
 use crate::git::range::is_ancestor;
@@ -81,7 +82,7 @@ pub(crate) struct Places {
     /// The folder with `features/` and `knowledge/`.
     pub(crate) documents: PathBuf,
     /// The user's own instructions, instead of the built-in ones.
-    pub(crate) core: Option<PathBuf>,
+    pub(crate) core: Option<PromptText>,
     /// The command line of our own executable for agents.
     pub(crate) ralph: String,
 }
