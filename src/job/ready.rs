@@ -288,8 +288,6 @@ impl<'a> Ready<'a> {
             }
             Ok(())
         }));
-        let worktree = GitWorktree::new(project, self.plan);
-        let worktree = if self.is_walled { worktree.behind_walls() } else { worktree };
         let job = Job {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
@@ -308,7 +306,7 @@ impl<'a> Ready<'a> {
             source: Box::new(source),
             validator: self.validator,
             agent: self.agent,
-            worktree: Box::new(worktree),
+            worktree: Box::new(GitWorktree::new(project, self.plan, self.is_walled)),
             tripwire: Surroundings::of(project, settings.sandbox.tripwire, &self.run)
                 .map(|wire| Box::new(wire) as _),
             board: self.board,

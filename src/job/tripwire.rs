@@ -235,7 +235,7 @@ fn without_branches(text: &[u8]) -> Vec<u8> {
         let line = line.trim_ascii();
         // A value may go on in the next line, a comment does not, and settings may follow in the line of their header.
         if line.starts_with(b"[") {
-            let is_alone = line.ends_with(b"\"]") && line.iter().filter(|byte| **byte == b'[').count() == 1;
+            let is_alone = line.ends_with(b"\"]") && !line[1..].contains(&b'[');
             // Too much may count, and not too little.
             is_branch = line.starts_with(b"[branch ") && is_alone && !goes_on;
         }

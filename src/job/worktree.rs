@@ -53,10 +53,17 @@ struct Look {
 type Quick = (Option<String>, u64);
 
 impl GitWorktree {
-    pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
+    /// That of a project, cleared up after agents behind walls.
+    pub(super) fn new(project: &Project, plan: PathBuf, is_walled: bool) -> Self {
         let places = [project.root().to_owned(), project.records()];
         let is_ours = project.is_of_branch();
-        Self { is_ours, places, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
+        let clearing = is_walled.then(Clearing::default);
+        Self {
+            is_ours,
+            places,
+            clearing,
+            ..Self::at(project.in_git().then(|| project.root().to_owned()), plan)
+        }
     }
 
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
@@ -64,11 +71,6 @@ impl GitWorktree {
         let (places, repository) = (Default::default(), root.as_deref().and_then(git::trees::repository));
         let (is_ours, clearing) = (false, None);
         Self { root, repository, is_ours, places, plan, last, baseline, at_start, moved, between, clearing }
-    }
-
-    /// It clears up after agents behind walls.
-    pub(super) fn behind_walls(self) -> Self {
-        Self { clearing: Some(Clearing::default()), ..self }
     }
 
     fn quick(&self) -> Quick {

@@ -103,7 +103,7 @@ impl Grounds<'_> {
             Ok(partly) => Ok((Walls::Ours(enclosure), partly)),
             Err(NoWalls(why)) if why.starts_with(NAMESPACES) => {
                 let advice = closed_by().map(|closed| format!(" ({closed})")).unwrap_or_default();
-                self.alone(*enclosure, &launch, &(why + &advice))
+                self.alone(&enclosure, &launch, &(why + &advice))
             }
             Err(why) => Err(why),
         }
@@ -112,7 +112,7 @@ impl Grounds<'_> {
     /// The walls without namespaces, as these cannot be entered for this reason, and what does not hold then.
     fn alone(
         &self,
-        enclosure: Enclosure,
+        enclosure: &Enclosure,
         launch: &Launch,
         why: &str,
     ) -> Result<(Walls, Option<String>), NoWalls> {

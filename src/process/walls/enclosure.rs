@@ -67,7 +67,7 @@ impl Enclosure {
         Self { plan, place, planned: OWN.map(variable), free: FreeFolders::default() }
     }
 
-    /// The same for this plan, with folders elsewhere.
+    /// Walls of this plan for the same variables, with folders in that place.
     #[must_use]
     pub fn with(&self, plan: Plan, place: PathBuf) -> Self {
         Self { plan, place, planned: self.planned.clone(), free: FreeFolders::default() }

@@ -15,6 +15,7 @@ use crate::files::temporary::Folder;
 const OF_ALL: u32 = 0o1777;
 const MODES: u32 = 0o7777;
 /// What else a program may have written about one: then it is not used again.
+const MARKS: usize = 4 << 10;
 const OF_USERS: [&[u8]; 2] = [b"user.", b"posix_acl"];
 
 /// The folders that are free. They are removed with the last one that knows of them.
@@ -108,10 +109,11 @@ fn clear(folder: &Path, plan: &Plan) -> io::Result<()> {
 /// Who may do what in a folder; an error if that is none, but perhaps a link to one.
 fn mode(folder: &Path) -> io::Result<u32> {
     let metadata = fs::symlink_metadata(folder)?;
-    let mut names = Vec::new();
-    let marks = rustix::fs::llistxattr(folder, rustix::buffer::spare_capacity(&mut names)).unwrap_or(0);
-    let is_marked =
-        marks > 0 && OF_USERS.iter().any(|mark| names.windows(mark.len()).any(|name| name == *mark));
+    let mut names = Vec::with_capacity(MARKS);
+    let is_marked = match rustix::fs::llistxattr(folder, rustix::buffer::spare_capacity(&mut names)) {
+        Ok(_) => OF_USERS.iter().any(|mark| names.windows(mark.len()).any(|name| name == *mark)),
+        Err(error) => error != rustix::io::Errno::NOTSUP,
+    };
     if metadata.is_dir() && !is_marked {
         Ok(metadata.permissions().mode() & MODES)
     } else {
