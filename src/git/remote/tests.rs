@@ -183,7 +183,15 @@ fn the_command_line_never_forces() {
     let args: Vec<&str> = launch.args.iter().map(|argument| argument.to_str().unwrap()).collect();
     assert_eq!(
         args,
-        ["push", "--porcelain", "--no-follow-tags", "--", "-remote", "refs/heads/b:refs/heads/b"]
+        [
+            "push",
+            "--porcelain",
+            "--no-follow-tags",
+            "--no-recurse-submodules",
+            "--",
+            "-remote",
+            "refs/heads/b:refs/heads/b"
+        ]
     );
     assert_eq!((launch.cwd, launch.mark.as_str(), launch.spares_daemons), (root, "", true));
     for (name, value) in [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")] {
