@@ -124,7 +124,7 @@ fn a_display_that_never_reads_a_long_stream_is_dropped_with_one_notice() {
     scratch.write("line", format!("{line}\n"));
     scratch.agent(
         "claude",
-        &format!("for i in $(seq 200); do cat line; done; {}", claude_says("<promise>COMPLETE</promise>")),
+        &format!("for i in $(seq 120); do cat line; done; {}", claude_says("<promise>COMPLETE</promise>")),
     );
     let run = scratch.run("prompt p.md 1");
     ends(&run, 0, "completion signal detected");
