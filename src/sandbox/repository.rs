@@ -7,6 +7,11 @@ use super::places;
 use crate::git::{self, GitError};
 use crate::process::walls::Plan;
 
+/// Why there are no walls where this is a link.
+pub(super) fn is_a_link(path: &Path) -> String {
+    format!("{} is a link, in whose place a program could put something else", path.display())
+}
+
 /// Adds what holds for the repository of a work tree.
 pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
     let found = |found: Result<PathBuf, GitError>| {
@@ -23,14 +28,12 @@ pub(super) fn add(root: &Path, plan: &mut Plan) -> Result<(), String> {
     }
     let names = places::OF_REPOSITORY.iter().map(|name| common.join(name));
     if let Some(link) = names.chain([pointer.clone()]).find(|path| path.is_symlink()) {
-        return Err(format!(
-            "{} is a link, in whose place a program could put something else",
-            link.display()
-        ));
+        return Err(is_a_link(&link));
     }
     plan.unlinked.push(git_dir.clone());
     if is_linked {
-        plan.unlinked.extend(places::SHARED.iter().map(|name| common.join(name)));
+        let shared = places::SHARED.iter().filter(|name| **name != "objects");
+        plan.unlinked.extend(shared.map(|name| common.join(name)));
     }
     // Nothing can take the place of a mount.
     plan.writable.push(git_dir.clone());

@@ -135,6 +135,11 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("cluster", "cat $KUBECONFIG", false),
     ("cluster-away", "mv ~/.cache/in ~/.cache/out", false),
     ("part-away", "mv part away", false),
+    (
+        "log-link-deep",
+        "mkdir -p .git/logs/refs/heads/objects && ln -s ~/.bashrc .git/logs/refs/heads/objects/x",
+        true,
+    ),
     ("log-link", "rm -f .git/logs/HEAD && ln -s ~/.bashrc .git/logs/HEAD", true),
     ("write-proc", "echo 0 > /proc/self/oom_score_adj", true),
     ("devices", "head -c 1 /dev/urandom > /dev/null && echo > /dev/null", true),
@@ -232,6 +237,7 @@ impl Scene {
         assert!(self.of_others.path().exists());
         for gone in [
             scratch.path(".git/logs/HEAD"),
+            scratch.path(".git/logs/refs/heads/objects/x"),
             home.join("new"),
             home.join(".claude.json.tmp"),
             scratch.path(".ralph/config"),

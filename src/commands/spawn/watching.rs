@@ -186,15 +186,16 @@ impl Watching<'_> {
             worker.command.split_first().map_or_else(Default::default, |(program, args)| {
                 (program.clone(), args.iter().map(OsString::from).collect())
             });
-        // Its own server, which is out of its reach.
+        let env: Vec<_> = ours.chain(agent_env(call, limits, project)).chain(given).collect();
+        // Behind walls, its own server is out of its reach.
         let socket = ("RALPH_TMUX_SOCKET".into(), OsString::from(&worker.socket));
-        let env = ours.chain(agent_env(call, limits, project)).chain(given).chain([socket]).collect();
+        let planned = env.iter().cloned().chain([socket]).collect();
         let preset = presets::preset(screens.program().name).unwrap_or(presets::unknown());
-        let (launch, warning) = launch_behind_walls((project, settings), preset, env, run)?;
+        let (launch, warning) = launch_behind_walls((project, settings), preset, planned, run)?;
         if let Some(warning) = warning {
             warn(&warning);
         }
-        Ok(Launch { program: program.into(), args, cwd: worker.cwd.clone(), ..launch })
+        Ok(Launch { program: program.into(), args, cwd: worker.cwd.clone(), env, ..launch })
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -25,8 +24,8 @@ const MOST: u64 = 256 << 20;
 /// Variables that name folders which a program may have for itself.
 const OWN: [&str; 2] = ["HOME", "TMPDIR"];
 
-/// The name of folders with too many files to look at, in which git only makes new ones.
-const OBJECTS: &[u8] = b"objects";
+/// A folder of git's with too many files to look at, in which it only makes new ones.
+const OBJECTS: &str = "objects";
 
 /// The walls of all programs of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +113,7 @@ impl Enclosure {
         }
         let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
         let absent = plan.absent.iter().filter(is_missing).cloned().collect();
-        let links = links(&plan.unlinked);
+        let links = links(&plan);
         let (used, free) = (Some(ProgramFolder { folder, plan: text }), self.free.clone());
         Ok(Inside { used, free, plan, cwd: cwd.to_owned(), originals, absent, links, proxy })
     }
@@ -170,22 +169,23 @@ impl Inside {
         }
         self.absent.iter().for_each(|path| temporary::remove(path));
         // A git outside would write where they lead.
-        for (link, _) in links(&self.plan.unlinked).difference(&self.links) {
+        for (link, _) in links(&self.plan).difference(&self.links) {
             let _ = fs::remove_file(link);
         }
     }
 }
 
-/// All links in these folders, with what they say.
-fn links(folders: &[PathBuf]) -> BTreeSet<(PathBuf, PathBuf)> {
-    let (mut open, mut found) = (folders.to_vec(), BTreeSet::new());
+/// All links in the folders that get no more of them, with what they say; not in those that cannot be written.
+fn links(plan: &Plan) -> BTreeSet<(PathBuf, PathBuf)> {
+    let objects: Vec<PathBuf> = plan.unlinked.iter().map(|folder| folder.join(OBJECTS)).collect();
+    let is_left_out = |folder: &PathBuf| objects.contains(folder) || plan.read_only.contains(folder);
+    let (mut open, mut found) = (plan.unlinked.clone(), BTreeSet::new());
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, kind) = (entry.path(), entry.file_type());
             if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
                 found.insert((path.clone(), fs::read_link(path).unwrap_or_default()));
-            } else if kind.is_ok_and(|kind| kind.is_dir()) && !entry.file_name().as_bytes().ends_with(OBJECTS)
-            {
+            } else if kind.is_ok_and(|kind| kind.is_dir()) && !is_left_out(&path) {
                 open.push(path);
             }
         }
