@@ -6,6 +6,9 @@ use super::{Facts, Preset, Provider, State, Structured};
 
 pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: None };
 
+const KEYS: &[&str] =
+    &["ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"];
+
 const LINES: Preset = Preset {
     name: "pi",
     title: "pi",
@@ -13,13 +16,7 @@ const LINES: Preset = Preset {
     // Its tools run without asking.
     args: &["-p", "--mode", "json"],
     needs: "`/login` in `pi`, or the key of a provider",
-    keys: &[
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_OAUTH_TOKEN",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
-    ],
+    keys: KEYS,
     response: RESPONSE,
     display: DISPLAY,
     result: RESULT,
@@ -37,13 +34,7 @@ const LINES: Preset = Preset {
     reports_cost: true,
     setup: Setup {
         login: LoginCheck::Traces {
-            variables: &[
-                "ANTHROPIC_API_KEY",
-                "ANTHROPIC_OAUTH_TOKEN",
-                "OPENAI_API_KEY",
-                "GEMINI_API_KEY",
-                "OPENROUTER_API_KEY",
-            ],
+            variables: KEYS,
             files: &[("~/.pi/agent/auth.json", ""), ("~/.pi/agent/models.json", "/providers")],
             keys: &[],
         },
@@ -108,8 +99,7 @@ elif .type == "message_end" and .message.role == "assistant" then
   .message
   | {message: (.responseId // ""), model},
     (.usage // {} | select((.totalTokens // 0) > 0) | ((.input // 0) + (.cacheRead // 0) + (.cacheWrite // 0)) as $read
-      | {add: true, cost_usd: (.cost.total? // 0), input_tokens: $read, output_tokens: (.output // 0)},
-        (select($read > 0) | {context_tokens: $read}))
+      | {add: true, cost_usd: (.cost.total? // 0), input_tokens: $read, output_tokens: (.output // 0), context_tokens: $read})
 elif .type == "tool_execution_start" then {tool_started: .toolCallId}
 elif .type == "tool_execution_end" then {tool_finished: .toolCallId}
 elif .type == "agent_end" then {final: true} + (.messages[-1]? // {} | failure)

@@ -108,13 +108,8 @@ impl Launch {
             if self.cwd.is_absolute() { self.cwd.clone() } else { std::env::current_dir()?.join(&self.cwd) };
         push(&[cwd.as_ref()])?;
         push(&[self.spares_daemons.to_string().as_ref()])?;
-        push(&[self
-            .enclosure
-            .as_ref()
-            .map(serde_json::to_string)
-            .transpose()?
-            .unwrap_or_default()
-            .as_ref()])?;
+        let walls = self.enclosure.as_ref().map(serde_json::to_string).transpose()?;
+        push(&[walls.unwrap_or_default().as_ref()])?;
         push(&[self.env.len().to_string().as_ref()])?;
         for (name, value) in &self.env {
             push(&[name, "=".as_ref(), value])?;

@@ -1,5 +1,6 @@
 //! The sandbox: which walls stand around the agents of a loop, their tools and the validation command. `process/walls` builds them.
 
+mod hidden;
 mod hosts;
 mod places;
 mod repository;
@@ -12,11 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::git;
-use crate::presets::{self, Preset};
+use crate::presets::Preset;
 use crate::process::capture::{Ended, capture};
 use crate::process::launch::Launch;
-use crate::process::walls::{Enclosure, Layer, Plan, Reach};
+use crate::process::walls::{Enclosure, Layer, Plan, Reach, depth};
 use crate::project::Project;
 use crate::settings::sandbox::{Mode, Network};
 use crate::settings::{RedactSettings, SandboxSettings};
@@ -214,10 +214,7 @@ impl Grounds<'_> {
             resolved(&project.project_settings()),
         ]);
         if project.ralph_dir().is_symlink() {
-            let shown = project.ralph_dir().display();
-            return Err(NoWalls(format!(
-                "{shown} is a link, in whose place a program could put something else"
-            )));
+            return Err(NoWalls(repository::is_a_link(project.ralph_dir())));
         }
         // Others would read it as the user's.
         plan.absent.extend([project.project_settings(), project.config()]);
@@ -279,71 +276,6 @@ impl Grounds<'_> {
         plan.kept.extend(own.and_then(|exe| exe.parent().map(Path::to_owned)));
     }
 
-    /// What cannot be read.
-    fn hide(&self, home: Option<&Path>, env: &Launch, plan: &mut Plan) -> Result<(), NoWalls> {
-        let mut hidden: Vec<PathBuf> = places::SOCKETS.iter().map(PathBuf::from).collect();
-        if let Some(home) = home {
-            let real = std::env::var_os("HOME").map(PathBuf::from);
-            let homes = [Some(home.to_owned()), real].into_iter().flatten();
-            let secrets =
-                |home: PathBuf| places::SECRETS.iter().flat_map(move |place| where_it_is(&home, place, env));
-            hidden.extend(homes.flat_map(secrets));
-            hidden.extend([self.project.user_key(), self.project.outboxes()].into_iter().flatten());
-            hidden.extend(ssh::named_in_config(home));
-            let own = self.preset.state;
-            let others =
-                presets::all().flat_map(|preset| preset.state.folders.iter().chain(preset.state.beside));
-            let is_own = |place: &&&str| own.folders.contains(place) || own.beside.contains(place);
-            let others = others.filter(|place| !is_own(place));
-            hidden.extend(others.flat_map(|place| where_it_is(home, place, env)));
-            let named = presets::all().filter_map(|preset| preset.state.variable);
-            hidden.extend(
-                named.filter(|name| own.variable != Some(name)).filter_map(|name| path_in(env, name)),
-            );
-        }
-        let values = places::OF_SECRETS.iter().filter_map(|name| env.variable(name));
-        let paths = values.flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>());
-        // One that is above the work, or no file (`/dev/null`), keeps no secrets.
-        let keeps = |path: &PathBuf| {
-            let is_above = plan.writable.iter().any(|needed| needed.starts_with(path));
-            path.is_absolute() && !is_above && (path.is_dir() || path.is_file() || !path.exists())
-        };
-        hidden.extend(paths.filter(keeps));
-        for name in places::OF_SOCKETS {
-            let value = env.variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
-            // An address, or a path with something behind it.
-            let path = value
-                .split_once("://")
-                .or_else(|| value.split_once("path="))
-                .map_or(&*value, |(_, path)| path);
-            let path = PathBuf::from(path.split([',', ':', ';']).next().unwrap_or_default());
-            let is_needed = |needed: &PathBuf| needed.starts_with(&path);
-            if path.is_absolute() && !plan.writable.iter().any(is_needed) {
-                hidden.push(path);
-            }
-        }
-        // What is in git is known to every clone, and would seem to be changed.
-        let root = self.project.root();
-        let is_secret = |file: &&String| !git::is_tracked(root, "HEAD", file);
-        let trees =
-            if self.project.in_git() { git::trees::list(root).unwrap_or_default() } else { Vec::new() };
-        let trees = [root.to_owned()].into_iter().chain(trees.into_iter().map(|tree| tree.path));
-        for tree in trees {
-            hidden.extend(self.redact.env_files.iter().filter(is_secret).map(|file| tree.join(file)));
-        }
-        hidden.extend(self.settings.hide.iter().map(|place| self.resolved(place, home)));
-        for place in hidden {
-            // Where it leads. What is not there may be when an attempt begins.
-            let meant = resolved(&place);
-            let is_needed = |needed: &PathBuf| needed.starts_with(&meant);
-            if plan.writable.iter().any(is_needed) {
-                return Err(NoWalls(format!("{} is to be hidden, and the work is in it", meant.display())));
-            }
-            plan.hidden.push(meant);
-        }
-        Ok(())
-    }
-
     /// A path of the settings: from the home, or from the project root.
     fn resolved(&self, place: &str, home: Option<&Path>) -> PathBuf {
         let path = match (place.strip_prefix("~/"), home) {
@@ -399,9 +331,6 @@ fn variables(env: &Launch, preset: &Preset) -> Vec<(String, String)> {
 
 /// Makes each folder above what cannot be read, or written, a mount where it could be given another name otherwise.
 fn pin(plan: &mut Plan) {
-    let depth = |places: &[PathBuf], path: &Path| {
-        places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
-    };
     let (writable, read_only) = (plan.writable.clone(), plan.read_only.clone());
     let is_open =
         |path: &&Path| depth(&writable, path).is_some_and(|open| depth(&read_only, path) < Some(open));

@@ -20,6 +20,6 @@ pub use enclosure::{Enclosure, Inside};
 pub use inside::main;
 pub use overheard::Overheard;
 pub use parts::VERB;
-pub use plan::{Held, Layer, Plan};
+pub use plan::{Held, Layer, Plan, depth};
 pub use reach::{Host, Reach};
 pub use way_out::{MOST as MOST_WAYS, PROXIES};

@@ -30,50 +30,13 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let masks = folder.join(MASKS);
     mount("ralph", &masks, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=64k,mode=755")?;
-    let mut places = Places::default();
     make_masks(&masks)?;
-    if getuid().is_root() {
-        places.copy(&masks.join(DEVICES), Path::new(DEV))?;
-        places.copy_more(&usual_devices().collect::<Vec<_>>())?;
-    }
-    // A mount is copied as it is: first those that can be written, and those that cannot when nothing can.
-    for (at, layer) in plan.layers.iter().enumerate() {
-        places.copy(&numbered(folder, LAYERS, at), &layer.path)?;
-    }
-    for (at, place) in plan.fresh.iter().enumerate() {
-        places.copy(&numbered(folder, FRESH, at), place)?;
-    }
-    places.copy_more(plan.made.iter().chain(&plan.writable))?;
-    let mut shown = Vec::new();
-    for (at, layer) in plan.layers.iter().enumerate() {
-        fill(&numbered(folder, LAYERS, at), layer, &mut shown)
-            .map_err(|error| named(layer.path.display(), error))?;
-    }
-    for (at, place) in plan.fresh.iter().enumerate() {
-        keep(&numbered(folder, FRESH, at), place, plan, &mut shown)
-            .map_err(|error| named(place.display(), error))?;
-    }
-    close()?;
-    places.copy_more(&shown)?;
-    plan.read_only.iter().try_for_each(|place| places.copy(place, place))?;
-    places.attach()?;
+    let shown = put(folder, &masks, plan)?;
     for place in if getuid().is_root() { &OF_ROOT[..] } else { &[] } {
         bind_if_there(Path::new(place), Path::new(place))?;
         close_one(Path::new(place), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC)?;
     }
-    let tops: Vec<&PathBuf> = plan.layers.iter().map(|layer| &layer.path).collect();
-    let shown: HashSet<&PathBuf> = shown.iter().collect();
-    // Of a folder that was read it is known what is not there.
-    let may_be = |place: &&PathBuf| {
-        let below =
-            |top: &Path| place.ancestors().find(|above| above.parent() == Some(top)).map(Path::to_owned);
-        tops.iter().all(|top| below(top).is_none_or(|entry| shown.contains(&entry)))
-    };
-    for place in plan.hidden.iter().filter(may_be) {
-        let Ok(metadata) = place.symlink_metadata() else { continue };
-        let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
-        mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
-    }
+    hide(&masks, plan, &shown)?;
     let terminals = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "/dev/pts", "devpts", terminals, c"newinstance,ptmxmode=0666,mode=620")
         .map_err(|error| named("/dev/pts", error))?;
@@ -81,6 +44,49 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     // Tops and fresh folders are there a second time, without masks.
     if let Some(place) = folder.parent() {
         mount_bind(masks.join(FOLDER), place).map_err(|error| named(place.display(), error))?;
+    }
+    Ok(())
+}
+
+/// Puts all in its place that can be written, or that is shown in what is new, and closes the rest; returns what is shown.
+fn put(folder: &Path, masks: &Path, plan: &Plan) -> io::Result<Vec<PathBuf>> {
+    let mut places = Places::default();
+    if getuid().is_root() {
+        places.copy(&masks.join(DEVICES), Path::new(DEV))?;
+        places.copy_more(&usual_devices().collect::<Vec<_>>())?;
+    }
+    // A mount is copied as it is: first those that can be written, and those that cannot when nothing can.
+    let mut shown = Vec::new();
+    for (at, layer) in plan.layers.iter().enumerate() {
+        let top = numbered(folder, LAYERS, at);
+        places.copy(&top, &layer.path)?;
+        fill(&top, layer, &mut shown).map_err(|error| named(layer.path.display(), error))?;
+    }
+    for (at, place) in plan.fresh.iter().enumerate() {
+        let fresh = numbered(folder, FRESH, at);
+        places.copy(&fresh, place)?;
+        keep(&fresh, place, plan, &mut shown).map_err(|error| named(place.display(), error))?;
+    }
+    places.copy_more(plan.made.iter().chain(&plan.writable))?;
+    close()?;
+    places.copy_more(&shown)?;
+    plan.read_only.iter().try_for_each(|place| places.copy(place, place))?;
+    places.attach()?;
+    Ok(shown)
+}
+
+/// Puts masks in the place of what is hidden. Of a folder whose entries are shown it is known what is not there.
+fn hide(masks: &Path, plan: &Plan, shown: &[PathBuf]) -> io::Result<()> {
+    let shown: HashSet<&PathBuf> = shown.iter().collect();
+    let may_be = |place: &&PathBuf| {
+        let entry =
+            |top: &Path| place.ancestors().find(|above| above.parent() == Some(top)).map(Path::to_owned);
+        plan.layers.iter().all(|layer| entry(&layer.path).is_none_or(|entry| shown.contains(&entry)))
+    };
+    for place in plan.hidden.iter().filter(may_be) {
+        let Ok(metadata) = place.symlink_metadata() else { continue };
+        let mask = masks.join(if metadata.is_dir() { FOLDER } else { FILE });
+        mount_bind(&mask, place).map_err(|error| named(place.display(), error))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::plan::{Held, Plan};
+use super::plan::{Held, Plan, depth};
 
 /// How far from such words a path stands at most, in bytes.
 const NEAR: usize = 400;
@@ -113,13 +113,7 @@ impl Plan {
     #[must_use]
     pub fn holds(&self, path: &Path) -> Option<Held> {
         let path = straight(path);
-        let covers = |places: &[PathBuf]| {
-            places
-                .iter()
-                .filter(|place| path.starts_with(place))
-                .map(|place| place.components().count())
-                .max()
-        };
+        let covers = |places: &[PathBuf]| depth(places, &path);
         if covers(&self.hidden).is_some() {
             return Some(Held::Hidden);
         }

@@ -1,6 +1,6 @@
 //! What is to hold for one program, as data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,12 @@ impl Plan {
         self.hidden.retain(|path| !is_open(path));
         self
     }
+}
+
+/// How deep the nearest of these places is that a path is in; `None`: it is in none of them.
+#[must_use]
+pub fn depth(places: &[PathBuf], path: &Path) -> Option<usize> {
+    places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
 }
 
 /// How a path is held back.
