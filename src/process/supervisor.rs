@@ -17,7 +17,8 @@
 //! order, because the program outlives its monitor. The program gets the terminal as stdin, stdout and stderr and is
 //! in its foreground, so that a Ctrl+C typed there reaches only the program. The wrapper stays in the terminal's
 //! session and keeps the descriptors open: tmux closes a pane, with what still runs in it, when all of them are
-//! closed. A HUP (the pane was closed, or tmux was killed) is an order to stop.
+//! closed. A HUP (the pane was closed, or tmux was killed) is an order to stop. It also makes what the program's
+//! [walls](super::walls) need, and removes it: nothing else lives as long as the program. Their proxy has threads of its own there.
 
 mod audience;
 mod channel;
