@@ -14,7 +14,6 @@ mod message;
 pub mod pane;
 pub mod pipe;
 mod readers;
-mod refused;
 pub mod spec;
 mod threads;
 mod tools;

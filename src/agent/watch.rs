@@ -7,7 +7,6 @@ use super::Timeouts;
 use super::ended::{Ending, Traces};
 use super::handshake::Handshake;
 use super::message::Message;
-use super::refused::Refusals;
 use super::threads::Served;
 use super::tools::Tools;
 use super::vital_signs::VitalSigns;
@@ -20,9 +19,11 @@ use crate::engine::stop::Urgency;
 use crate::presets::ToolCalls;
 use crate::process::note::SupervisorNote;
 use crate::process::supervised::Supervised;
+use crate::process::walls::{Overheard, TurnedAway};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
+use crate::side_command::refused;
 
 mod clock;
 
@@ -92,8 +93,8 @@ pub(super) struct Watch {
     last_message: Instant,
     /// Whether the failure of the user's display was reported.
     display_lost: bool,
-    /// What listens to what walls have refused.
-    refusals: Option<Refusals>,
+    /// What listens to what walls have refused, on stdout and on stderr.
+    overheard: Option<[Overheard; 2]>,
     traces: Traces,
 }
 
@@ -128,7 +129,7 @@ impl Watch {
         let (supervisor, program) = (supervised.supervisor_pid(), supervised.program_pid());
         Self {
             ladder_limit: supervised.ladder().limit(),
-            refusals: Refusals::of(&supervised),
+            overheard: supervised.inside().map(|inside| [inside.overhear(), inside.overhear()]),
             supervised,
             mailbox,
             vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity, tool_calls),
@@ -208,8 +209,9 @@ impl Watch {
         match message {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();
-                if let Some(refusals) = &mut self.refusals {
-                    refusals.take(stream, &bytes);
+                if let Some([stdout, stderr]) = &mut self.overheard {
+                    let overheard = if stream == Stream::Stdout { stdout } else { stderr };
+                    overheard.take(&bytes);
                 }
                 match stream {
                     Stream::Stdout => {
@@ -342,8 +344,9 @@ impl Watch {
 
     /// Reaps the supervisor; blocks only if it had to be given up.
     pub(super) fn finish(mut self) -> Traces {
-        if let Some(refusals) = self.refusals.take() {
-            self.traces.refused = refusals.end(&self.supervised);
+        if let (Some(overheard), Some(inside)) = (self.overheard.take(), self.supervised.inside()) {
+            let turned_away = overheard.into_iter().fold(inside.turned_away(), TurnedAway::and);
+            self.traces.refused = refused(&turned_away);
         }
         // Closed first, so that no thread waits for room in it.
         drop(self.mailbox);

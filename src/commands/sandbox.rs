@@ -20,6 +20,7 @@ use crate::process::launch::Launch;
 use crate::process::tree::descendants;
 use crate::process::walls::{Host, Layer, Plan, Reach};
 use crate::sandbox::{Grounds, NoWalls, Walls};
+use crate::side_command::refused;
 use crate::text::line::escaped;
 use crate::text::palette::STRONG;
 use crate::threads;
@@ -145,6 +146,9 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     })?;
     let status = child.wait()?;
     end_what_is_left();
+    // What it prints goes to the terminal without us.
+    let turned_away = enclosed.as_ref().map(|(_, inside)| inside.turned_away()).unwrap_or_default();
+    refused(&turned_away).iter().for_each(|refused| warn(&refused.told()));
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

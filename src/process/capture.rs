@@ -12,6 +12,7 @@ use super::launch::Launch;
 use super::note::SupervisorNote;
 use super::pump::pump;
 use super::supervised::{StartError, Supervised};
+use super::walls::{Inside, Overheard, TurnedAway};
 use crate::text::head_and_tail::around_gap;
 use crate::threads;
 
@@ -29,6 +30,8 @@ pub struct Captured {
     pub stderr: Kept,
     /// How it ended.
     pub end: Ended,
+    /// What walls around it have turned away.
+    pub turned_away: TurnedAway,
 }
 
 /// How a captured command ended.
@@ -136,8 +139,9 @@ pub fn capture(
     // Without the socket pair, a stranger that holds the pipe open could block us; it is better to have no output
     // then.
     let (hold, stop) = UnixStream::pair().map_or((None, None), |(hold, stop)| (Some(hold), Some(stop)));
-    let stdout = keep(pipes.stdout, stop.as_ref(), room).map_err(no_thread)?;
-    let stderr = keep(pipes.stderr, stop.as_ref(), room).map_err(no_thread)?;
+    let overheard = || program.inside().map(Inside::overhear);
+    let stdout = keep(pipes.stdout, stop.as_ref(), room, overheard()).map_err(no_thread)?;
+    let stderr = keep(pipes.stderr, stop.as_ref(), room, overheard()).map_err(no_thread)?;
 
     let (mut end, mut told_to_go_on) = (None, Instant::now());
     let left = loop {
@@ -166,24 +170,33 @@ pub fn capture(
             program.kill();
         }
     };
+    let turned_away = program.inside().map(Inside::turned_away).unwrap_or_default();
     program.finish(left);
     drop(hold);
-    let join = |thread: JoinHandle<Kept>| thread.join().unwrap_or_default();
-    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::OutOfSight) })
+    let join = |thread: JoinHandle<(Kept, Option<Overheard>)>| thread.join().unwrap_or_default();
+    let ((stdout, from_stdout), (stderr, from_stderr)) = (join(stdout), join(stderr));
+    let turned_away = from_stdout.into_iter().chain(from_stderr).fold(turned_away, TurnedAway::and);
+    Ok(Captured { stdout, stderr, end: end.unwrap_or(Ended::OutOfSight), turned_away })
 }
 
 /// Reads one pipe in its own thread.
-fn keep(pipe: PipeReader, stop: Option<&UnixStream>, room: usize) -> io::Result<JoinHandle<Kept>> {
+fn keep(
+    pipe: PipeReader,
+    stop: Option<&UnixStream>,
+    room: usize,
+    mut overheard: Option<Overheard>,
+) -> io::Result<JoinHandle<(Kept, Option<Overheard>)>> {
     let stop = stop.and_then(|stop| stop.try_clone().ok());
     threads::start(move || {
         let mut kept = Kept::new(room);
         if let Some(stop) = stop {
             pump(pipe, &stop, |bytes| {
                 kept.push(bytes);
+                overheard.iter_mut().for_each(|overheard| overheard.take(bytes));
                 true
             });
         }
-        kept
+        (kept, overheard)
     })
 }
 

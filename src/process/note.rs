@@ -11,6 +11,8 @@ pub enum SupervisorNote {
     Exited(i32),
     /// The program was ended by this signal.
     Signaled(i32),
+    /// The walls around the program have kept it so often from this host.
+    TurnedAway(u64, String),
     /// Nothing of the program is left, except this many processes that could not be killed.
     Gone(u32),
     /// Nothing of the program is left, except daemons, which are spared: the supervisor ends.
@@ -31,6 +33,7 @@ impl SupervisorNote {
             Self::Refused(errno) => format!("refused {errno}\n"),
             Self::Exited(code) => format!("exited {code}\n"),
             Self::Signaled(signal) => format!("signaled {signal}\n"),
+            Self::TurnedAway(times, host) => format!("away {times} {host}\n"),
             Self::Gone(left) => format!("gone {left}\n"),
             Self::Spared => "spared 0\n".to_owned(),
         }
@@ -45,6 +48,10 @@ impl SupervisorNote {
             "refused" => number.parse().ok().map(Self::Refused),
             "exited" => number.parse().ok().map(Self::Exited),
             "signaled" => number.parse().ok().map(Self::Signaled),
+            "away" => {
+                let (times, host) = number.split_once(' ')?;
+                Some(Self::TurnedAway(times.parse().ok()?, host.to_owned()))
+            }
             "gone" => number.parse().ok().map(Self::Gone),
             "spared" => Some(Self::Spared),
             _ => None,
@@ -58,8 +65,9 @@ mod tests {
 
     #[test]
     fn notes_survive_the_line() {
-        use SupervisorNote::{Exited, Gone, Refused, Signaled, Spared, Started};
-        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0), Spared] {
+        use SupervisorNote::{Exited, Gone, Refused, Signaled, Spared, Started, TurnedAway};
+        let away = TurnedAway(3, "example.org:443".to_owned());
+        for note in [Started(7), Refused(2), Exited(3), Signaled(9), away, Gone(0), Spared] {
             assert_eq!(SupervisorNote::parse(&note.to_line()), Some(note));
         }
         assert_eq!(SupervisorNote::parse("nonsense"), None);

@@ -47,6 +47,7 @@ use super::pane_folder::PaneFolder;
 use super::stat::{Stat, says};
 use super::sweep::{Mark, drop_limit_mark};
 use super::tree;
+use super::walls::Inside;
 use audience::Audience;
 use channel::Channel;
 use order::Order;
@@ -64,6 +65,8 @@ pub(super) const ORDER_KILL: u8 = b'k';
 
 /// How often the subtree is searched for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
+/// So many hosts that a program was kept from are noted at most.
+const MOST_AWAY: usize = 20;
 /// How long a change of a repository goes on after ralph has died: a git that is interrupted while it creates a lock
 /// leaves the lock behind.
 const FINISHING: Duration = Duration::from_secs(1);
@@ -104,7 +107,7 @@ fn serve() -> std::io::Result<()> {
     while let Some(received) = post.next(&control)? {
         control.set_nonblocking(true)?;
         // Processes that could not be ended, or were spared, are released when we exit.
-        if !Supervisor::start(&mut post, received)?.run() {
+        if !Supervisor::start(&mut post, received, None)?.run() {
             break;
         }
     }
@@ -115,14 +118,14 @@ fn serve() -> std::io::Result<()> {
 fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
     let (received, inside) = Received::from_message(&folder.take_launch()?)?.enclosed()?;
+    let inside = inside.as_ref();
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
     // tmux (3.3a) starts us with these ignored; a program that ignores them gets an error instead of a stop. The
     // program starts with the default for signals that we handle.
     for signal in [SIGTSTP, SIGTTIN, SIGTTOU] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
-    Supervisor::start(&mut post, received)?.run();
-    drop(inside);
+    Supervisor::start(&mut post, received, inside)?.run();
     Ok(())
 }
 
@@ -166,6 +169,8 @@ impl Post {
 struct Supervisor<'a> {
     post: &'a mut Post,
     launch: Launch,
+    /// What its walls need, where they are ours to keep.
+    inside: Option<&'a Inside>,
     program: Pid,
     running: bool,
     /// The options for reaping children: on a terminal, stopped children are reported, too; elsewhere, no terminal
@@ -179,7 +184,7 @@ struct Supervisor<'a> {
 }
 
 impl<'a> Supervisor<'a> {
-    fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
+    fn start(post: &'a mut Post, received: Received, inside: Option<&'a Inside>) -> std::io::Result<Self> {
         let on_terminal = matches!(post.channel, Channel::Pane(_));
         let (launch, mut command) = if on_terminal { received.into_pane() } else { received.into_command() };
         command.process_group(0);
@@ -203,6 +208,7 @@ impl<'a> Supervisor<'a> {
         Ok(Self {
             post,
             launch,
+            inside,
             program,
             running: true,
             reaping: WaitOptions::NOHANG | stops,
@@ -227,6 +233,10 @@ impl<'a> Supervisor<'a> {
             self.wait();
         };
         let is_alone = !self.reap();
+        let turned_away = self.inside.map(Inside::turned_away).unwrap_or_default();
+        for (host, times) in turned_away.hosts.into_iter().take(MOST_AWAY) {
+            self.post.channel.report(&SupervisorNote::TurnedAway(times, host));
+        }
         self.post.channel.report(&if left == 0 && !is_alone {
             // They are daemons.
             SupervisorNote::Spared

@@ -1,5 +1,6 @@
 //! Commands that run while the loop handles requests: balance, validation, the commands of a prompt, pushes.
 
+mod refused;
 mod runnable;
 mod validation;
 
@@ -20,6 +21,7 @@ use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::threads;
 
+pub(crate) use refused::refused;
 pub(crate) use runnable::obstacle;
 pub(crate) use validation::{ValidationCommand, cannot_run};
 

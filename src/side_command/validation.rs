@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::runnable::{Obstacle, is_missing, not_started, unknown_programs};
-use super::{Bounds, run};
+use super::{Bounds, refused, run};
 use crate::engine::context::Context;
+use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{CANNOT_RUN, NO_OUTPUT, Validation};
@@ -110,6 +111,9 @@ impl ValidationCommand {
         let limit = self.limit_until(deadline);
         let bounds = Bounds { limit, room: ROOM, cut_at };
         let captured = run(&self.launch, bounds, context)?;
+        for refused in captured.iter().flat_map(|captured| refused(&captured.turned_away)) {
+            context.tell(Fact::Refused(refused))?;
+        }
         if self.is_cut_off(limit, &captured) {
             return Ok(Verdict::CutOff(Box::default()));
         }
@@ -202,6 +206,7 @@ impl ValidationCommand {
         }
         if !ending.is_empty() {
             output += &self.not_installed();
+            output.extend(refused(&captured.turned_away).iter().map(|refused| refused.told() + "\n"));
         }
         let (ok, by) = (ending.is_empty(), Some(self.shown.clone()));
         Some(Validation { ok, output: output + &ending, by, ..Validation::default() })

@@ -15,7 +15,8 @@ fn trying(tries: &[(&str, &str, bool)]) -> String {
         format!("if (\n{script}\n) >> said 2>&1; then {works}; else {refused}; fi")
     });
     let all: Vec<String> = each.collect();
-    format!("cat > /dev/null\n{}\nsay '<promise>COMPLETE</promise>'\nresult", all.join("\n"))
+    let places = "git_of() { git rev-parse --git-path \"$1\"; }";
+    format!("cat > /dev/null\n{places}\n{}\nsay '<promise>COMPLETE</promise>'\nresult", all.join("\n"))
 }
 
 /// Checks that each try came out as it should.
@@ -34,15 +35,15 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("branch", "git branch side && git tag t && git branch -D side", true),
     ("stash", "echo z >> kept && git stash -q && git stash drop -q", true),
     ("gc", "git gc -q", false),
-    ("hook", "echo x > .git/hooks/pre-commit", false),
-    ("hooks-away", "mv .git/hooks .git/old", false),
-    ("git-away", "mv .git old", false),
-    ("git-config", "git config core.hooksPath /tmp", false),
-    ("git-config-file", "echo '[a]' >> .git/config", false),
-    ("git-config-chmod", "chmod 666 .git/config", false),
-    ("git-config-times", "touch -d 2020-01-01 .git/config", false),
-    ("git-config-new", "ln -s /dev/null .git/config", false),
-    ("git-exclude", "echo x >> .git/info/exclude", false),
+    ("hook", "echo x > $(git_of hooks)/pre-commit", false),
+    ("hooks-away", "h=$(git_of hooks) && mv $h $h-old && mv $h-old $h", false),
+    ("git-away", "mv .git old && mv old .git", false),
+    ("git-config", "git config a.b c && git config --unset a.b", false),
+    ("git-config-file", "echo >> $(git_of config)", false),
+    ("git-config-chmod", "chmod 666 $(git_of config)", false),
+    ("git-config-times", "touch -d 2020-01-01 $(git_of config)", false),
+    ("git-config-new", "c=$(git_of config) && cp $c $c-new && mv $c-new $c", false),
+    ("git-exclude", "echo x >> $(git_of info/exclude)", false),
     ("plan", "echo '- [x] more' >> .ralph/implementation_plan.md", true),
     (
         "plan-replaced",
@@ -50,9 +51,9 @@ const TRIES: &[(&str, &str, bool)] = &[
         true,
     ),
     ("config-lost", "echo 'AGENT_TYPE=x' > .ralph/config", true),
-    ("state", "echo x >> .ralph/state.toml", false),
-    ("records", "rm -rf .ralph/logs/*", false),
-    ("settings", "echo x >> ralph.toml", false),
+    ("state", ": >> .ralph/state.toml", false),
+    ("records", "l=.ralph/logs && mv $l $l-old && mv $l-old $l", false),
+    ("settings", "echo >> ralph.toml", false),
     ("outside", "echo x > $OUT/file", false),
     ("outside-removed", "rm $OUT/precious", false),
     ("outside-link", "ln $OUT/precious hard", false),
@@ -67,7 +68,7 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("authorized", "echo x > ~/.ssh/authorized_keys", false),
     ("key", "cat ~/.ssh/id", false),
     ("keys", "ls ~/.ssh", false),
-    ("keys-away", "mv ~/.ssh ~/old", false),
+    ("keys-away", "mv ~/.ssh ~/old && mv ~/old ~/.ssh", false),
     ("key-elsewhere", "cat ~/keys/deploy", false),
     ("history", "cat ~/.bash_history", false),
     ("key-by-walls", "cat .ralph/sandbox/*/layers/*/.ssh/id", false),
@@ -76,8 +77,7 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("limit", "prlimit --pid $OTHER --nofile=100:100", false),
     ("priority", "renice -n 5 -p $OTHER", false),
     ("own-limit", "ulimit -n 100 && nice -n 5 true", true),
-    ("settings-new", "rm -f ralph.toml", false),
-    ("commondir", "mkdir evil && echo ../evil > .git/commondir && chmod 555 .git", true),
+    ("settings-new", "mv ralph.toml old && mv old ralph.toml", false),
     ("other-login", "cat ~/.codex/auth.json", false),
     ("hidden", "cat ~/private/x", false),
     ("shown", "cat ~/.aws/config", true),
@@ -133,18 +133,25 @@ const TRIES: &[(&str, &str, bool)] = &[
     ("part", "echo x > part/file", true),
     ("part-pointer", "echo 'gitdir: /tmp' > part/.git", false),
     ("cluster", "cat $KUBECONFIG", false),
-    ("cluster-away", "mv ~/.cache/in ~/.cache/out", false),
-    ("part-away", "mv part away", false),
-    (
-        "log-link-deep",
-        "mkdir -p .git/logs/refs/heads/objects && ln -s ~/.bashrc .git/logs/refs/heads/objects/x",
-        true,
-    ),
-    ("log-link", "rm -f .git/logs/HEAD && ln -s ~/.bashrc .git/logs/HEAD", true),
+    ("cluster-away", "mv ~/.cache/in ~/.cache/out && mv ~/.cache/out ~/.cache/in", false),
+    ("part-away", "mv part away && mv away part", false),
+    ("log-link-deep", "l=$(git_of logs/refs/heads/objects) && mkdir -p $l && ln -s ~/.bashrc $l/x", true),
+    ("log-link", "l=$(git_of logs/HEAD) && rm -f $l && ln -s ~/.bashrc $l", true),
     ("write-proc", "echo 0 > /proc/self/oom_score_adj", true),
     ("devices", "head -c 1 /dev/urandom > /dev/null && echo > /dev/null", true),
     ("own-child", "sleep 60 & kill $!", true),
+    (
+        "commondir",
+        "c=$(git_of commondir) && mkdir evil && echo ../evil > $c && chmod 555 $(dirname $c)",
+        true,
+    ),
 ];
+
+/// [`TRIES`], where these come out otherwise.
+fn tries_but(otherwise: &[&str]) -> Vec<(&'static str, &'static str, bool)> {
+    assert!(otherwise.iter().all(|other| TRIES.iter().any(|(name, ..)| name == other)));
+    TRIES.iter().map(|(name, script, works)| (*name, *script, *works != otherwise.contains(name))).collect()
+}
 
 /// A scratch project with things to protect, and what an agent needs to know to attack them.
 struct Scene {
@@ -200,6 +207,39 @@ impl Scene {
         Self { scratch, other, _listener: listener, of_others, abstract_name }
     }
 
+    /// The project is a linked work tree of another checkout.
+    fn linked() -> Self {
+        let scene = Self::new();
+        let (scratch, main) = (&scene.scratch, scene.scratch.outside().join("main"));
+        let root = scratch.root();
+        scratch.git(&["worktree", "remove", "--force", "side-tree"]);
+        scratch.git(&["config", "submodule.part.url", main.join(".git").to_str().unwrap()]);
+        fs::rename(&root, &main).unwrap();
+        let at_main = ["-C", main.to_str().unwrap()];
+        let linked = scratch
+            .command("git")
+            .current_dir(scratch.outside())
+            .args(at_main)
+            .args(["worktree", "add"])
+            .args(["-q", "-b", "linked"])
+            .arg(&root)
+            .status()
+            .unwrap();
+        assert!(linked.success());
+        for file in ["p.md", "secrets.env", ".ralph/implementation_plan.md"] {
+            scratch.write(file, fs::read(main.join(file)).unwrap());
+        }
+        scratch.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]);
+        scratch.git(&["worktree", "add", "-q", "side-tree"]);
+        scene
+    }
+
+    /// Where git has this.
+    fn of_git(&self, name: &str) -> std::path::PathBuf {
+        self.scratch
+            .path(self.scratch.git(&["-c", "safe.directory=*", "rev-parse", "--git-path", name]).trim_end())
+    }
+
     /// Ralph with what its agent needs to know.
     fn ralph(&self, args: &str) -> Command {
         let mut ralph = self.scratch.ralph(args);
@@ -236,8 +276,8 @@ impl Scene {
         assert!(self.other.try_wait().unwrap().is_none(), "it was killed");
         assert!(self.of_others.path().exists());
         for gone in [
-            scratch.path(".git/logs/HEAD"),
-            scratch.path(".git/logs/refs/heads/objects/x"),
+            self.of_git("logs/HEAD"),
+            self.of_git("logs/refs/heads/objects/x"),
             home.join("new"),
             home.join(".claude.json.tmp"),
             scratch.path(".ralph/config"),
@@ -336,6 +376,17 @@ fn in_a_linked_work_tree_the_others_and_the_shared_folder_are_closed() {
 }
 
 #[test]
+fn in_a_linked_work_tree_what_is_tried_comes_out_as_in_a_checkout() {
+    let mut scene = Scene::linked();
+    // To take a branch away, git writes in the shared folder; and its own folder has that file already.
+    let tries = tries_but(&["branch", "commondir"]);
+    scene.scratch.agent("claude", &trying(&tries));
+    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1 --sandbox on")));
+    check(&scene.scratch, &tries);
+    scene.is_whole();
+}
+
+#[test]
 fn without_network_only_its_own_loopback_is_there() {
     let scene = Scene::new();
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -364,7 +415,17 @@ fn what_proves_the_work_is_behind_walls_too() {
         let run = Scratch::finish(ralph.args([proof, "--validate", validation]));
         is_well(&run);
         assert!(!scene.scratch.outside().join("home/elsewhere/file").exists(), "{proof}");
+        let told = "seems refused: ~/elsewhere/file is not writable here (sandbox.write would allow it)";
+        assert!(run.stderr.contains(told), "{proof}: {run:?}");
     }
+    // Where it does not pass, the next attempt reads of it.
+    scene
+        .scratch
+        .agent("claude", "cat > \"prompt-$RALPH_ITERATION\"\nsay '<promise>COMPLETE</promise>'\nresult");
+    let mut ralph = scene.ralph("prompt p.md 2 --sandbox on --proof place --validate");
+    Scratch::finish(ralph.arg("! touch ~/elsewhere/x && exit 1"));
+    let prompt = scene.scratch.read("prompt-2");
+    assert!(prompt.contains("seems refused: ~/elsewhere/x is not writable here"), "{prompt}");
     assert_eq!(scene.scratch.read("of-validation"), "proven\n");
 }
 
@@ -429,37 +490,41 @@ fn in_a_container_and_for_another_user_the_walls_are_what_they_are() {
     }
 }
 
+/// What comes out otherwise where Landlock stands alone. It cannot protect what is inside of what can be written, and there are no tops
+/// and no new folders for temporary files. The names in a folder of keys can be listed, and nothing of it be read.
+const ALONE: &[&str] = &[
+    "gc",
+    "hook",
+    "hooks-away",
+    "git-away",
+    "git-config",
+    "git-config-file",
+    "git-config-chmod",
+    "git-config-times",
+    "git-config-new",
+    "git-exclude",
+    "state",
+    "records",
+    "settings",
+    "settings-new",
+    "env-file",
+    "other-tree",
+    "other-tree-pointer",
+    "part-pointer",
+    "part-away",
+    "cluster",
+    "cluster-away",
+    "keys",
+    "home-lost",
+    "own-file",
+    "tmp",
+    "write-proc",
+];
+
 #[test]
 fn without_namespaces_landlock_and_seccomp_stand_alone_and_that_is_said() {
     let mut scene = Scene::new();
-    let tries = [
-        ("write-work", "echo x > made && mkdir d && mv made d/ && rm -r d", true),
-        ("commit", "echo y > kept && git add kept && git commit -qm work", true),
-        ("outside", "echo x > $OUT/file", false),
-        ("outside-removed", "rm $OUT/precious", false),
-        ("outside-by-link", "ln -s $OUT/precious soft; echo x >> soft", false),
-        ("etc", "echo x > /etc/x", false),
-        ("profile", "echo x >> ~/.bashrc", false),
-        ("authorized", "echo x > ~/.ssh/authorized_keys", false),
-        ("key", "cat ~/.ssh/id", false),
-        ("key-elsewhere", "cat ~/keys/deploy", false),
-        ("history", "cat ~/.bash_history", false),
-        ("other-login", "cat ~/.codex/auth.json", false),
-        ("hidden", "cat ~/private/x", false),
-        ("shown", "cat ~/.aws/config", true),
-        ("plain", "cat ~/elsewhere/precious", true),
-        ("own-state", "echo x > ~/.claude/session", true),
-        ("own-file", "echo '{\"new\":1}' > ~/.claude.json", true),
-        ("cache", "mkdir -p ~/.cargo/registry/x && echo x > ~/.cache/x", true),
-        ("cargo-bin", "echo x > ~/.cargo/bin/x", false),
-        ("allowed", "echo x > ~/allowed/x", true),
-        ("tmp", "echo x > $TMPDIR/y && case $TMPDIR in */fresh/0) ;; *) exit 1;; esac", true),
-        ("variable", "test -z \"$MY_API_TOKEN$SSH_AUTH_SOCK\"", true),
-        ("signal", "kill -0 $OTHER", false),
-        ("environ", "cat /proc/$OTHER/environ", false),
-        ("keyring", "perl -e 'exit(syscall(250, 0, -3, 0) < 0)'", false),
-        ("own-child", "sleep 60 & kill $!", true),
-    ];
+    let tries = tries_but(ALONE);
     scene.scratch.agent("claude", &trying(&tries));
     let ralph = scene.ralph("prompt p.md 1 --sandbox on");
     let run = Scratch::finish(&mut without(&[NAMESPACES], &ralph));
@@ -510,6 +575,12 @@ fn a_command_runs_behind_the_walls_of_this_project() {
     assert_eq!(missing.code, Some(125));
     assert!(missing.stderr.contains("no-such-program"), "{}", missing.stderr);
     assert_eq!(run(&["--", "touch", "/etc/x"]).code, Some(1));
+    let mut ralph = scratch.ralph("sandbox -- bash -c");
+    ralph.arg("exec 3<> /dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'CONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3");
+    let kept =
+        Scratch::finish(ralph.env("RALPH_SANDBOX_NETWORK", "allow").env("RALPH_SANDBOX_HOSTS", "pypi"));
+    let told = "example.org:443 cannot be connected to from here (sandbox.hosts would allow it)";
+    assert!(kept.stdout.contains("403") && kept.stderr.contains(told), "{kept:?}");
     // Nothing is left of it when ralph is killed.
     let mut killed = scratch.ralph("sandbox -- sh -c");
     let mut killed = killed.arg("echo $$ > pid; exec sleep 600").spawn().unwrap();

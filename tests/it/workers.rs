@@ -116,19 +116,26 @@ fn walls_stand_around_the_agent_in_its_window() {
     let tmux = Tmux::new();
     let outside = tmux.scratch.home().join("precious");
     fs::create_dir(&outside).unwrap();
-    let tries = "echo x > inside; echo x > $OUT/file || echo held >> inside; echo x > /tmp/file; ls ~/.ssh || echo hidden >> inside";
+    let tries = "echo x > inside; echo x > $OUT/file || echo held >> inside; echo x > /tmp/file; ls ~/.ssh || echo hidden >> inside
+        exec 3<> /dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'CONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3; exec 3>&-";
     executable(&tmux.scratch.outside().join("bin/tries"), &format!("#!/bin/bash\n{tries}\nexec \"$@\"\n"));
     fs::create_dir(tmux.scratch.home().join(".ssh")).unwrap();
     let mut command = tmux.ralph("spawn --name w --prompt-file prompt.md -n 2 --sandbox on -- tries");
     command
         .args(agent_on_screen())
         .env("RALPH_SCRIPT_PLAY", "keep given; exit 0,keep given; exit 0")
-        .env("OUT", &outside);
+        .env("OUT", &outside)
+        .env("RALPH_SANDBOX_NETWORK", "allow")
+        .env("RALPH_SANDBOX_HOSTS", "pypi");
     let run = finish(command.spawn().unwrap());
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(tmux.scratch.read("inside"), "x\nheld\nhidden\n");
     assert_eq!(tmux.scratch.read("given").matches("Do the thing.").count(), 2, "{run:?}");
     assert!(!outside.join("file").exists() && fs::read_dir(&outside).unwrap().next().is_none());
+    let told = run.stdout + &run.stderr;
+    for what in ["seems refused: ~/precious/file is not writable", "example.org:443 cannot be connected to"] {
+        assert!(told.contains(what), "{what}: {told}");
+    }
     let left = || fs::read_dir(tmux.folder().join("sandbox")).unwrap().next().is_none().then_some(());
     wait_for("the wrapper to clear up", left);
     tmux.assert_nothing_left();

@@ -10,6 +10,7 @@ use crate::presets::Preset;
 use crate::presets::fault::class_of_words;
 use crate::process::OUT_OF_SIGHT;
 use crate::process::launch::Launch;
+use crate::process::walls::TurnedAway;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind, reported};
 use crate::text::duration;
@@ -74,6 +75,8 @@ pub(super) struct Left {
     pub(super) evidence: String,
     /// Whether the words that end the loop were seen.
     pub(super) is_done: bool,
+    /// The hosts that walls have kept it from.
+    pub(super) turned_away: TurnedAway,
     /// The output of the pane in this iteration.
     pub(super) transcript: Vec<String>,
 }

@@ -41,6 +41,8 @@ use crate::process::note::SupervisorNote;
 use crate::process::own_executable_for_others;
 use crate::process::pane::{self, Pane, PaneNotes};
 use crate::process::stat;
+use crate::process::walls::TurnedAway;
+use crate::side_command::refused;
 use crate::text::line::shell_words;
 use crate::threads;
 use crate::tmux::TmuxError;
@@ -121,7 +123,7 @@ impl Agent for WorkerAgent {
             return Err(Outcome::Detached.into());
         }
         watch.listen(context)?;
-        let left = watch.finish(&held.mark);
+        let mut left = watch.finish(&held.mark);
         if let Some(untried) = self.untried.take().filter(|_| !was_ready && left.has_ended_by_itself()) {
             untried.set(true);
             return Err(End::because(
@@ -130,7 +132,7 @@ impl Agent for WorkerAgent {
             ));
         }
         let took = (Utc::now() - held.started).to_std().unwrap_or_else(|_| began.elapsed());
-        let report = self.report(&left, attempt, context, took)?;
+        let report = self.report(&mut left, attempt, context, took)?;
         if report.is_waited_for() {
             // The next attempt at this iteration starts it again.
             held.given = Given::No;
@@ -332,7 +334,7 @@ impl WorkerAgent {
 
     fn report(
         &self,
-        left: &Left,
+        left: &mut Left,
         attempt: &Attempt<'_>,
         context: &mut Context<'_>,
         took: Duration,
@@ -344,7 +346,17 @@ impl WorkerAgent {
         }
         let is_done = left.is_done
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
-        Ok(judge::report(&self.name, left, text, is_done, took, self.timeouts, self.preset()))
+        let refused = refused(&self.turned_away(std::mem::take(&mut left.turned_away), text.as_bytes()));
+        let report = judge::report(&self.name, left, text, is_done, took, self.timeouts, self.preset());
+        Ok(Report { refused, ..report })
+    }
+
+    /// What its walls have turned away: these hosts, and what its screen tells.
+    fn turned_away(&self, hosts: TurnedAway, screen: &[u8]) -> TurnedAway {
+        let Some(enclosure) = &self.launch.enclosure else { return hosts };
+        let mut overheard = enclosure.overhear(&self.launch.cwd, &|name| self.launch.variable(name));
+        overheard.take(screen);
+        hosts.and(overheard)
     }
 }
 

@@ -338,6 +338,9 @@ impl<'a> Watch<'a> {
                 self.left.refused = Some(format!("its program cannot be started: {why}"));
                 self.is_gone = true;
             }
+            Message::Note(SupervisorNote::TurnedAway(times, host)) => {
+                *self.left.turned_away.hosts.entry(host).or_default() += times;
+            }
             Message::Note(SupervisorNote::Gone(_) | SupervisorNote::Spared) => self.is_gone = true,
             Message::NotesEnded => self.notes_are_over = true,
             Message::Painted => {

@@ -1,6 +1,6 @@
 //! The folder of one program behind walls: what the hidden verb reads, and what is new for the program.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::free_folders::{FreeFolders, ProgramFolder};
-use super::overheard::Overheard;
+use super::overheard::{Overheard, TurnedAway};
 use super::parts::{FRESH, LAYERS, PLAN, VERB, named, numbered};
 use super::plan::Plan;
 use super::proxy::Proxy;
@@ -118,6 +118,12 @@ impl Enclosure {
         Ok(Inside { used, free, plan, cwd: cwd.to_owned(), originals, absent, links, proxy })
     }
 
+    /// What listens to what a program there prints of what is refused.
+    #[must_use]
+    pub fn overhear(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Overheard {
+        Overheard::of(self.plan_for(cwd, variable), cwd.to_owned())
+    }
+
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.
     #[must_use]
     pub fn plan_for(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Plan {
@@ -152,10 +158,11 @@ impl Inside {
         Overheard::of(self.plan.clone(), self.cwd.clone())
     }
 
-    /// The hosts that the program was not connected to, and how often.
+    /// The hosts that the program was not connected to.
     #[must_use]
-    pub fn refused_hosts(&self) -> BTreeMap<String, u64> {
-        self.proxy.as_ref().map(Proxy::refused).unwrap_or_default()
+    pub fn turned_away(&self) -> TurnedAway {
+        let hosts = self.proxy.as_ref().map(Proxy::refused).unwrap_or_default();
+        TurnedAway { hosts, ..TurnedAway::default() }
     }
 
     /// Copies back what the program has changed, and removes what it must not have made.

@@ -18,7 +18,7 @@ mod way_out;
 
 pub use enclosure::{Enclosure, Inside};
 pub use inside::main;
-pub use overheard::Overheard;
+pub use overheard::{Overheard, TurnedAway};
 pub use parts::VERB;
 pub use plan::{Held, Layer, Plan, depth};
 pub use reach::{Host, Reach};

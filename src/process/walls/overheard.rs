@@ -25,6 +25,26 @@ const BETWEEN: [char; 12] = ['\'', '"', '`', '‘', '’', ',', ';', ':', '(', '
 static REFUSALS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)read-only file system|permission denied").ok());
 
+/// What walls have turned away, and how often.
+#[derive(Debug, Default)]
+pub struct TurnedAway {
+    /// Hosts with their ports, which is certain.
+    pub hosts: BTreeMap<String, u64>,
+    /// Paths, as far as what was printed tells.
+    pub paths: BTreeMap<(Held, PathBuf), u64>,
+}
+
+impl TurnedAway {
+    /// With what one stream has told.
+    #[must_use]
+    pub fn and(mut self, overheard: Overheard) -> Self {
+        for (held, times) in overheard.end() {
+            *self.paths.entry(held).or_default() += times;
+        }
+        self
+    }
+}
+
 /// Listens to what one program prints.
 #[derive(Debug)]
 pub struct Overheard {
@@ -54,8 +74,7 @@ impl Overheard {
     }
 
     /// The paths that seem to have been refused, and how often.
-    #[must_use]
-    pub fn end(mut self) -> BTreeMap<(Held, PathBuf), u64> {
+    fn end(mut self) -> BTreeMap<(Held, PathBuf), u64> {
         self.look(self.text.len());
         self.found
     }
