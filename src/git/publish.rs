@@ -155,6 +155,8 @@ fn outcome(
 mod tests {
     use super::*;
     use crate::process::capture::Kept;
+    use crate::process::walls::TurnedAway;
+
     /// The result for this exit code and output of `gh`.
     fn answer(code: i32, stdout: &str, stderr: &str) -> String {
         let kept = |text: &str| {
@@ -162,7 +164,8 @@ mod tests {
             kept.push(text.as_bytes());
             kept
         };
-        let captured = Captured { stdout: kept(stdout), stderr: kept(stderr), end: Ended::Exited(code) };
+        let (stdout, stderr, end) = (kept(stdout), kept(stderr), Ended::Exited(code));
+        let captured = Captured { stdout, stderr, end, turned_away: TurnedAway::default() };
         match opened(Ok(captured)) {
             Ok(address) => address,
             Err(Unpublished::Impossible(why)) => format!("impossible: {why}"),

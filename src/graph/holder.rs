@@ -20,6 +20,9 @@ pub struct Holder {
     /// Made anew for each claim; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,
+    /// The command that gates what lands, of a process that lands; empty without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
 }
 
 impl Holder {
@@ -30,6 +33,7 @@ impl Holder {
             process: ProcessIdentity::of_self()?,
             machine: machine(),
             nonce: String::new(),
+            gate: None,
         })
     }
 

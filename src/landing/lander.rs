@@ -1,6 +1,7 @@
 //! The lander of one trunk: takes what waits, tries it together, and brings it onto the trunk.
 
 mod booking;
+mod telling;
 pub(crate) use booking::at_work;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,6 @@ use crate::landing::exchange::{Exchange, Failed};
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::jitter;
 use crate::text::list::some_of;
-use crate::text::timestamp;
 use crate::threads;
 
 /// How often the tip of the remote is looked for while nothing waits.
@@ -38,8 +38,6 @@ const LOOK: Duration = Duration::from_secs(4);
 const RARELY: Duration = Duration::from_secs(30);
 /// How long something is handed in at least before it lands from a server: longer than what a failover may lose.
 const SETTLED: Duration = Duration::from_secs(4);
-/// How long the lead of a run that lives stays as it is while something waits: longer than until its lander looks again.
-const STALLED: Duration = Duration::from_secs(45);
 /// The longest reason that is kept, in bytes.
 const REASON: usize = 6000;
 /// At most this many files are named.
@@ -91,6 +89,8 @@ pub(crate) struct Lander {
     stalled: Option<(DateTime<Utc>, Instant)>,
     /// What was reported last, so that it is reported once.
     told: Option<String>,
+    /// The run whose other gate was reported.
+    other_gate: Option<String>,
 }
 
 /// How a round ended.
@@ -155,6 +155,9 @@ impl Lander {
         gate: Option<Gate>,
         rules: Rules,
     ) -> Self {
+        // What the others read of it.
+        let shown = gate.as_ref().map(|gate| gate.shown().to_owned()).unwrap_or_default();
+        let holder = Holder { gate: Some(shown), ..holder };
         Self {
             store,
             exchange: None,
@@ -172,6 +175,7 @@ impl Lander {
             settled: None,
             stalled: None,
             told: None,
+            other_gate: None,
         }
     }
 
@@ -238,6 +242,7 @@ impl Lander {
         // Another run lands here, and its process lives. Looked at first, which writes nothing: all machines do it.
         let leader = self.store.leader(self.trunk.name())?;
         self.tell_stalled(leader.as_ref().filter(|_| !waiting.is_empty()));
+        self.tell_other_gate(leader.as_ref().map(|(leader, _)| leader));
         let lead = if leader.is_none_or(|(leader, _)| leader == self.holder) {
             self.store.lead(self.trunk.name(), &self.holder, self.rules.lease)?
         } else {
@@ -265,28 +270,6 @@ impl Lander {
             gate.trust(self.team.take_green());
         }
         if waiting.is_empty() { self.catch_up(way) } else { self.land(way, &waiting) }
-    }
-
-    /// Says so where the run that has the lead has not prolonged it for long, while something waits to land.
-    fn tell_stalled(&mut self, leader: Option<&(Holder, DateTime<Utc>)>) {
-        let known = leader.filter(|(leader, _)| *leader != self.holder && self.exchange.is_some());
-        let Some((leader, until)) = known else {
-            self.stalled = None;
-            return;
-        };
-        match &self.stalled {
-            Some((seen, since)) if seen == until && since.elapsed() > STALLED => {
-                let why = format!(
-                    "run {} lands on {} and has not been heard of for a while: if it is gone, another one does so from {} on",
-                    leader.run,
-                    self.trunk.name(),
-                    timestamp::local(until)
-                );
-                self.tell_once(&why);
-            }
-            Some((seen, _)) if seen == until => {}
-            _ => self.stalled = Some((*until, Instant::now())),
-        }
     }
 
     /// Brings the tip of the remote here, if it was brought longer ago than this.
@@ -568,14 +551,6 @@ impl Lander {
             trunk: trunk.into(),
         });
         Ok(judged)
-    }
-
-    /// Reports something once, until something else was reported.
-    fn tell_once(&mut self, what: &str) {
-        if self.told.as_deref() != Some(what) {
-            self.told = Some(what.to_owned());
-            self.team.tell(Fact::Notice { message: what.to_owned().into() });
-        }
     }
 }
 

@@ -476,6 +476,34 @@ fn two_runs_from_two_checkouts_share_the_queue() {
     assert_eq!(attempts(&scratch), 6);
 }
 
+#[test]
+fn a_run_says_that_another_one_lands_by_another_gate() {
+    // The first run has the lead while its gate runs, which ends when the other run has said so.
+    let scratch = jobs("work; done_");
+    let ids = [add(&scratch, "one"), add(&scratch, "two"), add(&scratch, "three"), add(&scratch, "four")];
+    let elsewhere = scratch.outside().join("elsewhere");
+    scratch.git(&["worktree", "add", "-q", "-b", "side", elsewhere.to_str().unwrap()]);
+    let gate = "touch \"$HOME/gated\"; for n in $(seq 1200); do [ ! -e \"$HOME/told\" ] || exit 0; sleep 0.05; done; exit 1";
+    let mut first = scratch.ralph(&format!("{RUN} 2 --limit 2"));
+    let first = first.env("RALPH_LANDING_COMMAND", gate).stdout(std::process::Stdio::piped());
+    let first = first.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    crate::scratch::wait_for("the gate", || scratch.outside().join("home/gated").exists().then_some(()));
+    let mut other = scratch.ralph(&format!("{RUN} 2 --onto main --json"));
+    other.env("RALPH_LANDING_COMMAND", "ls").current_dir(&elsewhere);
+    let mut other = other.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(other.stdout.take().unwrap()));
+    let mut told = Vec::new();
+    for line in lines.map(Result::unwrap).filter(|line| line.contains("lands on main with the gate 'touch")) {
+        assert!(line.contains("and this run has the gate 'ls'"), "{line}");
+        fs::write(scratch.outside().join("home/told"), "").unwrap();
+        told.push(line);
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(other.wait().unwrap().code(), Some(0));
+    ended(&finish(first), 0);
+    assert_all_landed(&scratch, &ids);
+}
+
 /// Kills ralph with -9 once: when `$1` happens the first time. The id of its process is in `$HOME/ralph`.
 pub(crate) const KILL: &str =
     r#"if [ ! -e "$HOME/killed" ]; then touch "$HOME/killed"; kill -9 "$(cat "$HOME/ralph")"; sleep 600; fi"#;

@@ -43,7 +43,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     bind_if_there(Path::new("/dev/pts/ptmx"), Path::new("/dev/ptmx"))?;
     // Tops and fresh folders are there a second time, without masks.
     if let Some(place) = folder.parent() {
-        mount_bind(masks.join(FOLDER), place).map_err(|error| named(place.display(), error))?;
+        mount_bind(masks.join(NOTHING), place).map_err(|error| named(place.display(), error))?;
     }
     Ok(())
 }
@@ -130,11 +130,14 @@ impl Places {
 
 const DEVICES: &str = "devices";
 const FOLDER: &str = "folder";
+const NOTHING: &str = "nothing";
 const FILE: &str = "file";
 
-/// Makes what stands in the place of what is hidden: a folder and a file that cannot be opened.
+/// Makes what stands in the place of what is hidden: a folder and a file that cannot be opened; and an empty folder, for what is no
+/// secret and no part of the work.
 fn make_masks(masks: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o0).create(masks.join(FOLDER))?;
+    DirBuilder::new().mode(0o555).create(masks.join(NOTHING))?;
     empty(&masks.join(FILE), 0o0)?;
     if getuid().is_root() {
         make_devices(&masks.join(DEVICES))?;
