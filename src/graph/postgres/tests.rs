@@ -220,7 +220,8 @@ impl Drop for Over<'_> {
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_no_booking_and_makes_none_twice() {
     const TASKS: usize = 400;
-    let mut server = PostgresServer::start(&["fsync=on"]);
+    // What a server has written that is killed, the kernel still has: without fsync it starts again at once on a busy disk, too.
+    let mut server = PostgresServer::start(&[]);
     let mut first = open(&server, "killed");
     for number in 0..TASKS {
         first.add(&NewTask { title: format!("task {number}"), ..NewTask::default() }).unwrap();
