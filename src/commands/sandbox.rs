@@ -148,7 +148,9 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     end_what_is_left();
     // What it prints goes to the terminal without us.
     let turned_away = enclosed.as_ref().map(|(_, inside)| inside.turned_away()).unwrap_or_default();
-    refused(&turned_away).iter().for_each(|refused| warn(&refused.told()));
+    for refused in refused(&turned_away) {
+        warn(&refused.told());
+    }
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

@@ -192,7 +192,9 @@ fn keep(
         if let Some(stop) = stop {
             pump(pipe, &stop, |bytes| {
                 kept.push(bytes);
-                overheard.iter_mut().for_each(|overheard| overheard.take(bytes));
+                if let Some(overheard) = &mut overheard {
+                    overheard.take(bytes);
+                }
                 true
             });
         }
