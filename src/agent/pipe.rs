@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use serde::de::IgnoredAny;
-
 use super::acp::{self, AcpCodec, Grounds, Wanted};
 use super::balance::BalanceQuery;
 use super::codec::Codec;
@@ -23,11 +21,10 @@ use crate::engine::fact::Fact;
 use crate::engine::inbox::Port;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Balance, Report};
-use crate::presets::Protocol;
+use crate::presets::{self, Protocol};
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
-use crate::reply::sigil::COMPLETE;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind};
 use crate::text::line::shell_words;
@@ -57,8 +54,8 @@ pub struct PipeAgent {
     pub(super) read_only: bool,
     reading: Reading,
     balance: Option<BalanceQuery>,
-    /// Whether the notice that its text cannot be read has been shown.
-    has_told_unread: bool,
+    /// Whether it was looked for what could read its text, where nothing does.
+    has_looked: bool,
 }
 
 impl Agent for PipeAgent {
@@ -66,20 +63,28 @@ impl Agent for PipeAgent {
         if let Some(why) = self.spec.preset.longest_prompt.and_then(|limit| limit.refuses(attempt.prompt)) {
             return Ok(self.refusal(&why));
         }
+        let is_unread = !self.reading.readers.reads_text() && !self.has_looked;
+        if is_unread {
+            let name = &self.spec.name;
+            context.notice(&format!(
+                "ralph does not know '{name}': its words cannot be read, so that COMPLETE does not end this loop; write 'acp:' \
+                 before its command line if it speaks the Agent Client Protocol, or set AGENT_FORMAT or AGENT_RESPONSE_FILTER \
+                 (ralph help acp, ralph help filters)"
+            ))?;
+        }
         let before = self.ask_balance(context)?;
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
             report.balance = Some(Balance { left, spent });
         }
-        if !self.has_told_unread && !self.reading.readers.reads_text() && is_unread(&report.text) {
-            self.has_told_unread = true;
-            let name = &self.spec.name;
-            context.notice(&format!(
-                "ralph does not know the output format of '{name}', so that COMPLETE and other markers in it never count: \
-                 set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line if it speaks the Agent Client Protocol \
-                 (ralph help filters, ralph help acp)"
-            ))?;
+        if is_unread {
+            self.has_looked = true;
+            if let Some(known) = presets::that_prints(report.text.as_bytes()) {
+                let (name, known) = (&self.spec.name, known.name);
+                context
+                    .notice(&format!("'{name}' prints what {known} prints: AGENT_FORMAT={known} reads it"))?;
+            }
         }
         if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
             let name = &self.spec.name;
@@ -101,7 +106,7 @@ impl PipeAgent {
         }
         let query = |(command, parser): &(String, String)| BalanceQuery::new(command, parser, &ground.launch);
         let balance = reading.balance.as_ref().map(query);
-        Self { spec, ground, read_only: false, reading, balance, has_told_unread: false }
+        Self { spec, ground, read_only: false, reading, balance, has_looked: false }
     }
 
     /// Its launch.
@@ -201,10 +206,4 @@ impl PipeAgent {
         };
         Ok(traces.report(judging, started.elapsed()))
     }
-}
-
-/// Whether the end of an agent's output has something that a filter could read: a marker, or a JSON object on a line.
-fn is_unread(printed: &str) -> bool {
-    let is_event = |line: &str| line.starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok();
-    printed.contains(COMPLETE) || printed.lines().any(is_event)
 }

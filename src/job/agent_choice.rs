@@ -94,9 +94,23 @@ pub(crate) fn chosen_by(settings: &Settings) -> &'static str {
     if presets::preset(&settings.agent_type).is_some() { "AGENT_CLI" } else { "AGENT_TYPE" }
 }
 
+/// The preset whose filters read what an agent of this one prints.
+fn read_as(preset: &'static Preset, settings: &Settings) -> anyhow::Result<&'static Preset> {
+    let Some(name) = &settings.agent_format else { return Ok(preset) };
+    if preset.protocol == Protocol::Acp {
+        bail!("AGENT_FORMAT is about lines, and this agent is talked to by a protocol: leave it out");
+    }
+    presets::with_filters().find(|known| known.name == name).ok_or_else(|| {
+        let known = presets::sorted(presets::with_filters()).join(", ");
+        anyhow!("AGENT_FORMAT is '{name}', and ralph knows the output of these: {known}")
+    })
+}
+
 /// Whether the cost of an iteration can be known.
-pub(crate) fn reports_cost(preset: &Preset, settings: &Settings) -> bool {
-    preset.reports_cost || settings.agent_result_filter.is_some() || balance(preset, settings).is_some()
+pub(crate) fn reports_cost(preset: &'static Preset, settings: &Settings) -> bool {
+    read_as(preset, settings).is_ok_and(|read_as| read_as.reports_cost)
+        || settings.agent_result_filter.is_some()
+        || balance(preset, settings).is_some()
 }
 
 /// The usage command and its parser.
@@ -111,7 +125,7 @@ fn balance(preset: &Preset, settings: &Settings) -> Option<(String, String)> {
 /// Compiles every filter in use.
 pub(crate) fn reading(spec: &AgentSpec, settings: &Settings, project: &Project) -> anyhow::Result<Reading> {
     let preset = spec.preset;
-    let own = ReaderPlan::of(preset).context("a built-in filter does not compile")?;
+    let own = ReaderPlan::of(read_as(preset, settings)?).context("a built-in filter does not compile")?;
     let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
     let result = users_program("AGENT_RESULT_FILTER", settings.agent_result_filter.as_deref())?;
     if preset.protocol == Protocol::Acp && (response.is_some() || result.is_some()) {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use regex::bytes::Regex;
 
-use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
+use crate::reply::decode::{Decoder, Filters, Item, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;
 use crate::text::{digest, nearest};
@@ -231,6 +231,29 @@ pub(crate) fn headless() -> impl Iterator<Item = &'static Preset> {
     all().filter(|preset| preset.is_headless())
 }
 
+/// The agents whose output is read by filters.
+pub(crate) fn with_filters() -> impl Iterator<Item = &'static Preset> {
+    all().filter(|preset| !preset.response.is_empty())
+}
+
+/// The agent whose filters find most in what an unknown program has printed; `None` if none finds any text.
+pub(crate) fn that_prints(output: &[u8]) -> Option<&'static Preset> {
+    let finds = |preset: &Preset| {
+        let (mut texts, mut items) = (0, 0);
+        let mut decoder = Decoder::new(preset.compile().ok()?.filters());
+        let mut count = |item| {
+            items += 1;
+            texts += usize::from(matches!(item, Item::Text(_)));
+        };
+        decoder.push(output, &mut count);
+        decoder.finish(&mut count);
+        (texts > 0).then_some(items)
+    };
+    let found = with_filters().filter_map(|preset| Some((preset, finds(preset)?)));
+    // The first of those that find as much: others have taken their format from it.
+    found.reduce(|most, other| if other.1 > most.1 { other } else { most }).map(|(preset, _)| preset)
+}
+
 /// The preset of this name.
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
@@ -397,7 +420,7 @@ impl Preset {
         title: "",
         cli: "",
         args: &[],
-        needs: "an `AGENT_RESPONSE_FILTER`, if it is ever to say COMPLETE",
+        needs: "an `AGENT_FORMAT` or an `AGENT_RESPONSE_FILTER`, if it is ever to say COMPLETE",
         keys: &[],
         protocol: Protocol::Lines,
         prompt: Prompt::Stdin,
@@ -443,6 +466,8 @@ impl Preset {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -455,6 +480,20 @@ mod tests {
         assert_eq!(with(""), "claude/ann");
         assert_ne!(with("one"), with("other"));
         assert!(!with("one").contains("one") && with("one").len() == "claude/".len() + 16);
+    }
+
+    #[test]
+    fn what_agents_print_is_recognised() {
+        let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+        for agent in ["claude", "codex", "gemini", "opencode", "cline", "pi"] {
+            let printed = std::fs::read(recordings.join(agent).join("complete.ndjson")).unwrap();
+            assert_eq!(that_prints(&printed).map(|preset| preset.name), Some(agent));
+        }
+        for other in
+            ["", "words\n", "{\"type\":\"result\"}\n", "{\"role\":\"assistant\",\"content\":\"x\"}\n"]
+        {
+            assert!(that_prints(other.as_bytes()).is_none(), "{other}");
+        }
     }
 
     #[test]

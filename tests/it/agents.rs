@@ -325,37 +325,54 @@ fn a_custom_agent_without_filters_is_judged_by_its_exit_code() {
 }
 
 #[test]
-fn an_unknown_output_format_is_a_notice_once_with_what_to_do() {
+fn an_unknown_program_is_told_at_the_start_with_what_to_do() {
     let scratch = Scratch::new();
-    let notice = "ralph does not know the output format of 'my-agent'";
+    let notice = "ralph does not know 'my-agent': its words cannot be read, so that COMPLETE does not end this loop; write 'acp:'";
     let notices = |run: &Run| run.stderr.matches(notice).count();
-    for (prints, expected) in [
-        (r#"{"role":"assistant","content":"I work."}"#, 1),
-        ("It is done: <promise>COMPLETE</promise>", 1),
-        ("I work.", 0),
-        ("{ I work.", 0),
-    ] {
+    for prints in
+        [r#"{"role":"assistant"}"#, "It is done: <promise>COMPLETE</promise>", "I work.", "{ I work."]
+    {
         scratch.agent("my-agent", &format!("cat > /dev/null; echo '{prints}'"));
         for agent in ["my-agent", "my-agent -p"] {
             let run = Scratch::finish(scratch.ralph("prompt p.md 2 --agent").arg(agent));
-            assert_eq!((run.code, notices(&run)), (Some(0), expected), "{prints}: {run:?}");
-            let advice = "set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line";
-            assert_eq!(run.stderr.contains(advice), expected > 0, "{prints}: {run:?}");
+            assert_eq!((run.code, notices(&run)), (Some(0), 1), "{prints}: {run:?}");
+            let (before, _) = run.stderr.split_once(prints).unwrap();
+            assert!(before.contains("set AGENT_FORMAT or AGENT_RESPONSE_FILTER"), "{prints}: {run:?}");
+            assert!(!run.stderr.contains("AGENT_FORMAT="), "{prints}: {run:?}");
         }
     }
     scratch.write("fix/RALPH.md", "---\nagent: my-agent\n---\nDo it.\n");
-    scratch.agent("my-agent", "cat > /dev/null; echo '{\"role\":\"assistant\"}'");
     assert_eq!(notices(&scratch.run("run fix -n 2")), 1);
     // A user's response filter reads it, a result filter does not.
     for (filter, expected) in [("AGENT_RESPONSE_FILTER=.say", 0), ("AGENT_RESULT_FILTER='{model}'", 1)] {
         scratch.write(".ralph/config", format!("AGENT_TYPE=custom\nAGENT_CLI=my-agent\n{filter}\n"));
         let run = scratch.run("prompt p.md 1");
-        assert_eq!(
-            run.stderr.matches("does not know the output format").count(),
-            expected,
-            "{filter}: {run:?}"
-        );
+        assert_eq!(run.stderr.matches("its words cannot be read").count(), expected, "{filter}: {run:?}");
     }
+}
+
+#[test]
+fn a_program_that_prints_what_a_known_agent_prints_is_read_by_its_filters() {
+    let scratch = Scratch::new();
+    scratch.agent("my-agent", &claude_says("<promise>COMPLETE</promise>"));
+    let offer = "'my-agent' prints what claude prints: AGENT_FORMAT=claude reads it";
+    let run = scratch.run("prompt p.md 2 --agent my-agent");
+    assert!(run.stdout.contains("Exit Reason: max iterations reached"), "{run:?}");
+    assert_eq!(run.stderr.matches(offer).count(), 1, "{run:?}");
+    let with = |format: &str, agent: &str| {
+        Scratch::finish(scratch.ralph("prompt p.md 2 --agent").arg(agent).env("RALPH_AGENT_FORMAT", format))
+    };
+    let run = with("claude", "my-agent");
+    assert!(run.stdout.contains("Exit Reason: completion signal detected"), "{run:?}");
+    assert!(run.stdout.contains("Agent Cost: $") && !run.stderr.contains("cannot be read"), "{run:?}");
+    let refused = with("nonsense", "my-agent");
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("AGENT_FORMAT is 'nonsense', and ralph knows the output of these: "),
+        "{refused:?}"
+    );
+    let refused = with("claude", "acp:my-agent");
+    assert!(refused.code == Some(1) && refused.stderr.contains("AGENT_FORMAT is about lines"), "{refused:?}");
 }
 
 #[test]

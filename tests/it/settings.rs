@@ -16,6 +16,7 @@ const EXAMPLE: &str = include_str!("../../config.example");
 /// A value that is no default of the setting.
 fn sample(setting: &Setting) -> &'static str {
     match setting.key {
+        "agent.format" => return "claude",
         "proof.level" => return "clean",
         "proof.on_protected" => return "tell",
         "landing.style" => return "rebase",
