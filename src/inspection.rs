@@ -179,6 +179,7 @@ impl Inspection {
             model: model.clone(),
             read_only: ground.looks_only,
             folder: folder.clone(),
+            inspects: true,
             ..proof.work.how.clone()
         };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };

@@ -20,6 +20,8 @@ const KEPT: usize = 4;
 pub struct Factory {
     /// The agent that the loop was started with.
     own: PipeAgent,
+    /// The agent that looks at the work of others, if that is another one.
+    inspector: Option<PipeAgent>,
     /// The wishes for every agent whose command line comes with its work.
     wishes: Wishes,
     /// The agents that work has asked for, the latest last.
@@ -33,7 +35,7 @@ impl Factory {
     #[must_use]
     pub fn new(own: PipeAgent) -> Self {
         let cost_is_known = own.reports_cost();
-        Self { own, wishes: Wishes::default(), made: Vec::new(), cost_is_known }
+        Self { own, inspector: None, wishes: Wishes::default(), made: Vec::new(), cost_is_known }
     }
 
     /// The agents of a loop whose work names command lines; `own` is that of the first, `command`. `wishes` are for each.
@@ -41,6 +43,12 @@ impl Factory {
     pub fn of_command(command: CommandLine, wishes: Wishes, own: PipeAgent) -> Self {
         let how = How { command: Some(command), ..How::default() };
         Self { wishes, made: vec![(how, own.clone())], ..Self::new(own) }
+    }
+
+    /// The agents, of which this one looks at the work of the others.
+    #[must_use]
+    pub fn with_inspector(self, inspector: Option<PipeAgent>) -> Self {
+        Self { inspector, ..self }
     }
 
     /// The name of the agent that the loop was started with.
@@ -56,16 +64,19 @@ impl Factory {
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
-        let mut agent = match &how.command {
-            Some(command) => {
+        let inspector = self.inspector.as_ref().filter(|_| how.inspects);
+        let mut agent = match (inspector, &how.command) {
+            (Some(inspector), _) => inspector.clone(),
+            (None, Some(command)) => {
                 let spec = granted(AgentSpec::of_command(command), &self.wishes)?;
                 let reading = Reading::of(spec.preset).map_err(cannot_start)?;
                 PipeAgent::new(spec, reading, self.own.ground.clone())
             }
-            None => self.own.clone(),
+            (None, None) => self.own.clone(),
         };
         // The wishes of the work come before those for every agent.
-        agent.spec = granted(agent.spec, &Wishes { model: how.model.clone(), effort: None })?;
+        let model = how.model.clone().filter(|_| inspector.is_none());
+        agent.spec = granted(agent.spec, &Wishes { model, effort: None })?;
         agent.read_only = how.read_only;
         if let Some(folder) = &how.folder {
             agent.ground.launch.cwd.clone_from(folder);

@@ -47,6 +47,8 @@ pub struct How {
     pub read_only: bool,
     /// The folder where it works.
     pub folder: Option<PathBuf>,
+    /// Whether it looks at the work of another agent, which the settings may name an agent of its own for.
+    pub inspects: bool,
 }
 
 /// An agent as a command line that reads a prompt on stdin.

@@ -34,6 +34,8 @@ pub(crate) struct Preflight<'a> {
     pub(crate) done_pattern: Option<Regex>,
     agent: AgentSpec,
     reading: Reading,
+    /// The agent that looks at the work of others, if that is another one.
+    inspector: Option<(AgentSpec, Reading)>,
     /// The command line of `agent`, if a RALPH.md names it.
     command: Option<CommandLine>,
 }
@@ -51,7 +53,9 @@ impl<'a> Preflight<'a> {
         let done_pattern = done_pattern(settings)?;
         let reading = agent_choice::reading(&agent, settings, project)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
-        Ok(Self { call, limits, done_pattern, agent, reading, command: None })
+        let inspector = settings.in_phase(call.verb.inspecting_phase())?;
+        let inspector = inspector.map(|settings| inspector_of(&settings, project)).transpose()?;
+        Ok(Self { call, limits, done_pattern, agent, reading, inspector, command: None })
     }
 
     /// A loop whose agent is a command line.
@@ -70,7 +74,8 @@ impl<'a> Preflight<'a> {
         let done_pattern = done_pattern(settings)?;
         let reading = Reading::of(agent.preset)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
-        Ok(Self { call, limits, done_pattern, agent, reading, command: Some(command) })
+        let command = Some(command);
+        Ok(Self { call, limits, done_pattern, agent, reading, inspector: None, command })
     }
 
     /// The models to choose from for tasks, the smallest first; none if neither settings nor preset name any.
@@ -90,9 +95,10 @@ impl<'a> Preflight<'a> {
         self.agent.preset.takes_model()
     }
 
-    /// Whether the agent can be kept from changing anything.
+    /// Whether the agent that looks at the work of others can be kept from changing anything.
     pub(crate) fn can_look_only(&self) -> bool {
-        self.agent.preset.read_only.is_some()
+        let inspector = self.inspector.as_ref().map_or(&self.agent, |(spec, _)| spec);
+        inspector.preset.read_only.is_some()
     }
 
     /// What is known of the agent.
@@ -122,16 +128,20 @@ impl<'a> Preflight<'a> {
         env: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> anyhow::Result<Ready<'a>> {
         let Workspace { project: own, settings } = self.call.workspace;
-        let env = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
-        let (launch, warning) = launch_behind_walls((project, settings), self.agent.preset, env, run)?;
-        let elsewhere = project.root() != own.root();
-        let spec = self.agent.clone();
-        let spec = if elsewhere { spec.rooted_at(own.root()) } else { spec };
-        let ground = Ground { launch, ours: ours(project), timeouts: timeouts(settings) };
-        let agent = PipeAgent::new(spec, self.reading.clone(), ground);
+        let env: Vec<_> = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
+        let pipe = |spec: &AgentSpec, reading: &Reading| {
+            let env = Vec::clone(&env);
+            let (launch, warning) = launch_behind_walls((project, settings), spec.preset, env, run)?;
+            let elsewhere = project.root() != own.root();
+            let spec = if elsewhere { spec.clone().rooted_at(own.root()) } else { spec.clone() };
+            let ground = Ground { launch, ours: ours(project), timeouts: timeouts(settings) };
+            anyhow::Ok((PipeAgent::new(spec, reading.clone(), ground), warning))
+        };
+        let (agent, warning) = pipe(&self.agent, &self.reading)?;
+        let inspector = self.inspector.as_ref().map(|(spec, reading)| pipe(spec, reading)).transpose()?;
         let agent = match &self.command {
             Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), agent),
-            None => Factory::new(agent),
+            None => Factory::new(agent).with_inspector(inspector.map(|(inspector, _)| inspector)),
         };
         let (name, launch) = (agent.name().to_owned(), agent.launch());
         let judge = inspection::Ground {
@@ -145,6 +155,16 @@ impl<'a> Preflight<'a> {
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
         })
     }
+}
+
+/// The agent of these settings, which looks at the work of others, and what reads it.
+fn inspector_of(settings: &Settings, project: &Project) -> anyhow::Result<(AgentSpec, Reading)> {
+    let spec = agent_choice::of_settings(settings, project)?;
+    let chosen_by = settings.row("agent.provider").map(|row| row.origin.to_string()).unwrap_or_default();
+    check_installed(&spec, &chosen_by, settings, project)?;
+    check_budget(settings, &spec.name, reports_cost(spec.preset, settings))?;
+    let reading = agent_choice::reading(&spec, settings, project)?;
+    Ok((spec, reading))
 }
 
 /// The limits of a loop. `limit` is the number on the command line.

@@ -142,7 +142,9 @@ fn open_for(
             trust::is_trusted(&project, &entries)
         },
     };
-    let mut settings = Settings::load(&sources)?;
+    let settings = Settings::load(&sources)?;
+    let own = verb.and_then(Verb::phase).map(|phase| settings.in_phase(phase)).transpose()?.flatten();
+    let mut settings = own.unwrap_or(settings);
     warn_of_near_misses(&mut settings, &project);
     let warning = warning_of_model(&settings);
     settings.warnings.extend(warning);

@@ -131,6 +131,13 @@ settings! {
             empty: "none",
             kind: ValueKind::Override,
         }
+        /// The agent whose output an unknown program prints, such as claude: that one's filters read it
+        agent_format: Option<String> = Setting {
+            key: "agent.format",
+            shell: "AGENT_FORMAT",
+            empty: "the agent preset's own",
+            kind: ValueKind::Override,
+        }
         /// jq program that picks the assistant's own text, where signals are looked for
         agent_response_filter: Option<String> = Setting {
             key: "agent.response_filter",
@@ -165,6 +172,96 @@ settings! {
             shell: "AGENT_USAGE_PARSER",
             empty: "the agent preset's own",
             kind: ValueKind::Override,
+        }
+        /// Which agent plans (plan, loop plan): as --agent
+        plan_agent: Option<String> = Setting {
+            key: "plan.agent",
+            shell: "PLAN_AGENT",
+            empty: "that of --agent",
+        }
+        /// Which model that agent uses
+        plan_model: Option<String> = Setting {
+            key: "plan.model",
+            shell: "PLAN_MODEL",
+            empty: "that of --model, for the same agent",
+        }
+        /// How hard its model thinks
+        plan_effort: Option<String> = Setting {
+            key: "plan.effort",
+            shell: "PLAN_EFFORT",
+            empty: "that of --effort, for the same agent",
+        }
+        /// Which agent builds (build, loop build, run over tasks): as --agent
+        build_agent: Option<String> = Setting {
+            key: "build.agent",
+            shell: "BUILD_AGENT",
+            empty: "that of --agent",
+        }
+        /// Which model that agent uses
+        build_model: Option<String> = Setting {
+            key: "build.model",
+            shell: "BUILD_MODEL",
+            empty: "that of --model, for the same agent",
+        }
+        /// How hard its model thinks
+        build_effort: Option<String> = Setting {
+            key: "build.effort",
+            shell: "BUILD_EFFORT",
+            empty: "that of --effort, for the same agent",
+        }
+        /// Which agent verifies tasks and changed tests: as --agent
+        verify_agent: Option<String> = Setting {
+            key: "verify.agent",
+            shell: "VERIFY_AGENT",
+            empty: "that of --agent",
+        }
+        /// Which model that agent uses
+        verify_model: Option<String> = Setting {
+            key: "verify.model",
+            shell: "VERIFY_MODEL",
+            empty: "that of --model, for the same agent",
+        }
+        /// How hard its model thinks
+        verify_effort: Option<String> = Setting {
+            key: "verify.effort",
+            shell: "VERIFY_EFFORT",
+            empty: "that of --effort, for the same agent",
+        }
+        /// Which agent reviews documents of features: as --agent
+        review_agent: Option<String> = Setting {
+            key: "review.agent",
+            shell: "REVIEW_AGENT",
+            empty: "that of --agent",
+        }
+        /// Which model that agent uses
+        review_model: Option<String> = Setting {
+            key: "review.model",
+            shell: "REVIEW_MODEL",
+            empty: "that of --model, for the same agent",
+        }
+        /// How hard its model thinks
+        review_effort: Option<String> = Setting {
+            key: "review.effort",
+            shell: "REVIEW_EFFORT",
+            empty: "that of --effort, for the same agent",
+        }
+        /// Which agent writes documents and tasks of features: as --agent
+        feature_agent: Option<String> = Setting {
+            key: "feature.agent",
+            shell: "FEATURE_AGENT",
+            empty: "that of --agent",
+        }
+        /// Which model that agent uses
+        feature_model: Option<String> = Setting {
+            key: "feature.model",
+            shell: "FEATURE_MODEL",
+            empty: "that of --model, for the same agent",
+        }
+        /// How hard its model thinks
+        feature_effort: Option<String> = Setting {
+            key: "feature.effort",
+            shell: "FEATURE_EFFORT",
+            empty: "that of --effort, for the same agent",
         }
         /// How long an agent may live on after its final event
         agent_grace: Duration = Setting {

@@ -1,5 +1,7 @@
 //! The model and its effort: from flags and settings into the agent's command line and the output.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::branch_project::{BranchProject, plan};
@@ -221,4 +223,65 @@ fn branches_are_built_with_the_model() {
     let run = project.scratch.run("loop build -m 2 --model M --effort low");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(project.home("args").ends_with("-p --model M --effort low\n"), "{}", project.home("args"));
+}
+
+/// An agent in pi's format that says this, and keeps its arguments.
+fn pi(scratch: &Scratch, says: &str) {
+    let message = format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"{says}"}}]}}"#);
+    let script = format!(
+        "cat > /dev/null; echo \"$*\" >> \"$HOME/pi\"\n\
+         echo '{{\"type\":\"message_end\",\"message\":{message}}}'\n\
+         echo '{{\"type\":\"agent_end\",\"messages\":[{message}]}}'"
+    );
+    scratch.agent("pi", &script);
+}
+
+fn args_of_pi(scratch: &Scratch) -> String {
+    let kept = scratch.outside().join("home/pi");
+    let args = fs::read_to_string(&kept).unwrap_or_default();
+    let _ = fs::remove_file(kept);
+    args
+}
+
+#[test]
+fn each_phase_may_have_an_agent_and_a_model_of_its_own() {
+    let scratch = scratch();
+    pi(&scratch, "<promise>COMPLETE</promise>");
+    let claude = "--dangerously-skip-permissions --output-format stream-json --verbose -p";
+    scratch.write(
+        "ralph.toml",
+        "[agent]\nmodel = 'opus'\n[plan]\nagent = 'pi'\neffort = 'high'\n[build]\nmodel = 'small'\n",
+    );
+    for verb in ["plan 1", "loop plan -m 1"] {
+        scratch.run(verb);
+        assert_eq!(args_of_pi(&scratch), "-p --mode json --thinking high\n", "{verb}");
+    }
+    assert_eq!(args_of(&scratch, "build 1", &[]), format!("{claude} --model small"));
+    assert_eq!(args_of(&scratch, "build 1 --model M", &[]), format!("{claude} --model M"));
+    assert_eq!(args_of(&scratch, "prompt p.md 1", &[]), format!("{claude} --model opus"));
+    assert_eq!(
+        args_of(&scratch, "plan 1 --agent claude", &[]),
+        format!("{claude} --model opus --effort high")
+    );
+    scratch.write("ralph.toml", "[plan]\nagent = 'nothing-there'\n");
+    refused(&scratch.run("plan 1"), &["nothing-there"]);
+    assert_eq!(args_of(&scratch, "build 1", &[]), claude);
+}
+
+#[test]
+fn another_agent_may_verify_what_one_has_done() {
+    let scratch = crate::jobs::jobs("git rev-parse HEAD > done; git add done; git commit -qm work; done_");
+    pi(&scratch, "<verify-pass/>");
+    scratch.write("ralph.toml", "[verify]\nagent = 'pi'\nmodel = 'm2'\n");
+    let id = crate::run_tasks::add(&scratch, "task");
+    let run = scratch.run("run --all --proof place");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(args_of_pi(&scratch), "-p --mode json --model m2 --tools read,bash,grep,find,ls\n", "{run:?}");
+    assert_eq!(crate::jobs::attempts(&scratch), 1);
+    let shown = scratch.run(&format!("task show {id}"));
+    assert!(shown.stdout.contains("done"), "{shown:?}");
+    // One that is not there is told before anything is begun.
+    scratch.write("ralph.toml", "[verify]\nagent = 'gemini'\n");
+    crate::run_tasks::add(&scratch, "another");
+    refused(&scratch.run("run --all"), &["agent 'gemini' not found on PATH", "ralph.toml line 2"]);
 }

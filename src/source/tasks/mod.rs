@@ -373,6 +373,7 @@ impl Tasks {
         let how = How {
             model: model.clone(),
             read_only: only_verifies && self.target.places.ground.looks_only,
+            inspects: only_verifies,
             ..How::default()
         };
         let ground = &self.target.places.ground;
