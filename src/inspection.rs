@@ -188,6 +188,7 @@ impl Inspection {
             let report = proof.agent.run(&attempt, context)?;
             // In every case: the next agent must not inspect these changes.
             let changed = ground.take_back(what, &before, context)?;
+            context.refused.extend(report.refused.iter().cloned());
             if let Some(changed) = &changed {
                 context.notice(&changed.why)?;
             }

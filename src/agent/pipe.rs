@@ -66,10 +66,14 @@ impl Agent for PipeAgent {
         let is_unread = !self.reading.readers.reads_text() && !self.has_looked;
         if is_unread {
             let name = &self.spec.name;
+            let filters = if self.reading.heeds_settings {
+                ", or set AGENT_FORMAT or AGENT_RESPONSE_FILTER (ralph help filters)"
+            } else {
+                ""
+            };
             context.notice(&format!(
                 "ralph does not know '{name}': its words cannot be read, so that COMPLETE does not end this loop; write 'acp:' \
-                 before its command line if it speaks the Agent Client Protocol, or set AGENT_FORMAT or AGENT_RESPONSE_FILTER \
-                 (ralph help acp, ralph help filters)"
+                 before its command line if it speaks the Agent Client Protocol (ralph help acp){filters}"
             ))?;
         }
         let before = self.ask_balance(context)?;
@@ -80,7 +84,8 @@ impl Agent for PipeAgent {
         }
         if is_unread {
             self.has_looked = true;
-            if let Some(known) = presets::that_prints(report.text.as_bytes()) {
+            let known = presets::that_prints(report.text.as_bytes());
+            if let Some(known) = known.filter(|_| self.reading.heeds_settings) {
                 let (name, known) = (&self.spec.name, known.name);
                 context
                     .notice(&format!("'{name}' prints what {known} prints: AGENT_FORMAT={known} reads it"))?;

@@ -41,6 +41,8 @@ pub struct Reading {
     pub balance: Option<(String, String)>,
     /// Whether its cost can be known.
     pub reports_cost: bool,
+    /// Whether settings may name other filters.
+    pub heeds_settings: bool,
 }
 
 impl Reading {
@@ -53,6 +55,7 @@ impl Reading {
             readers,
             balance: asks.then(|| (preset.usage_cmd.to_owned(), preset.usage_parser.to_owned())),
             reports_cost: preset.reports_cost,
+            heeds_settings: false,
         })
     }
 }

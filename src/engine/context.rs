@@ -11,6 +11,7 @@ use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
 use super::person::{Answer, Person};
 use super::redacted::Redactions;
+use super::refused::Refused;
 use super::stop::{Ask, Request, Stop, Urgency};
 use super::tally::Tally;
 use crate::reply::show::Show;
@@ -118,6 +119,8 @@ pub struct Context<'a> {
     person: Option<Box<dyn Person>>,
     /// How long the person has taken to answer.
     thought: Duration,
+    /// What walls have refused to those that look at the work, which is still to be told.
+    pub refused: Vec<Refused>,
 }
 
 /// Something that must be renewed while the loop works.
@@ -155,6 +158,7 @@ impl<'a> Context<'a> {
             forfeit: None,
             person: None,
             thought: Duration::ZERO,
+            refused: Vec::new(),
         }
     }
 

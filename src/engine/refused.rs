@@ -39,15 +39,26 @@ impl Refused {
     /// It in words, with the setting that would allow it.
     #[must_use]
     pub fn told(&self) -> String {
-        let Self { place, seems, times, what } = self;
-        let (refused, setting) = match what {
+        let (words, setting) = self.words();
+        let times = if self.times > 1 { format!(", {} times", self.times) } else { String::new() };
+        format!("{words}{times} ({setting} would allow it)")
+    }
+
+    /// Whether these words tell it, however often it was.
+    #[must_use]
+    pub fn is_told_by(&self, told: &str) -> bool {
+        told.strip_prefix(&*self.words().0).is_some_and(|rest| rest.starts_with([',', ' ']))
+    }
+
+    /// It in words, and the setting that would allow it.
+    fn words(&self) -> (String, &'static str) {
+        let (refused, setting) = match self.what {
             Denied::Write => ("is not writable here", "sandbox.write"),
             Denied::Read => ("cannot be read here", "sandbox.show"),
             Denied::Connect => ("cannot be connected to from here", "sandbox.hosts"),
             Denied::Other => ("is refused here", "sandbox"),
         };
-        let seems = if *seems { "seems refused: " } else { "" };
-        let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-        format!("{seems}{place} {refused}{times} ({setting} would allow it)")
+        let seems = if self.seems { "seems refused: " } else { "" };
+        (format!("{seems}{} {refused}", self.place), setting)
     }
 }

@@ -85,7 +85,7 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the walls around the latest agent have refused, for the next prompt.
+    /// What walls have refused to the latest agent and to what looks at its work, for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// Markers that had a line for themselves in the latest iteration, if its agent changed nothing.
@@ -300,9 +300,13 @@ impl Tally {
         self.given = given;
     }
 
-    /// The walls around the agent have refused something.
-    pub fn refused(&mut self, refused: &Refused) {
-        self.refused.push(refused.told());
+    /// Walls have refused something in this attempt; returns whether that is new.
+    pub fn refused(&mut self, refused: &Refused) -> bool {
+        let is_new = !self.refused.iter().any(|told| refused.is_told_by(told));
+        if is_new {
+            self.refused.push(refused.told());
+        }
+        is_new
     }
 
     /// A retry of the current iteration begins.

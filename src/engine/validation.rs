@@ -49,6 +49,8 @@ pub struct Validation {
     pub usage: Usage,
     /// Whether an agent has worked after the files were validated: it may have changed what git does not see.
     pub ended_with_agent: bool,
+    /// What walls have refused it, in words, where its command ran without a loop that listens.
+    pub refused: Vec<String>,
 }
 
 /// The words before the reason why a validation had no verdict.

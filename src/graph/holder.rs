@@ -20,7 +20,7 @@ pub struct Holder {
     /// Made anew for each claim; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,
-    /// The command that gates what lands, of a process that lands; empty without one.
+    /// The name of the gate of a process that lands; empty without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
 }

@@ -100,6 +100,9 @@ fn read_as(preset: &'static Preset, settings: &Settings) -> anyhow::Result<&'sta
     if preset.protocol == Protocol::Acp {
         bail!("AGENT_FORMAT is about lines, and this agent is talked to by a protocol: leave it out");
     }
+    if preset.is_read() && preset.name != name {
+        bail!("AGENT_FORMAT is '{name}', and ralph knows what '{}' prints: leave it out", preset.name);
+    }
     presets::with_filters().find(|known| known.name == name).ok_or_else(|| {
         let known = presets::sorted(presets::with_filters()).join(", ");
         anyhow!("AGENT_FORMAT is '{name}', and ralph knows the output of these: {known}")
@@ -147,6 +150,7 @@ pub(crate) fn reading(spec: &AgentSpec, settings: &Settings, project: &Project) 
         display,
         balance: balance(preset, settings),
         reports_cost: reports_cost(preset, settings),
+        heeds_settings: true,
     })
 }
 

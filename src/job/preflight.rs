@@ -22,6 +22,7 @@ use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::inspection;
 use crate::presets::Preset;
 use crate::project::Project;
+use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
@@ -53,7 +54,11 @@ impl<'a> Preflight<'a> {
         let done_pattern = done_pattern(settings)?;
         let reading = agent_choice::reading(&agent, settings, project)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
-        let inspector = settings.in_phase(call.verb.inspecting_phase())?;
+        let inspector = if may_inspect(call.verb, settings) {
+            settings.in_phase(call.verb.inspecting_phase())?
+        } else {
+            None
+        };
         let inspector = inspector.map(|settings| inspector_of(&settings, project)).transpose()?;
         Ok(Self { call, limits, done_pattern, agent, reading, inspector, command: None })
     }
@@ -139,9 +144,12 @@ impl<'a> Preflight<'a> {
         };
         let (agent, warning) = pipe(&self.agent, &self.reading)?;
         let inspector = self.inspector.as_ref().map(|(spec, reading)| pipe(spec, reading)).transpose()?;
+        let (inspector, of_inspector) = inspector.unzip();
+        let mut warnings: Vec<String> = warning.into_iter().chain(of_inspector.flatten()).collect();
+        warnings.dedup();
         let agent = match &self.command {
             Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), agent),
-            None => Factory::new(agent).with_inspector(inspector.map(|(inspector, _)| inspector)),
+            None => Factory::new(agent).with_inspector(inspector),
         };
         let (name, launch) = (agent.name().to_owned(), agent.launch());
         let judge = inspection::Ground {
@@ -151,9 +159,18 @@ impl<'a> Preflight<'a> {
         };
         Ok(Ready {
             done_pattern: self.done_pattern.clone(),
-            warning,
+            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
         })
+    }
+}
+
+/// Whether a loop of this verb may have its work looked at by another agent.
+fn may_inspect(verb: Verb, settings: &Settings) -> bool {
+    match verb {
+        Verb::Tasks | Verb::Feature => true,
+        _ if Verb::PLANNING.contains(&verb) => false,
+        _ => settings.proof_level != ProofLevel::Place && settings.proof_on_protected == OnProtected::Voice,
     }
 }
 

@@ -99,13 +99,19 @@ impl Gate {
                 landing::set_good(&self.tree, self.command.shown(), &files);
             }
         }
-        let output = self.secrets.text(&found.output).into_owned();
+        let output = self.secrets.text(&with_refused(&found)).into_owned();
         Ok(Some(Judged { verdict, output, took: Some(began.elapsed()) }))
     }
 }
 
 /// The end of a run whose work tree cannot be prepared.
 pub(crate) fn unprepared(tree: &Path, found: &Validation) -> End {
-    let why = format!("execution.prepare fails in {}:\n{}", tree.display(), found.output.trim_end());
+    let why = format!("execution.prepare fails in {}:\n{}", tree.display(), with_refused(found).trim_end());
     End::because(Outcome::CannotValidate, why)
+}
+
+/// What a command has printed that has failed, with what walls have refused it.
+fn with_refused(found: &Validation) -> String {
+    let refused = found.refused.iter().filter(|_| !found.ok).map(|refused| refused.clone() + "\n");
+    refused.chain([found.output.clone()]).collect()
 }

@@ -156,8 +156,8 @@ impl Lander {
         rules: Rules,
     ) -> Self {
         // What the others read of it.
-        let shown = gate.as_ref().map(|gate| gate.shown().to_owned()).unwrap_or_default();
-        let holder = Holder { gate: Some(shown), ..holder };
+        let named = gate.as_ref().map(|gate| telling::named(gate.shown())).unwrap_or_default();
+        let holder = Holder { gate: Some(named), ..holder };
         Self {
             store,
             exchange: None,

@@ -118,14 +118,14 @@ fn serve() -> std::io::Result<()> {
 fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
     let (received, inside) = Received::from_message(&folder.take_launch()?)?.enclosed()?;
-    let inside = inside.as_ref();
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
     // tmux (3.3a) starts us with these ignored; a program that ignores them gets an error instead of a stop. The
     // program starts with the default for signals that we handle.
     for signal in [SIGTSTP, SIGTTIN, SIGTTOU] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
-    Supervisor::start(&mut post, received, inside)?.run();
+    Supervisor::start(&mut post, received, inside.as_ref())?.run();
+    drop(inside);
     Ok(())
 }
 

@@ -76,6 +76,12 @@ impl Settings {
     pub fn in_phase(&self, phase: Phase) -> Result<Option<Self>, SettingsError> {
         let mut rows = self.rows.clone();
         let mut is_other = false;
+        let [agent, ..] = phase.keys();
+        let (known, own) = (resolved::row(&self.rows, GENERAL[0]), resolved::row(&self.rows, agent));
+        if !own.value.is_empty() && own.value != known.value && !phase.counts(&own.origin, &known.origin) {
+            // Its model and effort are for that agent.
+            return Ok(None);
+        }
         for (general, own) in GENERAL.into_iter().zip(phase.keys()) {
             let (known, own) = (resolved::row(&self.rows, general), resolved::row(&self.rows, own));
             if own.value.is_empty() || !phase.counts(&own.origin, &known.origin) {
@@ -148,6 +154,7 @@ mod tests {
         let toml = "[build]\nagent = 'codex'\nmodel = 'm'\n[verify]\nagent = 'codex'\nmodel = 'v'\n";
         let flags = [("agent.provider", "gemini"), ("agent.model", "flash")];
         assert_eq!(of(toml, &flags, Phase::Build), ["gemini", "flash", "", ""]);
+        assert_eq!(of(toml, &flags[..1], Phase::Build), ["gemini", "", "", ""]);
         assert_eq!(of(toml, &flags, Phase::Verify), ["codex", "v", "", ""]);
         let model = [("agent.model", "flash")];
         assert_eq!(of(toml, &model, Phase::Build), ["codex", "flash", "", ""]);

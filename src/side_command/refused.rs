@@ -28,7 +28,8 @@ pub(crate) fn refused(turned_away: &TurnedAway) -> Vec<Refused> {
         };
         Refused { place: shown(path), seems: true, times: *times, what }
     });
-    certain.chain(seeming).take(MOST).collect()
+    // Many hosts do not hide the paths.
+    certain.take(MOST / 2).chain(seeming).take(MOST).collect()
 }
 
 /// A path as a person writes it. What a program has printed is not believed to be harmless.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::runnable::{Obstacle, is_missing, not_started, unknown_programs};
 use super::{Bounds, refused, run};
 use crate::engine::context::Context;
-use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
+use crate::engine::refused::Refused;
 use crate::engine::stop::Urgency;
 use crate::engine::validation::{CANNOT_RUN, NO_OUTPUT, Validation};
 use crate::engine::validator::{FilesValidator, Proof, Validator, Verdict};
@@ -111,9 +111,7 @@ impl ValidationCommand {
         let limit = self.limit_until(deadline);
         let bounds = Bounds { limit, room: ROOM, cut_at };
         let captured = run(&self.launch, bounds, context)?;
-        for refused in captured.iter().flat_map(|captured| refused(&captured.turned_away)) {
-            context.tell(Fact::Refused(refused))?;
-        }
+        context.refused.extend(captured.iter().flat_map(|captured| refused(&captured.turned_away)));
         if self.is_cut_off(limit, &captured) {
             return Ok(Verdict::CutOff(Box::default()));
         }
@@ -206,9 +204,9 @@ impl ValidationCommand {
         }
         if !ending.is_empty() {
             output += &self.not_installed();
-            output.extend(refused(&captured.turned_away).iter().map(|refused| refused.told() + "\n"));
         }
         let (ok, by) = (ending.is_empty(), Some(self.shown.clone()));
-        Some(Validation { ok, output: output + &ending, by, ..Validation::default() })
+        let refused = refused(&captured.turned_away).iter().map(Refused::told).collect();
+        Some(Validation { ok, output: output + &ending, by, refused, ..Validation::default() })
     }
 }

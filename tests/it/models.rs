@@ -259,10 +259,7 @@ fn each_phase_may_have_an_agent_and_a_model_of_its_own() {
     assert_eq!(args_of(&scratch, "build 1", &[]), format!("{claude} --model small"));
     assert_eq!(args_of(&scratch, "build 1 --model M", &[]), format!("{claude} --model M"));
     assert_eq!(args_of(&scratch, "prompt p.md 1", &[]), format!("{claude} --model opus"));
-    assert_eq!(
-        args_of(&scratch, "plan 1 --agent claude", &[]),
-        format!("{claude} --model opus --effort high")
-    );
+    assert_eq!(args_of(&scratch, "plan 1 --agent claude", &[]), format!("{claude} --model opus"));
     scratch.write("ralph.toml", "[plan]\nagent = 'nothing-there'\n");
     refused(&scratch.run("plan 1"), &["nothing-there"]);
     assert_eq!(args_of(&scratch, "build 1", &[]), claude);

@@ -32,7 +32,8 @@ fn check(scratch: &Scratch, tries: &[(&str, &str, bool)]) {
 const TRIES: &[(&str, &str, bool)] = &[
     ("write-work", "echo x > made && mkdir d && mv made d/ && rm -r d", true),
     ("commit", "echo y > kept && git add kept && git commit -qm work", true),
-    ("branch", "git branch side && git tag t && git branch -D side", true),
+    ("branch", "git branch side && git tag t", true),
+    ("branch-away", "git branch -D side", true),
     ("stash", "echo z >> kept && git stash -q && git stash drop -q", true),
     ("gc", "git gc -q", false),
     ("hook", "echo x > $(git_of hooks)/pre-commit", false),
@@ -256,6 +257,16 @@ impl Scene {
         ralph
     }
 
+    /// Ralph with an agent behind walls, and with something that leads past them, open in a shell around it.
+    fn attacked(&self) -> Command {
+        let ralph = self.ralph("prompt p.md 1 --sandbox on");
+        let outside = self.scratch.outside().to_str().unwrap();
+        started_by(
+            &["/usr/bin/env", "bash", "-c", "exec 7< \"$1\"; shift; exec \"$@\"", "bash", outside],
+            &ralph,
+        )
+    }
+
     /// Has another user own all of it, and the process that is attacked.
     fn give_to(&mut self, user: &str) {
         let given = Command::new("chown").args(["-R", user]).arg(self.scratch.outside()).status().unwrap();
@@ -310,13 +321,7 @@ fn is_well(run: &Run) {
 fn what_an_agent_tries_behind_walls_works_or_is_refused_as_the_guide_says() {
     let mut scene = Scene::new();
     scene.scratch.agent("claude", &trying(TRIES));
-    // Something that leads past the walls, open in a shell around ralph.
-    let mut shell = scene.scratch.command("bash");
-    let ralph = scene.ralph("prompt p.md 1 --sandbox on");
-    shell.args(["-c", "exec 7< \"$1\"; shift; exec \"$@\"", "bash"]).arg(scene.scratch.outside());
-    shell.arg(ralph.get_program()).args(ralph.get_args());
-    shell.envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    is_well(&Scratch::finish(&mut shell));
+    is_well(&Scratch::finish(&mut scene.attacked()));
     check(&scene.scratch, TRIES);
     scene.is_whole();
 }
@@ -379,9 +384,9 @@ fn in_a_linked_work_tree_the_others_and_the_shared_folder_are_closed() {
 fn in_a_linked_work_tree_what_is_tried_comes_out_as_in_a_checkout() {
     let mut scene = Scene::linked();
     // To take a branch away, git writes in the shared folder; and its own folder has that file already.
-    let tries = tries_but(&["branch", "commondir"]);
+    let tries = tries_but(&["branch-away", "commondir"]);
     scene.scratch.agent("claude", &trying(&tries));
-    is_well(&Scratch::finish(&mut scene.ralph("prompt p.md 1 --sandbox on")));
+    is_well(&Scratch::finish(&mut scene.attacked()));
     check(&scene.scratch, &tries);
     scene.is_whole();
 }
@@ -483,7 +488,7 @@ fn in_a_container_and_for_another_user_the_walls_are_what_they_are() {
         if words == user {
             scene.give_to("65534:65534");
         }
-        let run = Scratch::finish(&mut started_by(words, &scene.ralph("prompt p.md 1 --sandbox on")));
+        let run = Scratch::finish(&mut started_by(words, &scene.attacked()));
         is_well(&run);
         check(&scene.scratch, TRIES);
         scene.is_whole();
@@ -526,8 +531,7 @@ fn without_namespaces_landlock_and_seccomp_stand_alone_and_that_is_said() {
     let mut scene = Scene::new();
     let tries = tries_but(ALONE);
     scene.scratch.agent("claude", &trying(&tries));
-    let ralph = scene.ralph("prompt p.md 1 --sandbox on");
-    let run = Scratch::finish(&mut without(&[NAMESPACES], &ralph));
+    let run = Scratch::finish(&mut without(&[NAMESPACES], &scene.attacked()));
     is_well(&run);
     check(&scene.scratch, &tries);
     let said = &run.stderr;
@@ -736,6 +740,23 @@ fn what_was_refused_is_told_counted_and_in_the_next_prompt() {
     );
     let json: serde_json::Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
     assert_eq!(json["loops"][0]["refused"].as_array().unwrap().len(), 3, "{json}");
+}
+
+#[test]
+fn what_a_gate_is_refused_is_in_what_the_next_agent_reads() {
+    let scene = Scene::new();
+    let scratch = &scene.scratch;
+    let id = crate::run_tasks::add(scratch, "task");
+    let script = format!(
+        "n=$(($(cat \"$TMPDIR_OF_TEST/n\" 2> /dev/null) + 1)); cat > \"prompt-of-$n\"; echo $n > work; git add work; git commit -qm work\n\
+        say '<task-done>{id}</task-done>'; result"
+    );
+    scratch.agent("claude", &script.replace("$TMPDIR_OF_TEST", "$OUT/../allowed"));
+    let mut ralph = scene.ralph("run --all --no-verify --proof place --onto main --limit 2 --sandbox on");
+    ralph.env("RALPH_LANDING_COMMAND", "touch ~/elsewhere/x");
+    let run = Scratch::finish(&mut ralph);
+    let prompts = run.stdout.clone() + &run.stderr + &scratch.run(&format!("task show {id}")).stdout;
+    assert!(prompts.contains("seems refused: ~/elsewhere/x is not writable here"), "{prompts}");
 }
 
 #[test]

@@ -346,16 +346,22 @@ impl WorkerAgent {
         }
         let is_done = left.is_done
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
-        let refused = refused(&self.turned_away(std::mem::take(&mut left.turned_away), text.as_bytes()));
+        let refused = refused(&self.turned_away(left, attempt.prompt));
         let report = judge::report(&self.name, left, text, is_done, took, self.timeouts, self.preset());
         Ok(Report { refused, ..report })
     }
 
-    /// What its walls have turned away: these hosts, and what its screen tells.
-    fn turned_away(&self, hosts: TurnedAway, screen: &[u8]) -> TurnedAway {
+    /// What its walls have turned away: hosts, and what its screen tells besides the prompt, which may tell of an attempt before.
+    fn turned_away(&self, left: &mut Left, prompt: &str) -> TurnedAway {
+        let hosts = std::mem::take(&mut left.turned_away);
         let Some(enclosure) = &self.launch.enclosure else { return hosts };
         let mut overheard = enclosure.overhear(&self.launch.cwd, &|name| self.launch.variable(name));
-        overheard.take(screen);
+        let letters = |text: &str| text.chars().filter(|char| char.is_alphanumeric()).collect::<String>();
+        let asked = letters(prompt);
+        for line in left.transcript.iter().filter(|line| !asked.contains(&letters(line))) {
+            overheard.take(line.as_bytes());
+            overheard.take(b"\n");
+        }
         hosts.and(overheard)
     }
 }

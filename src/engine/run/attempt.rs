@@ -10,6 +10,7 @@ use crate::engine::event::Unwritten;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::policy::{Step, step};
+use crate::engine::refused::Refused;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::{Booked, Work};
 use crate::engine::tally::Settled;
@@ -71,10 +72,12 @@ impl Loop<'_> {
         if let Some(tripwire) = &mut self.job.tripwire {
             tripwire.set();
         }
+        self.job.tally.refused.clear();
+        self.job.context.refused.clear();
         let ran = self.run_agent(work);
         let tripped = self.look_around();
         let report = ran?;
-        self.tell_refused(&report)?;
+        self.tell_refused(&report.refused)?;
         if let Err(end) = tripped {
             // What would judge it may have been changed.
             return Ok(Judged { report, settled: Settled::default(), end: Some(end) });
@@ -111,13 +114,13 @@ impl Loop<'_> {
         }
     }
 
-    /// Tells what the walls around the agent have refused; the next one is told, too.
-    fn tell_refused(&mut self, report: &Report) -> Result<(), End> {
+    /// Tells what walls have refused to an agent, or to what looks at its work, once each; the next one is told, too.
+    fn tell_refused(&mut self, refused: &[Refused]) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
-        tally.refused.clear();
-        for refused in &report.refused {
-            tally.refused(refused);
-            context.tell(Fact::Refused(refused.clone()))?;
+        for refused in refused {
+            if tally.refused(refused) {
+                context.tell(Fact::Refused(refused.clone()))?;
+            }
         }
         Ok(())
     }
@@ -255,6 +258,8 @@ impl Loop<'_> {
 
     fn validated(&mut self, validation: &Validation) -> Result<(), End> {
         self.validated = Validated::Work;
+        let refused = std::mem::take(&mut self.job.context.refused);
+        self.tell_refused(&refused)?;
         let Job { context, tally, .. } = &mut self.job;
         let Validation { ok, undecided, output, by, .. } = validation;
         let by = by.as_deref();

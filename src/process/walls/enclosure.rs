@@ -121,7 +121,10 @@ impl Enclosure {
     /// What listens to what a program there prints of what is refused.
     #[must_use]
     pub fn overhear(&self, cwd: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Overheard {
-        Overheard::of(self.plan_for(cwd, variable), cwd.to_owned())
+        let mut plan = self.plan_for(cwd, variable);
+        // With folders of its own.
+        plan.writable.push(self.place.clone());
+        Overheard::of(plan, cwd.to_owned())
     }
 
     /// What holds for a program there: it can write where it works, and in a home and a folder for temporary files of its own.

@@ -22,8 +22,9 @@ const DONE_WITHOUT: &str = "packed-refs.lock";
 const BETWEEN: [char; 12] = ['\'', '"', '`', '‘', '’', ',', ';', ':', '(', ')', '=', '\\'];
 
 /// What the C library, and so nearly every program, says of a path that is held back.
-static REFUSALS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new("(?i)read-only file system|permission denied").ok());
+static REFUSALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(erofs: )?read-only file system|(eacces: )?permission denied|\berofs\b|\beacces\b").ok()
+});
 
 /// What walls have turned away, and how often.
 #[derive(Debug, Default)]
@@ -89,14 +90,14 @@ impl Overheard {
         let Some(text) = self.text.get(from..) else { return };
         let new: Vec<_> = words
             .find_iter(text)
-            .map(|found| (from + found.start()..from + found.end(), found.as_bytes()[0].to_ascii_lowercase()))
+            .map(|found| (from + found.start()..from + found.end(), is_of_mount(found.as_bytes())))
             .filter(|(found, _)| found.end > self.seen && found.end <= end)
             .collect();
-        for (found, first) in new {
+        for (found, is_of_mount) in new {
             // A mount that cannot be written says so itself; only what is hidden is not permitted, unless Landlock is alone.
             let says = |held: &Held| match held {
-                Held::Hidden => first == b'p',
-                Held::ReadOnly => (first == b'r') != self.plan.is_alone,
+                Held::Hidden => !is_of_mount,
+                Held::ReadOnly => is_of_mount != self.plan.is_alone,
             };
             let held = self
                 .paths_near(found.start, found.end)
@@ -125,6 +126,12 @@ impl Overheard {
         let next = after.split(is_between).find(path).map(|word| self.cwd.join(word));
         nearest.into_iter().chain(next)
     }
+}
+
+/// Whether these words are about a file system that cannot be written.
+fn is_of_mount(words: &[u8]) -> bool {
+    let words = words.to_ascii_lowercase();
+    words.starts_with(b"read") || words.starts_with(b"erofs")
 }
 
 impl Plan {
@@ -219,6 +226,7 @@ mod tests {
             cp: cannot create regular file '/home/u/.cargo/bin/x': Read-only file system\n\
             {\"text\":\"a\\ncat: /home/u/.ssh/id: Permission denied\\nb /usr/x\"}\n\
             Error: EROFS: read-only file system, open '/usr/lib/x'\n\
+            cannot open /usr/lib/y (EROFS)\n\
             PermissionError: [Errno 13] Permission denied: '/home/u/.ssh/id'\n\
             cat: /etc/shadow: Permission denied\n\
             /usr/bin/claude: line 5: ralph.toml: Read-only file system\n\
@@ -230,6 +238,7 @@ mod tests {
             (Held::ReadOnly, "/etc/hosts", 1),
             (Held::ReadOnly, "/home/u/.cargo/bin/x", 1),
             (Held::ReadOnly, "/usr/lib/x", 1),
+            (Held::ReadOnly, "/usr/lib/y", 1),
             (Held::ReadOnly, "/work/p/.git/hooks/x", 1),
             (Held::ReadOnly, "/work/p/ralph.toml", 1),
         ];

@@ -63,8 +63,11 @@ impl Prover {
             tree.lay_with(&commit, Over::HeldOut(&tests), cancelled).map(Step::Goes)
         })?);
         let has_more_tests = laid.has_more_tests;
-        let (found, _) = goes!(self.run("held_out", look, laid, context)?);
-        // The record lies where agents can read it, and so does the tree.
+        let told = context.refused.len();
+        let ran = self.run("held_out", look, laid, context);
+        // Agents are told of it, as the record lies where they can read it, and so does the tree.
+        context.refused.truncate(told);
+        let (found, _) = goes!(ran?);
         if let Some(run) = self.record.runs.last_mut() {
             run.output.clear();
         }

@@ -85,6 +85,7 @@ impl Reviewer {
             by: Some("a reviewing agent".to_owned()),
             usage,
             ended_with_agent: true,
+            ..Validation::default()
         }))
     }
 

@@ -183,7 +183,8 @@ impl<'a> Verifier<'a> {
         let command = self.state.passed_by.clone().filter(|_| ok);
         let by: Vec<String> = command.into_iter().chain(agent).collect();
         let by = (!by.is_empty()).then(|| by.join(" and "));
-        Validation { ok, undecided: false, output, by, usage, ended_with_agent: self.state.has_asked }
+        let ended_with_agent = self.state.has_asked;
+        Validation { ok, output, by, usage, ended_with_agent, ..Validation::default() }
     }
 }
 
