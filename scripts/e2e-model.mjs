@@ -33,12 +33,19 @@ const SCRIPTS = [
   },
   {
     prompt: /^# Do the task (?<id>\S+)$/m,
-    turns: ({ id, fact, root }) => [
-      LOOK,
-      { says: 'I write it.', write: `${root}/${fact.file}`, content: `${fact.line}\n` },
-      { says: 'I commit it.', run: commit(fact.file, 'Greet') },
-      { says: `It is written and committed.\n\n<task-done>${id}</task-done>` },
-    ],
+    turns: ({ id, fact, root, results }) => {
+      const path = `${root}/${fact.file}`;
+      const write = { says: 'I write it.', write: path, content: `${fact.line}\n` };
+      // Some agents replace no file that was not read.
+      const isRefused = results.some((result) => result.includes('has not been read'));
+      return [
+        LOOK,
+        write,
+        ...(isRefused ? [{ says: 'I read it first.', read: path }, write] : []),
+        { says: 'I commit it.', run: commit(fact.file, 'Greet') },
+        { says: `It is written and committed.\n\n<task-done>${id}</task-done>` },
+      ];
+    },
   },
   {
     prompt: /^# Verify the task \S+$/m,

@@ -18,6 +18,7 @@ mod listing;
 mod opencode;
 mod pi;
 mod provider;
+mod qwen;
 pub mod screens;
 mod script;
 pub mod setup;
@@ -51,6 +52,7 @@ static AGENTS: &[Facts] = &[
     cline::FACTS,
     amp::FACTS,
     pi::FACTS,
+    qwen::FACTS,
     aider::FACTS,
     script::FACTS,
     Facts { presets: &[Preset::BLANK], screens: None },
@@ -236,21 +238,18 @@ pub(crate) fn with_filters() -> impl Iterator<Item = &'static Preset> {
     all().filter(|preset| !preset.response.is_empty())
 }
 
-/// The agent whose filters find most in what an unknown program has printed; `None` if none finds any text.
+/// The agent whose filters find most texts in what an unknown program has printed; `None` if none finds any.
 pub(crate) fn that_prints(output: &[u8]) -> Option<&'static Preset> {
-    let finds = |preset: &Preset| {
-        let (mut texts, mut items) = (0, 0);
+    let texts = |preset: &Preset| {
+        let mut texts = 0;
         let mut decoder = Decoder::new(preset.compile().ok()?.filters());
-        let mut count = |item| {
-            items += 1;
-            texts += usize::from(matches!(item, Item::Text(_)));
-        };
+        let mut count = |item| texts += usize::from(matches!(item, Item::Text(_)));
         decoder.push(output, &mut count);
         decoder.finish(&mut count);
-        (texts > 0).then_some(items)
+        (texts > 0).then_some(texts)
     };
-    let found = with_filters().filter_map(|preset| Some((preset, finds(preset)?)));
-    // The first of those that find as much: others have taken their format from it.
+    let found = with_filters().filter_map(|preset| Some((preset, texts(preset)?)));
+    // The first of those that find as many: others have taken their format from it.
     found.reduce(|most, other| if other.1 > most.1 { other } else { most }).map(|(preset, _)| preset)
 }
 

@@ -14,6 +14,7 @@ const NO_CREDIT: (i32, &str) = (4, "account is out of credit");
 const AUTH: (i32, &str) = (4, "agent is not logged in");
 const OVERLOAD: (i32, &str) = (4, "provider is overloaded for too long");
 const LIMIT: (i32, &str) = (4, "usage limit is too far away");
+const UNREACHED: (i32, &str) = (4, "no connection to the provider for too long");
 
 /// Plays a recording through the real binary, as the agent on PATH.
 fn play(agent: &str, case: &str, (code, reason): (i32, &str)) -> Run {
@@ -160,6 +161,24 @@ fn recordings_of_the_others() {
             ("multi", MORE),
             ("replan", REPLAN),
             ("tool", DONE),
+        ],
+    );
+    play_all(
+        "qwen",
+        &[
+            ("complete", DONE),
+            ("content_filter", MORE),
+            ("e401", AUTH),
+            ("e403", AUTH),
+            ("e404", NO_MODEL),
+            ("econtext", FAILED),
+            ("empty", FAILED),
+            ("maxtok", MORE),
+            ("multi", MORE),
+            ("nosigil", MORE),
+            ("replan", REPLAN),
+            ("tool", DONE),
+            ("unreachable", UNREACHED),
         ],
     );
     play_all(

@@ -38,6 +38,13 @@ fn stream(agent: &str, before: &str, after: &str) -> Vec<String> {
             r#"{"type":"tool_use","sessionID":"s","part":{"messageID":"m1","tool":"bash","callID":"c","state":{"status":"completed","input":{}}}}"#,
             r#"{"type":"text","sessionID":"s","part":{"messageID":"m2","text":"AFTER"}}"#,
         ],
+        "qwen" => &[
+            r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"BEFORE"}]},"parent_tool_use_id":null}"#,
+            r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t","name":"run_shell_command","input":{}}]},"parent_tool_use_id":null}"#,
+            r#"{"type":"user","message":{"content":[{"tool_use_id":"t","type":"tool_result","content":"ok"}]},"parent_tool_use_id":null}"#,
+            r#"{"type":"assistant","message":{"id":"m3","content":[{"type":"text","text":"AFTER"}]},"parent_tool_use_id":null}"#,
+            r#"{"type":"result","subtype":"success","is_error":false,"usage":{}}"#,
+        ],
         "pi" => &[
             r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"BEFORE"},{"type":"toolCall","id":"c","name":"bash","arguments":{}}]}}"#,
             r#"{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{}}"#,
@@ -72,7 +79,7 @@ fn lines(stream: &[String]) -> String {
 
 #[test]
 fn a_marker_before_the_last_tool_call_ends_no_loop_whatever_the_agent() {
-    for agent in ["amp", "claude", "cline", "codex", "gemini", "opencode", "pi"] {
+    for agent in ["amp", "claude", "cline", "codex", "gemini", "opencode", "pi", "qwen"] {
         for (before, after, is_claim) in [
             (MENTION, "There is more to do.", false),
             (COMPLETE, "There is more to do.", false),

@@ -13,7 +13,7 @@ const KEEP_ARGS: &str = "printf '%s ' \"$@\" > \"args-$RALPH_ITERATION\"\n";
 fn scratch() -> Scratch {
     let scratch = Scratch::new();
     scratch.agent("claude", &format!("{KEEP_ARGS}{}", claude_says("<promise>COMPLETE</promise>")));
-    for name in ["codex", "cline", "opencode", "pi", "gemini", "mine"] {
+    for name in ["codex", "cline", "opencode", "pi", "gemini", "qwen", "mine"] {
         scratch.agent(name, &format!("{KEEP_ARGS}{}", says(&[r#"{"type":"nothing"}"#])));
     }
     scratch
@@ -51,8 +51,13 @@ fn each_agent_gets_its_own_options() {
         let line = format!("prompt p.md 1 --max-retries 0 --agent {agent} --model M --effort low");
         assert_eq!(args_of(&scratch, &line, &[]), expected);
     }
-    let line = "prompt p.md 1 --max-retries 0 --agent gemini --model M";
-    assert_eq!(args_of(&scratch, line, &[]), "--output-format stream-json --yolo --skip-trust -m M");
+    for (agent, expected) in [
+        ("gemini", "--output-format stream-json --yolo --skip-trust -m M"),
+        ("qwen", "--yolo --output-format stream-json -m M"),
+    ] {
+        let line = format!("prompt p.md 1 --max-retries 0 --agent {agent} --model M");
+        assert_eq!(args_of(&scratch, &line, &[]), expected);
+    }
 }
 
 #[test]

@@ -462,6 +462,26 @@ fn the_session_of_opencode_is_known_from_its_first_line() {
 }
 
 #[test]
+fn qwen() {
+    let qwen = |name, text| case("qwen", name, text);
+    check(&[
+        qwen("complete", DONE).tokens(2300, 84).by("script", "fb0c0515-fa9f-42c7-9f7a-1021b6f6fd18"),
+        qwen("replan", STALE).tokens(2300, 84).by("script", "9adce3d7-f026-4c05-a341-ae4460ad7e86"),
+        qwen("nosigil", MORE).tokens(2300, 84).by("script", "8f95c743-95f9-4df5-8dfd-88b3f3fc1730"),
+        qwen("multi", MULTI).tokens(2300, 84).by("script", "16c6623e-69ee-4031-903e-66b4c6005390"),
+        qwen("tool", RUN_DONE).tokens(2300, 84).by("script", "cdd49d84-8df1-4614-93dc-8ea07a32e131"),
+        qwen("content_filter", "I begin to say something that is cut").tokens(2300, 84).by("script", "08cf88bf-8612-4749-a463-1a1ceef2ad2d"),
+        qwen("maxtok", "I begin to say something that is cutI begin to say something that is cutI begin to say something that is cutI begin to say something that is cutI begin to say something that is cut").tokens(11500, 420).by("script", "50b77cd4-2ab8-4648-ae23-3c10b33d3e23"),
+        qwen("empty", "").fails(Kind::Exit, Class::Other, "qwen exited with code 1: Model stream ended with empty response text.").tokens(5750, 210).by("script", "6ddcf166-639e-4a38-a9f2-c8e173359140"),
+        qwen("unreachable", "").fails(Kind::Exit, Class::Network, "qwen exited with code 1: Connection error. (cause: connect ECONNREFUSED 127.0.0.1:44923)").tokens(0, 0).by("script", "37ca396f-99e1-4387-91dd-26a080122c87"),
+        qwen("e401", "").fails(Kind::Exit, Class::Auth, "qwen exited with code 1: 401 Incorrect API key provided: dummy-key.").tokens(0, 0).by("script", "9f23a26b-d1a0-4958-9145-070a2ee6a3ec"),
+        qwen("e403", "").fails(Kind::Exit, Class::Auth, "qwen exited with code 1: 403 Your account may not use this.").tokens(0, 0).by("script", "4e61ed55-8e8b-443c-89f6-8d5dbcdb1887"),
+        qwen("e404", "").fails(Kind::Exit, Class::Model, "qwen exited with code 1: 404 The model `script` does not exist").tokens(0, 0).by("script", "15f35cc5-1068-418f-9351-47b5c619999b"),
+        qwen("econtext", "").fails(Kind::Exit, Class::Context, "qwen exited with code 1: 400 This model's maximum context length is 128000 tokens. However, your messages resulted in 300000 tokens.").tokens(0, 0).by("script", "8bd1e22f-c6ac-48a2-9365-9a0d0d5916ad"),
+    ]);
+}
+
+#[test]
 fn pi() {
     let pi = |name, text| case("pi", name, text);
     check(&[
