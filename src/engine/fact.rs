@@ -155,7 +155,7 @@ pub enum Fact<'a> {
     /// An attempt is over, and booked.
     #[serde(borrow)]
     AttemptEnded(Box<AttemptEnded<'a>>),
-    /// The walls around an agent have refused something, once or several times.
+    /// Walls have refused something, to an agent or to what looks at its work, once or several times.
     Refused(Refused),
     /// The agent has finished its turn, and goes on when the work that it has announced is done.
     Background {

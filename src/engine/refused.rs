@@ -1,4 +1,4 @@
-//! What the walls around an agent refuse, as data.
+//! What walls refuse, as data.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ pub enum Denied {
     Other,
 }
 
-/// Something that the walls around an agent have refused.
+/// Something that walls have refused, to an agent or to what looks at its work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Refused {

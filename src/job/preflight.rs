@@ -170,7 +170,11 @@ fn may_inspect(verb: Verb, settings: &Settings) -> bool {
     match verb {
         Verb::Tasks | Verb::Feature => true,
         _ if Verb::PLANNING.contains(&verb) => false,
-        _ => settings.proof_level != ProofLevel::Place && settings.proof_on_protected == OnProtected::Voice,
+        _ => {
+            settings.validation_command.is_some()
+                && settings.proof_level != ProofLevel::Place
+                && settings.proof_on_protected == OnProtected::Voice
+        }
     }
 }
 

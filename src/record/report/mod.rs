@@ -126,7 +126,7 @@ pub struct LoopReport {
     pub task_list: Vec<TaskReport>,
     /// How often each tool was called.
     pub tools: BTreeMap<String, u64>,
-    /// What the walls around its agents have refused.
+    /// What walls have refused to its agents, and to what looks at their work.
     #[serde(default)]
     pub refused: Vec<Refused>,
     /// The times in which it waited.
