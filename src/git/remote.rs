@@ -30,14 +30,34 @@ pub struct Remote {
 /// The remote for pushes: `remote.pushDefault`, else `origin`, else the only one.
 #[must_use]
 pub fn remote(root: &Path) -> Option<Remote> {
-    let name = name(root)?;
+    Some(named(root, name(root)?))
+}
+
+/// The remote that git pushes this branch to; `None` also if it is named and there is none of that name, so that nothing goes to
+/// another one.
+#[must_use]
+pub fn remote_of(root: &Path, branch: &str) -> Option<Remote> {
+    let value = |key: &str| {
+        let value = String::from_utf8(run(root, &["config", "--get", key], LIMIT).ok()?).ok()?;
+        Some(value.trim_end().to_owned()).filter(|value| !value.is_empty() && value != ".")
+    };
+    let named_first =
+        || value(&format!("branch.{branch}.pushRemote")).or_else(|| value("remote.pushDefault"));
+    let Some(chosen) = named_first().or_else(|| value(&format!("branch.{branch}.remote"))) else {
+        return remote(root);
+    };
+    let all = String::from_utf8(run(root, &["remote"], LIMIT).ok()?).ok()?;
+    all.lines().any(|known| known == chosen).then(|| named(root, chosen))
+}
+
+fn named(root: &Path, name: String) -> Remote {
     let mut urls =
         run(root, &["remote", "get-url", "--push", "--all", "--", &name], LIMIT).unwrap_or_default();
     urls.extend(run(root, &["remote", "get-url", "--all", "--", &name], LIMIT).unwrap_or_default());
     let relative = urls.split(|&byte| byte == b'\n').filter(|url| is_relative(url)).map(OsStr::from_bytes);
     let mut relative: Vec<_> = relative.map(|url| (url.to_owned(), root.join(url))).collect();
     relative.dedup();
-    Some(Remote { name, relative })
+    Remote { name, relative }
 }
 
 /// Whether git treats it as a path that depends on the working directory.

@@ -148,12 +148,15 @@ impl Surroundings {
             return Vec::new();
         }
         let listed = trees::list(root).unwrap_or_default().into_iter().filter(|tree| !tree.is_gone);
-        let main = listed.clone().next().map(|tree| tree.path).unwrap_or_default();
-        let ours: Vec<PathBuf> = self.ours.iter().map(|folder| main.join(folder)).collect();
+        let paths: Vec<PathBuf> = listed.map(|tree| tree.path).collect();
+        let main = paths.first().cloned().unwrap_or_default();
+        // Another run may work from another checkout.
+        let ours: Vec<PathBuf> =
+            paths.iter().flat_map(|path| self.ours.iter().map(|folder| path.join(folder))).collect();
         let is_ours = |path: &Path| ours.iter().any(|folder| path.starts_with(folder));
         // From one of ours, the branch of the main one may follow what lands.
         let is_other = |path: &PathBuf| path != root && !is_ours(path) && !(*path == main && is_ours(root));
-        let paths = listed.map(|tree| tree.path).filter(is_other);
+        let paths = paths.iter().filter(|path| is_other(path)).cloned();
         paths.filter_map(|path| Some((path.clone(), git::repository::git_dir(&path).ok()?))).collect()
     }
 

@@ -465,13 +465,18 @@ fn two_runs_from_two_checkouts_share_the_queue() {
     let mut other = scratch.ralph(&format!("{RUN} 2 --onto main --validate ls"));
     let other = other
         .current_dir(&elsewhere)
+        // What the other run does is no matter for a tripwire.
+        .env("RALPH_SANDBOX_TRIPWIRE", "stop")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let other = other.spawn().unwrap();
     // Neither can go on before both are at work.
-    let run = scratch.run(&format!("{RUN} 2 --validate ls"));
-    ended(&run, 0);
-    ended(&finish(other), 0);
+    let mut run = scratch.ralph(&format!("{RUN} 2 --validate ls"));
+    let run = Scratch::finish(run.env("RALPH_SANDBOX_TRIPWIRE", "stop"));
+    for run in [run, finish(other)] {
+        ended(&run, 0);
+        assert!(!run.stderr.contains("tripwire"), "{run:?}");
+    }
     assert_all_landed(&scratch, &ids);
     assert_eq!(attempts(&scratch), 6);
 }

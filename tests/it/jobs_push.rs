@@ -61,6 +61,34 @@ fn what_has_landed_is_pushed_and_beside_a_branch_that_takes_no_pushes() {
 }
 
 #[test]
+fn what_has_landed_goes_where_git_pushes_that_branch() {
+    let scratch = jobs("work; done_");
+    let origin = with_remote(&scratch);
+    let begun = pushed(&scratch, &origin, "main");
+    let fork = scratch.outside().join("fork.git").to_str().unwrap().to_owned();
+    scratch.git(&["init", "--quiet", "--bare", &fork]);
+    scratch.git(&["remote", "add", "fork", &fork]);
+    scratch.git(&["config", "branch.main.pushRemote", "fork"]);
+    let ids = [add(&scratch, "first")];
+    let mut run = scratch.ralph(&format!("{RUN} 1 --onto main --validate ls"));
+    run.env("RALPH_LANDING_PUSH", "true").env("RALPH_PROTECTED_BRANCHES", "release");
+    let run = Scratch::finish(&mut run);
+    ended(&run, 0);
+    assert_all_landed(&scratch, &ids);
+    let on_fork = pushed(&scratch, &fork, "main") + &pushed(&scratch, &fork, "ralph/landed/main");
+    assert_eq!(on_fork, scratch.git(&["rev-parse", "main"]).trim(), "{run:?}");
+    assert_eq!(pushed(&scratch, &origin, "main"), begun, "{run:?}");
+    // One that is not there is no reason to push to another one.
+    scratch.git(&["config", "branch.main.pushRemote", "gone"]);
+    add(&scratch, "second");
+    let mut run = scratch.ralph(&format!("{RUN} 1 --onto main --validate ls"));
+    let run = Scratch::finish(run.env("RALPH_LANDING_PUSH", "true"));
+    ended(&run, 0);
+    assert!(run.stderr.contains("nothing is pushed"), "{run:?}");
+    assert_eq!(pushed(&scratch, &origin, "main"), begun, "{run:?}");
+}
+
+#[test]
 fn what_could_not_be_pushed_is_pushed_by_the_next_run() {
     let scratch = jobs("work; done_");
     scratch.write("ralph.toml", "[git]\nprotected_branches = []\n[landing]\npush = true\n");

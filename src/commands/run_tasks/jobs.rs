@@ -505,7 +505,7 @@ impl Jobs<'_> {
         if !settings.landing.push || self.exchange.is_some() {
             return None;
         }
-        let Some(remote) = git::remote::remote(root) else {
+        let Some(remote) = git::remote::remote_of(root, self.plan.trunk.name()) else {
             self.shared
                 .screen
                 .warn("landing.push is on, but the repository has no remote: nothing is pushed");
