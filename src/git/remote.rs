@@ -41,9 +41,8 @@ pub fn remote_of(root: &Path, branch: &str) -> Option<Remote> {
         let value = String::from_utf8(run(root, &["config", "--get", key], LIMIT).ok()?).ok()?;
         Some(value.trim_end().to_owned()).filter(|value| !value.is_empty() && value != ".")
     };
-    let named_first =
-        || value(&format!("branch.{branch}.pushRemote")).or_else(|| value("remote.pushDefault"));
-    let Some(chosen) = named_first().or_else(|| value(&format!("branch.{branch}.remote"))) else {
+    let [own, usual] = ["pushRemote", "remote"].map(|word| format!("branch.{branch}.{word}"));
+    let Some(chosen) = [&*own, "remote.pushDefault", &*usual].into_iter().find_map(value) else {
         return remote(root);
     };
     let all = String::from_utf8(run(root, &["remote"], LIMIT).ok()?).ok()?;

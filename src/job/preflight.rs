@@ -48,11 +48,8 @@ impl<'a> Preflight<'a> {
     /// When the agent is not installed, a budget cannot be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let agent = agent_choice::of_settings(settings, project)?;
-        check_installed(&agent, agent_choice::chosen_by(settings), settings, project)?;
-        check_budget(settings, &agent.name, reports_cost(agent.preset, settings))?;
+        let (agent, reading) = checked(settings, project, agent_choice::chosen_by(settings))?;
         let done_pattern = done_pattern(settings)?;
-        let reading = agent_choice::reading(&agent, settings, project)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
         let inspector = if may_inspect(call.verb, settings) {
             settings.in_phase(call.verb.inspecting_phase())?
@@ -180,9 +177,14 @@ fn may_inspect(verb: Verb, settings: &Settings) -> bool {
 
 /// The agent of these settings, which looks at the work of others, and what reads it.
 fn inspector_of(settings: &Settings, project: &Project) -> anyhow::Result<(AgentSpec, Reading)> {
-    let spec = agent_choice::of_settings(settings, project)?;
     let chosen_by = settings.row("agent.provider").map(|row| row.origin.to_string()).unwrap_or_default();
-    check_installed(&spec, &chosen_by, settings, project)?;
+    checked(settings, project, &chosen_by)
+}
+
+/// The agent of these settings, and what reads it; `chosen_by` names what chose its program.
+fn checked(settings: &Settings, project: &Project, chosen_by: &str) -> anyhow::Result<(AgentSpec, Reading)> {
+    let spec = agent_choice::of_settings(settings, project)?;
+    check_installed(&spec, chosen_by, settings, project)?;
     check_budget(settings, &spec.name, reports_cost(spec.preset, settings))?;
     let reading = agent_choice::reading(&spec, settings, project)?;
     Ok((spec, reading))

@@ -76,21 +76,35 @@ const OVER_ACP: Preset = Preset {
 const ASIDES: Asides =
     Asides { chatter: &["Ripgrep not available", "Warning: running headless with --yolo"], ..Asides::NONE };
 
+/// Puts definitions before a jq program for qwen: `said`, the error that a text reports, if it does that.
+macro_rules! with_said {
+    ($program:literal) => {
+        concat!(
+            classes!(),
+            r#"def said: capture("^\\[API Error: (?<said>.*)\\]$"; "s").said;
+"#,
+            $program
+        )
+    };
+}
+
 // The text of an error is a message of the assistant as well, and nothing else marks it.
-const RESPONSE: &str = r#"
+const RESPONSE: &str = with_said!(
+    r#"
 select(.type == "assistant" and .parent_tool_use_id == null)
 | .message.content[]? | select(.type == "text") | .text
-| select(test("^\\[API Error: .*\\]$"; "s") | not)
-"#;
+| select([said] == [])
+"#
+);
 
-const DISPLAY: &str = with_plain!(
+const DISPLAY: &str = with_said!(
     r#"
 if .type == "assistant" then
   . as $event
   | .message.content[]?
   | if .type == "tool_use" then {tool: .name, input}
     elif .type == "text" and $event.parent_tool_use_id == null then
-      select(.text | test("^\\[API Error: .*\\]$"; "s") | not) | {text}
+      select([.text | said] == []) | {text}
     else empty end
 elif .type == "result" then
   (select(.is_error) | {error: (.error.message // .subtype // "unknown error" | plain)}),
@@ -99,11 +113,11 @@ else empty end
 "#
 );
 
-const RESULT: &str = with_class!(
+const RESULT: &str = with_said!(
     r#"
 def status: capture("^(?<code>[45][0-9]{2})\\b").code | tonumber;
 def words: .error.message // .subtype // "unknown error" | tostring
-  | (capture("^\\[API Error: (?<said>.*)\\]$"; "s").said // .);
+  | (said // .);
 if .type == "system" then select(.subtype == "init") | {model, session_id, turn_started: true}
 elif .type == "assistant" then
   # Each block has an id of its own, also a call behind text.

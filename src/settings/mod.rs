@@ -95,8 +95,7 @@ impl Settings {
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { rows, assignments, older, without_effect, of_project, ignored } =
             loading::load(sources)?;
-        let mut values = Values::read(&rows)?;
-        values.stop_on_error = stops_on_error(&values, &rows);
+        let values = values(&rows)?;
         let mut notify = NotifySettings::read(&rows)?;
         let missing = notify.take_secret(sources.env);
         let near_misses = match &sources.shell_config {
@@ -155,6 +154,13 @@ impl Settings {
     pub fn rows(&self) -> impl Iterator<Item = &Resolved> {
         self.rows.iter()
     }
+}
+
+/// The general settings of these rows.
+fn values(rows: &[Resolved]) -> Result<Values, SettingsError> {
+    let mut values = Values::read(rows)?;
+    values.stop_on_error = stops_on_error(&values, rows);
+    Ok(values)
 }
 
 /// Whether an iteration that failed for good ends the loop. A loop with a limit of failed iterations would never see a

@@ -1,8 +1,7 @@
 //! Which agent works in a phase, with which model: its own settings in the place of the general ones.
 
 use super::setting::ValueKind;
-use super::table::Values;
-use super::{Origin, Resolved, Settings, SettingsError, Verb, resolved, stops_on_error};
+use super::{Origin, Resolved, Settings, SettingsError, Verb, resolved, values};
 
 /// A phase of work that may have an agent of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,9 +97,7 @@ impl Settings {
         if !is_other {
             return Ok(None);
         }
-        let mut values = Values::read(&rows)?;
-        values.stop_on_error = stops_on_error(&values, &rows);
-        Ok(Some(Self { values, rows, ..self.clone() }))
+        Ok(Some(Self { values: values(&rows)?, rows, ..self.clone() }))
     }
 }
 

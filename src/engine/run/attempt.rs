@@ -114,7 +114,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Tells what walls have refused to an agent, or to what looks at its work, once each; the next one is told, too.
+    /// Reports what walls have refused to an agent, or to what checks its work, once each, also to the next agent.
     fn tell_refused(&mut self, refused: &[Refused]) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
         for refused in refused {

@@ -52,7 +52,7 @@ impl Lander {
             return;
         };
         self.other_gate = Some(leader.run.clone());
-        let named = |holder: &Holder| match holder.gate.as_deref() {
+        let gate_of = |holder: &Holder| match holder.gate.as_deref() {
             None | Some("") => "no gate".to_owned(),
             Some(gate) => format!("the gate '{gate}'"),
         };
@@ -60,8 +60,8 @@ impl Lander {
             "run {} lands on {} with {}, and this run has {}: while that one lands, its gate tries what is done here, too",
             leader.run,
             self.trunk.name(),
-            named(leader),
-            named(&self.holder)
+            gate_of(leader),
+            gate_of(&self.holder)
         ));
     }
 
