@@ -11,11 +11,9 @@ use ralph::process::pane::{self, Pane, PaneError, PaneNotes};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::{Scratch, wait_for};
+use crate::scratch::{PATIENCE, Scratch, wait_for};
 use crate::terminal::Terminal;
 
-/// How long a wrapper may take to come.
-const COMES: Duration = Duration::from_mins(1);
 const MARK: &str = "the mark of this pane";
 
 /// One program on its terminal, and a monitor of it.
@@ -61,7 +59,7 @@ fn terminal(scratch: &Scratch) -> Terminal {
 fn open(scratch: &Scratch, words: &[&str]) -> Opened {
     pane::prepare(&folder(scratch), &launch(scratch, words)).unwrap();
     let terminal = terminal(scratch);
-    let (program, notes) = Pane::await_start(&folder(scratch), None, COMES).unwrap();
+    let (program, notes) = Pane::await_start(&folder(scratch), None, PATIENCE).unwrap();
     Opened { terminal, program: program.unwrap(), notes }
 }
 
@@ -233,7 +231,7 @@ fn monitors_come_and_go() {
     // A later monitor reads the same notes.
     assert!(Pane::connect(&folder(&scratch)).unwrap().is_none());
     assert_eq!(after_start_of(pane::ended(&folder(&scratch)).unwrap()), last);
-    let (pane, notes) = Pane::await_start(&folder(&scratch), None, COMES).unwrap();
+    let (pane, notes) = Pane::await_start(&folder(&scratch), None, PATIENCE).unwrap();
     assert!(pane.is_none());
     assert_eq!(after_start(notes), last);
     // Until there is something new to start.
@@ -307,7 +305,7 @@ fn a_program_that_is_not_there_is_said_on_both_sides() {
     let launch = Launch { wrapper: Vec::new(), ..launch(&scratch, &["no-such-program"]) };
     pane::prepare(&folder(&scratch), &launch).unwrap();
     let terminal = terminal(&scratch);
-    let (_, notes) = Pane::await_start(&folder(&scratch), None, COMES).unwrap();
+    let (_, notes) = Pane::await_start(&folder(&scratch), None, PATIENCE).unwrap();
     assert_eq!(notes.collect::<Vec<_>>(), [SupervisorNote::Refused(2)]);
     let end = terminal.end();
     assert!(end.history.contains("error: ralph cannot run its program here: No such file"), "{end:?}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// It refuses to run as root.
 const NOT_ROOT: u32 = 65534;
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A server, which ends with this.
 pub(crate) struct PostgresServer {

@@ -7,11 +7,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use crate::scratch::{Run, Scratch, claude_says, executable};
+use crate::scratch::{PATIENCE, Run, Scratch, claude_says, executable};
 
 /// How many cheats have to be found in each language.
 const FOUND: usize = 17;
+/// How long an attempt and its proof, which builds, may take on a busy machine.
+const AN_ATTEMPT: Duration = Duration::from_secs(10);
 const VALIDATE: &str = "make -s check";
 
 /// A project in one language with three tests, of which one finds that its code is wrong.
@@ -579,7 +582,8 @@ impl<'a> Trial<'a> {
         self.envs(&mut ralph);
         let on_protected = if is_cheating { "refuse" } else { "voice" };
         ralph.envs(held_out.map(|folder| ("RALPH_PROOF_HELD_OUT", folder)));
-        Scratch::finish(ralph.arg(VALIDATE).env("RALPH_PROOF_ON_PROTECTED", on_protected))
+        ralph.arg(VALIDATE).env("RALPH_PROOF_ON_PROTECTED", on_protected);
+        Scratch::finish_within(PATIENCE + AN_ATTEMPT * u32::try_from(deeds.len()).unwrap(), &mut ralph)
     }
 
     fn home(&self, name: &str) -> String {

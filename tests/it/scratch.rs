@@ -11,8 +11,9 @@ use ralph::process::identity::ProcessIdentity;
 
 use crate::tmux::ALONE;
 
-/// No run of ralph in these tests may take longer, and no wait: the test fails then.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// No run of ralph in these tests may take longer, and no wait: the test fails then. Machines can be busy: what takes a
+/// second on an idle one has taken a minute.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Functions for an agent: `note` records the process that calls it, so that a test can check whether it is left;
 /// `say TEXT` and `result` print claude's output. A look-alike of an agent only waits.
@@ -179,7 +180,12 @@ impl Scratch {
 
     /// Runs any command to its end, with captured output.
     pub(crate) fn finish(command: &mut Command) -> Run {
-        finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        Self::finish_within(PATIENCE, command)
+    }
+
+    /// [`Self::finish`] for work that needs more time than most.
+    pub(crate) fn finish_within(patience: Duration, command: &mut Command) -> Run {
+        finish_within(patience, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// Starts ralph with captured output.
@@ -284,11 +290,16 @@ fn outside_of_attempts(command: &mut Command) {
 
 /// Waits for a started ralph; kills it when it takes too long.
 pub(crate) fn finish(child: Child) -> Run {
+    finish_within(PATIENCE, child)
+}
+
+/// [`finish`] for work that needs more time than most.
+pub(crate) fn finish_within(patience: Duration, child: Child) -> Run {
     let started = Instant::now();
     let pid = rustix::process::Pid::from_child(&child);
     let (send, done) = std::sync::mpsc::channel::<()>();
     let watchdog = std::thread::spawn(move || {
-        let late = done.recv_timeout(PATIENCE).is_err();
+        let late = done.recv_timeout(patience).is_err();
         if late {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
@@ -299,7 +310,7 @@ pub(crate) fn finish(child: Child) -> Run {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let run =
         Run { code: status.code(), stdout: text(stdout), stderr: text(stderr), elapsed: started.elapsed() };
-    assert!(!watchdog.join().unwrap(), "ralph did not end within {PATIENCE:?}: {run:?}");
+    assert!(!watchdog.join().unwrap(), "ralph did not end within {patience:?}: {run:?}");
     run
 }
 

@@ -24,11 +24,9 @@ use ralph::record::state_file::StateFile;
 use ralph::record::worker::{Worker, WorkerTree};
 use ralph::tmux::{Opening, Window};
 
-use crate::scratch::{Run, Scratch, wait_for};
+use crate::scratch::{PATIENCE, Run, Scratch, wait_for};
 use crate::tmux::Tmux;
 
-/// How long a wrapper may take to come.
-const COMES: Duration = Duration::from_mins(1);
 /// When the loops began.
 pub(crate) const STARTED: &str = "2026-01-15T10:30:00Z";
 
@@ -123,7 +121,7 @@ impl Workers {
         argv.extend(pane::wrapper_args(&folder));
         let opening = Opening { name, argv: &argv, cwd: &scratch.root(), size: Opening::SIZE };
         let window = self.tmux.server.open(&opening).unwrap();
-        Pane::await_start(&folder, None, COMES).unwrap();
+        Pane::await_start(&folder, None, PATIENCE).unwrap();
         let mark = self.mark(name);
         let held = Held {
             window: window.clone(),

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::branch_project::{BranchProject, plan};
 use crate::processes::{send, supervisors_of};
-use crate::scratch::{Scratch, executable, finish, wait_for};
+use crate::scratch::{PATIENCE, Scratch, executable, finish, wait_for};
 
 /// A tool that has dropped our environment, our session and its parent.
 const UNMARKED: &str = r#"
@@ -126,7 +126,7 @@ fn unread_output_does_not_keep_an_ended_loop() {
     let (ended, wait) = channel();
     let pid = ralph.id();
     std::thread::spawn(move || ended.send(ralph.wait().unwrap().code()));
-    let code = wait.recv_timeout(Duration::from_mins(1));
+    let code = wait.recv_timeout(PATIENCE);
     if code.is_err() {
         send(pid, Signal::KILL);
     }

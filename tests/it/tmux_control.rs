@@ -13,11 +13,8 @@ use ralph::tmux::{Asks as _, Control, Window, Words, window};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::{await_end, finish, wait_for};
+use crate::scratch::{PATIENCE, await_end, finish, wait_for};
 use crate::tmux::{Tmux, is_alone};
-
-/// Nothing is waited for longer.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 fn attach(window: &Window) -> (Control, Receiver<Event>) {
     let (send, events) = mpsc::channel();

@@ -13,7 +13,7 @@ use ralph::tmux::{Opening, Window, window};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::{await_end, wait_for};
+use crate::scratch::{PATIENCE, await_end, wait_for};
 use crate::tmux::Tmux;
 
 /// A program in a pane, and a monitor of it.
@@ -64,7 +64,7 @@ fn start(body: &str) -> Worker {
     let opening =
         Opening { name: "worker", argv: &tmux.argv(), cwd: &tmux.scratch.root(), size: Opening::SIZE };
     let window = tmux.server.open(&opening).unwrap();
-    let (pane, mut notes) = Pane::await_start(&tmux.folder(), None, Duration::from_mins(1)).unwrap();
+    let (pane, mut notes) = Pane::await_start(&tmux.folder(), None, PATIENCE).unwrap();
     assert!(matches!(notes.next(), Some(Started(_))));
     Worker { tmux, window, pane: pane.unwrap(), notes }
 }
@@ -93,7 +93,7 @@ fn its_exit_code_and_last_screen_are_known() {
     // The next one in the same window.
     tmux.prepare("kill -9 $$");
     tmux.server.renew(&worker.window, &tmux.argv(), &tmux.scratch.root()).unwrap();
-    let (_, notes) = Pane::await_start(&tmux.folder(), None, Duration::from_mins(1)).unwrap();
+    let (_, notes) = Pane::await_start(&tmux.folder(), None, PATIENCE).unwrap();
     assert_eq!(notes.skip(1).collect::<Vec<_>>(), [Signaled(9), Gone(0)]);
     window::close(&worker.window).unwrap();
     await_end(&worker.window.server);

@@ -5,13 +5,11 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
-/// No answer takes longer.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::scratch::PATIENCE;
 
 /// A browser with one page. It ends when this is dropped.
 pub(crate) struct Browser {
