@@ -8,6 +8,7 @@ use super::call::{LIMIT, run};
 use super::identity::CommitIdentity;
 use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
+use crate::text::secret::without_logins;
 
 /// Options for ssh, which the user's own override: ask nothing, and detect a dead connection.
 const SSH_OPTIONS: &str =
@@ -224,7 +225,7 @@ pub fn why_refused(stdout: &str, stderr: &str) -> String {
         }
         None => complaint(stderr).to_owned(),
     };
-    one_line_within(&reason, LONGEST_REASON)
+    one_line_within(&without_logins(&reason), LONGEST_REASON)
 }
 
 /// The most informative line.

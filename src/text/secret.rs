@@ -175,6 +175,22 @@ fn of_address(address: &str) -> Vec<Cow<'_, str>> {
     parts.flat_map(|part| [Some(part.into()), decoded(part).map(Cow::Owned)]).flatten().collect()
 }
 
+/// A text whose addresses have lost what may be secret in them: user and password, also one with characters that should be escaped,
+/// and the query.
+#[must_use]
+pub(crate) fn without_logins(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends = |c: char| c.is_whitespace() || c == '\'' || c == '"';
+        let (address, rest) = part.split_at(part.find(ends).unwrap_or(part.len()));
+        let (user, host) = address.rsplit_once('@').map_or(("", address), |(_, host)| ("…@", host));
+        let (host, query) = host.split_once('?').map_or((host, ""), |(host, _)| (host, "?…"));
+        shown.extend(["://", user, host, query, rest]);
+    }
+    shown
+}
+
 /// A part of an address as a program decodes it, if that is text, another one, and not too short.
 fn decoded(part: &str) -> Option<String> {
     let text = percent_decode_str(part).decode_utf8().ok()?;
@@ -326,6 +342,21 @@ mod tests {
             "drivers decode it, and tell it so"
         );
         assert!(of("SERVER_AUTH", "http://me@example.org:8080/a/path?with=query").is_empty());
+    }
+
+    #[test]
+    fn what_git_says_of_an_address_has_no_login() {
+        for (said, shown) in [
+            (
+                "fatal: unable to access 'https://me:pa/ss?w@h/x.git/': no",
+                "fatal: unable to access 'https://…@h/x.git/': no",
+            ),
+            ("at ssh://git@h:22/x and https://h/x?token=1", "at ssh://…@h:22/x and https://h/x?…"),
+            ("https://h/x, a://b", "https://h/x, a://b"),
+            ("git@h: Permission denied", "git@h: Permission denied"),
+        ] {
+            assert_eq!(without_logins(said), shown);
+        }
     }
 
     #[test]
