@@ -516,6 +516,12 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph/outbox"))
     }
 
+    /// The folder of usage limits that are known, `~/.local/state/ralph/limits`; `None` without a home directory.
+    #[must_use]
+    pub fn known_limits(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/limits"))
+    }
+
     /// The folder of terminals used by `ralph watch`, `~/.local/state/ralph/watch`; `None` without a home directory.
     #[must_use]
     pub fn watched_terminals(&self) -> Option<PathBuf> {

@@ -182,6 +182,7 @@ impl Traces {
             _ => Sigils::default(),
         };
         Report {
+            is_taken_over: false,
             status,
             duration,
             exit_code: self.exit_code,

@@ -4,63 +4,67 @@ use super::pipe::PipeAgent;
 use super::readers::Reading;
 use super::spec::AgentSpec;
 use super::{cannot_start, tell_total};
-use crate::engine::agent::{Agent, Attempt, CommandLine, How};
+use crate::engine::agent::{Agent, Attempt, Choice, CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
 use crate::presets::{Unable, Wishes};
-use crate::process::launch::Launch;
 
 /// How many agents are kept ready besides the one that the loop was started with.
 const KEPT: usize = 4;
 
-/// The agents of one loop: the one that it was started with, and those that work asks for instead.
+/// The agents of one loop: those that it was started with, and those that work asks for instead.
 #[derive(Debug)]
 pub struct Factory {
-    /// The agent that the loop was started with.
-    own: PipeAgent,
+    /// The agents that the loop was started with, the one that is wanted most first.
+    own: Vec<PipeAgent>,
+    /// What the engine knows of them.
+    choices: Vec<Choice>,
+    /// The one of them that works.
+    at: usize,
+    /// The command line of the only one of them, if a RALPH.md names it.
+    command: Option<CommandLine>,
     /// The agent that looks at the work of others, if that is another one.
     inspector: Option<PipeAgent>,
     /// The wishes for every agent whose command line comes with its work.
     wishes: Wishes,
-    /// The agents that work has asked for, the latest last.
-    made: Vec<(How, PipeAgent)>,
+    /// The agents that work has asked for, the latest last, each in the place of one of its own.
+    made: Vec<((usize, How), PipeAgent)>,
     /// Whether the cost of all agents is known so far.
     cost_is_known: bool,
 }
 
 impl Factory {
-    /// The agents of a loop that was started with `own`.
+    /// The agents of a loop that was started with these, the one that is wanted most first: the first of them that can works.
     #[must_use]
-    pub fn new(own: PipeAgent) -> Self {
-        let cost_is_known = own.reports_cost();
-        Self { own, inspector: None, wishes: Wishes::default(), made: Vec::new(), cost_is_known }
+    pub fn new(own: Vec<(Choice, PipeAgent)>) -> Self {
+        let cost_is_known = own.iter().all(|(_, agent)| agent.reports_cost());
+        let (choices, own) = own.into_iter().unzip();
+        Self {
+            own,
+            choices,
+            at: 0,
+            command: None,
+            inspector: None,
+            wishes: Wishes::default(),
+            made: Vec::new(),
+            cost_is_known,
+        }
     }
 
     /// The agents of a loop whose work names command lines; `own` is that of the first, `command`. `wishes` are for each.
     #[must_use]
-    pub fn of_command(command: CommandLine, wishes: Wishes, own: PipeAgent) -> Self {
-        let how = How { command: Some(command), ..How::default() };
-        Self { wishes, made: vec![(how, own.clone())], ..Self::new(own) }
+    pub fn of_command(command: CommandLine, wishes: Wishes, own: (Choice, PipeAgent)) -> Self {
+        let how = How { command: Some(command.clone()), ..How::default() };
+        let made = vec![((0, how), own.1.clone())];
+        Self { wishes, made, command: Some(command), ..Self::new(vec![own]) }
     }
 
     /// The agents, of which this one looks at the work of the others.
     #[must_use]
     pub fn with_inspector(self, inspector: Option<PipeAgent>) -> Self {
         Self { inspector, ..self }
-    }
-
-    /// The name of the agent that the loop was started with.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.own.spec.name
-    }
-
-    /// The launch of the agent that the loop was started with.
-    #[must_use]
-    pub fn launch(&self) -> Launch {
-        self.own.launch()
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
@@ -70,12 +74,13 @@ impl Factory {
             (None, Some(command)) => {
                 let spec = granted(AgentSpec::of_command(command), &self.wishes)?;
                 let reading = Reading::of(spec.preset).map_err(cannot_start)?;
-                PipeAgent::new(spec, reading, self.own.ground.clone())
+                PipeAgent::new(spec, reading, self.own[self.at].ground.clone())
             }
-            (None, None) => self.own.clone(),
+            (None, None) => self.own[self.at].clone(),
         };
         // The wishes of the work come before those for every agent.
-        let model = how.model.clone().filter(|_| inspector.is_none());
+        let is_meant = inspector.is_none() && (self.at == 0 || how.command.is_some());
+        let model = how.model.clone().filter(|_| is_meant);
         agent.spec = granted(agent.spec, &Wishes { model, effort: None })?;
         agent.read_only = how.read_only;
         if let Some(folder) = &how.folder {
@@ -94,17 +99,18 @@ impl Factory {
     /// The agent for work with these wishes.
     fn agent_for(&mut self, how: &How, context: &mut Context<'_>) -> Result<&mut PipeAgent, End> {
         if *how == How::default() {
-            return Ok(&mut self.own);
+            return Ok(&mut self.own[self.at]);
         }
         self.note_cost(how, context)?;
-        let at = if let Some(at) = self.made.iter().position(|(known, _)| known == how) {
+        let wanted = (self.at, how.clone());
+        let at = if let Some(at) = self.made.iter().position(|(known, _)| *known == wanted) {
             at
         } else {
             let agent = self.make(how)?;
             if self.made.len() == KEPT {
                 self.made.remove(0);
             }
-            self.made.push((how.clone(), agent));
+            self.made.push((wanted, agent));
             self.made.len() - 1
         };
         Ok(&mut self.made[at].1)
@@ -129,8 +135,17 @@ impl Agent for Factory {
         self.agent_for(attempt.how, context)?.run(attempt, context)
     }
 
+    fn choices(&self, how: &How) -> &[Choice] {
+        let is_other = how.command != self.command && how.command.is_some();
+        if is_other || how.inspects && self.inspector.is_some() { &[] } else { &self.choices }
+    }
+
+    fn turn_to(&mut self, choice: usize) {
+        self.at = choice;
+    }
+
     fn change(&mut self, change: &Change) -> bool {
-        for agent in self.made.iter_mut().map(|(_, agent)| agent).chain([&mut self.own]) {
+        for agent in self.made.iter_mut().map(|(_, agent)| agent).chain(&mut self.own) {
             tell_total(&mut agent.ground.launch, change);
         }
         false

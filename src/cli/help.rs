@@ -110,8 +110,8 @@ unknown with an error), pending, current_iteration, max_iterations, consecutive_
 last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), waiting_for, iteration_durations,
 average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds), proof,
 last_commit, last_error, cost_usd, input_tokens, output_tokens, max_cost_usd, max_tokens, max_duration (seconds),
-task, tasks, agent_command, agent_model, agent_session, context_tokens, context_window, session_log, pid, run,
-argv, cwd, project, ralph_dir. What is not known is null.
+task, tasks, agent_instead, agent_command, agent_model, agent_session, context_tokens, context_window,
+session_log, pid, run, argv, cwd, project, ralph_dir. What is not known is null.
 Of a worker also worker_status (running, stopped), cmd, tags, tmux (session, window, socket), worktree (path,
 branch) and metadata (ralph, ralph_iteration).";
 

@@ -58,7 +58,12 @@ impl<const WHICH: u8> FromArgMatches for SettingFlags<WHICH> {
             let id = if WHICH == RAISED { flag.long } else { setting.key };
             Some((setting.key, value(id, setting.kind, matches)?))
         });
-        Ok(Self { given: given.collect() })
+        let several = Self::rows().filter(|(_, flag)| WHICH != RAISED && !flag.several.is_empty());
+        let several = several.filter_map(|(setting, flag)| {
+            let all: Vec<&str> = matches.get_many::<String>(setting.key)?.map(String::as_str).collect();
+            (all.len() > 1).then(|| (flag.several, all.join(", ")))
+        });
+        Ok(Self { given: given.chain(several).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -74,6 +79,7 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
         Some(heading) => arg.help_heading(heading),
         None => arg,
     };
+    let arg = if flag.several.is_empty() { arg } else { arg.action(ArgAction::Append) };
     match setting.kind {
         ValueKind::Switch => arg.action(ArgAction::SetTrue),
         ValueKind::Name | ValueKind::Override => arg.value_name(flag.value),

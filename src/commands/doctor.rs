@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::graph_file;
+use crate::agent::spec::AgentSpec;
 use crate::cli::DoctorArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open, search_path};
@@ -169,26 +170,22 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
     let agent = agent_choice::of_settings(&settings, &project);
     let known = agent.as_ref();
-    let options = DoctorOptions {
-        agent: known.map_or(&settings.agent_type, |agent| &agent.name).clone(),
-        program: known.ok().and_then(|agent| agent.program.clone()),
-        refused: known.err().map(|error| format!("{error:#}")),
-        preset: known.map_or(presets::unknown(), |agent| agent.preset),
-        args: known.map_or_else(|_| Vec::new(), |agent| agent.args.clone()),
-        started_by: started_by(&settings),
-        env: settings.exported(),
-        as_root: rustix::process::geteuid().is_root(),
-        git: settings.git.clone(),
-        specs_dir: settings.specs_dir.clone().into(),
-        search_path: search_path(&settings),
-        timeout: args.timeout.as_deref().map(duration::parse).transpose()?,
-        json: args.json,
-    };
+    let options = options(&settings, &agent, args)?;
     let filters = known.ok().map(|agent| match agent_choice::reading(agent, &settings, &project) {
         Ok(_) => Finding::ok("filters", "compile"),
         Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
     });
     let mut extra: Vec<Finding> = filters.into_iter().collect();
+    for settings in settings.stand_ins()? {
+        let spec = agent_choice::of_settings(&settings, &project);
+        let options = self::options(&settings, &spec, args)?;
+        extra.extend(
+            agent::check(&project, &options).into_iter().map(|finding| Finding {
+                detail: format!("{}: {}", options.agent, finding.detail),
+                ..finding
+            }),
+        );
+    }
     extra.push(walls::check(&project, &settings, options.preset));
     extra.push(validation::check(&project, &settings, options.env.clone(), args.validate));
     if !settings.warnings.is_empty() {
@@ -211,6 +208,40 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         super::output::print_for_people(render)?
     };
     Ok(u8::from(!healthy))
+}
+
+/// What is checked of the agent of these settings; `agent` is what they make of it.
+fn options(
+    settings: &Settings,
+    agent: &anyhow::Result<AgentSpec>,
+    args: &DoctorArgs,
+) -> anyhow::Result<DoctorOptions> {
+    let known = agent.as_ref();
+    let of_account =
+        settings.account.as_ref().map(|account| account.variables(|name| std::env::var(name).ok()));
+    let mut env = settings.exported();
+    let refused = match of_account.transpose() {
+        Ok(variables) => {
+            env.extend(variables.into_iter().flatten().map(|(name, value)| (name.into(), value.into())));
+            known.err().map(|error| format!("{error:#}"))
+        }
+        Err(why) => Some(why),
+    };
+    Ok(DoctorOptions {
+        agent: known.map_or(&settings.agent_type, |agent| &agent.name).clone(),
+        program: known.ok().and_then(|agent| agent.program.clone()),
+        refused,
+        preset: known.map_or(presets::unknown(), |agent| agent.preset),
+        args: known.map_or_else(|_| Vec::new(), |agent| agent.args.clone()),
+        started_by: started_by(settings),
+        env,
+        as_root: rustix::process::geteuid().is_root(),
+        git: settings.git.clone(),
+        specs_dir: settings.specs_dir.clone().into(),
+        search_path: search_path(settings),
+        timeout: args.timeout.as_deref().map(duration::parse).transpose()?,
+        json: args.json,
+    })
 }
 
 /// The program that shows notices on the desktop. ralph starts it, with its own `PATH`.

@@ -13,7 +13,7 @@ use crate::git::GitError;
 use crate::git::remove::RemoveError;
 use crate::graph::GraphError;
 use crate::job::detached;
-use crate::job::ready::notifier;
+use crate::job::ready::{board, notifier};
 use crate::job::signals::Signals;
 use crate::job::workspace::Workspace;
 use crate::notify::{Counts, Notifier};
@@ -53,7 +53,7 @@ impl<'a> SideBySide<'a> {
             workspace,
             id,
             lock: Mutex::new(lock),
-            board: Board::default(),
+            board: board(project, settings),
             signals,
             screen: Screen::start(flags.json, flags.quiet)?.verbose(flags.verbose),
             notifier: notifier(project, settings),

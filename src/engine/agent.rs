@@ -17,6 +17,14 @@ pub trait Agent {
     /// started, else what the context answered. An agent that fails is a [`Report`].
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End>;
 
+    /// The agents that may do such work, the one that is wanted most first; none: the work has an agent of its own.
+    fn choices(&self, _how: &How) -> &[Choice] {
+        &[]
+    }
+
+    /// From the next attempt on, this one of the choices works.
+    fn turn_to(&mut self, _choice: usize) {}
+
     /// Takes a change of the loop, from the next attempt on; returns whether it makes a difference.
     fn change(&mut self, _change: &Change) -> bool {
         false
@@ -34,6 +42,15 @@ pub struct Attempt<'a> {
     pub how: &'a How,
     /// The end of the loop's own time, at which the agent is ended.
     pub deadline: Option<Instant>,
+}
+
+/// One of the agents that may work in a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Its name, for people: `claude`, `claude:opus`.
+    pub name: String,
+    /// What tells its login from others, without any key: those who share it share its usage limits.
+    pub login: String,
 }
 
 /// Which agent does a piece of work, and how. A `None` means: as the loop was started.

@@ -1,6 +1,7 @@
-//! What loops that run side by side know of each other: the usage limit of the agent that they share, so that no one of them
+//! What loops that run side by side know of each other: the usage limits of the logins that they share, so that no one of them
 //! probes while another has been told to wait, and what all of them have spent.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use std::{fmt, mem};
@@ -17,14 +18,28 @@ pub struct Board {
     known: Arc<Mutex<Known>>,
     /// This loop's place in the list of what was spent.
     place: usize,
+    /// What is known beyond this process.
+    limits: Option<Arc<dyn Limits>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Until when the agent's usage limit is known to last.
-    closed: Option<Wait>,
+    /// Until when the usage limits of logins are known to last.
+    closed: BTreeMap<String, Wait>,
     spent: Vec<Spent>,
     asks: Option<Asks>,
+}
+
+/// Where usage limits are known beyond this process, by the login.
+pub trait Limits: fmt::Debug + Send + Sync {
+    /// The limit of this login lasts until then, as its provider has said.
+    fn close(&self, login: &str, until: DateTime<Utc>);
+
+    /// Until when the limit of this login is known to last.
+    fn closed_until(&self, login: &str) -> Option<DateTime<Utc>>;
+
+    /// Forgets the limit of this login.
+    fn open(&self, login: &str);
 }
 
 /// Asks for what loops of other processes have spent.
@@ -38,33 +53,51 @@ impl fmt::Debug for Asks {
 }
 
 impl Board {
+    /// A board that also knows these limits.
+    #[must_use]
+    pub fn with(limits: Option<Arc<dyn Limits>>) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// This board, for another loop.
     #[must_use]
     pub fn join(&self) -> Self {
         let mut known = self.lock();
         known.spent.push(Spent::default());
         // The first place belongs to the loop that made the board.
-        Self { known: Arc::clone(&self.known), place: known.spent.len() }
+        let place = known.spent.len();
+        Self { known: Arc::clone(&self.known), place, limits: self.limits.clone() }
     }
 
-    /// Notes until when the limit lasts, as an agent said or as we guess.
-    pub fn close(&self, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
-        let mut known = self.lock();
-        let is_known = known.closed.and_then(|wait| wait.end(time, clock)).is_some_and(|end| end >= until);
-        if !is_known && until > time {
-            known.closed = Some(Wait::new(until, time, clock));
+    /// Notes until when the limit of this login lasts, as an agent said or as we guess.
+    pub fn close(&self, login: &str, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
+        if self.closed_until(login, time, clock).is_none_or(|end| end < until) && until > time {
+            self.lock().closed.insert(login.to_owned(), Wait::new(until, time, clock));
         }
     }
 
-    /// Forgets the limit, because the user wants an attempt now.
-    pub fn open(&self) {
-        self.lock().closed = None;
+    /// Tells loops of other processes until when the limit of this login lasts, as its provider has said.
+    pub fn publish(&self, login: &str, until: DateTime<Utc>) {
+        if let Some(limits) = self.limits.as_ref().filter(|_| !login.is_empty()) {
+            limits.close(login, until);
+        }
     }
 
-    /// Until when no loop should start an attempt; `None` while no limit is known.
+    /// Forgets the limit of this login, because the user wants an attempt now.
+    pub fn open(&self, login: &str) {
+        self.lock().closed.remove(login);
+        if let Some(limits) = &self.limits {
+            limits.open(login);
+        }
+    }
+
+    /// Until when no loop should start an attempt with this login; `None` while no limit is known.
     #[must_use]
-    pub fn closed_until(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
-        self.lock().closed.and_then(|wait| wait.end(time, clock))
+    pub fn closed_until(&self, login: &str, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
+        let here = self.lock().closed.get(login).and_then(|wait| wait.end(time, clock));
+        here.max(
+            self.limits.as_ref().and_then(|limits| limits.closed_until(login)).filter(|until| *until > time),
+        )
     }
 
     /// Notes what this loop has spent, and returns what the others have.
@@ -119,22 +152,26 @@ mod tests {
 
     use super::*;
 
+    const ME: &str = "claude/me";
+
     #[test]
     fn the_latest_end_of_a_limit_counts_for_all_until_it_has_passed() {
         let (time, clock) = (Utc::now(), Instant::now());
         let minute = Duration::from_mins(1);
         let ours = Board::default();
         let theirs = ours.join();
-        assert_eq!(ours.closed_until(time, clock), None);
-        ours.close(time + 2 * minute, time, clock);
-        theirs.close(time + minute, time, clock);
-        theirs.close(time - minute, time, clock);
-        assert_eq!(theirs.closed_until(time, clock), Some(time + 2 * minute));
-        assert_eq!(theirs.closed_until(time + 2 * minute, clock + 2 * minute), None);
-        theirs.close(time + 5 * minute, time, clock);
-        assert_eq!(ours.closed_until(time + minute, clock + minute), Some(time + 5 * minute));
-        ours.open();
-        assert_eq!(theirs.closed_until(time, clock), None);
+        assert_eq!(ours.closed_until(ME, time, clock), None);
+        ours.close(ME, time + 2 * minute, time, clock);
+        theirs.close(ME, time + minute, time, clock);
+        theirs.close(ME, time - minute, time, clock);
+        assert_eq!(theirs.closed_until(ME, time, clock), Some(time + 2 * minute));
+        assert_eq!(theirs.closed_until(ME, time + 2 * minute, clock + 2 * minute), None);
+        theirs.close(ME, time + 5 * minute, time, clock);
+        assert_eq!(ours.closed_until(ME, time + minute, clock + minute), Some(time + 5 * minute));
+        ours.open(ME);
+        assert_eq!(theirs.closed_until(ME, time, clock), None);
+        theirs.close("codex/me", time + minute, time, clock);
+        assert_eq!(ours.closed_until(ME, time, clock), None, "another login has its own");
     }
 
     #[test]

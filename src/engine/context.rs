@@ -192,6 +192,11 @@ impl<'a> Context<'a> {
         &self.identity.name
     }
 
+    /// Another agent works from here on.
+    pub(super) fn works_with(&mut self, agent: &str) {
+        agent.clone_into(&mut self.identity.agent);
+    }
+
     /// A mailbox for messages of small threads, and the port to it.
     #[must_use]
     pub fn open<M>(&self) -> (Port<M>, Mailbox<M>) {

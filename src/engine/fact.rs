@@ -32,7 +32,7 @@ pub use proof::{
     ProofChange, ProofFile, ProofMutant, ProofMutants, ProofProgram, ProofRecord, ProofRun, ProofTests,
     ProofVoice,
 };
-pub use words::{Asked, BranchResult, WaitReason, Word};
+pub use words::{Asked, BranchResult, ChangeReason, WaitReason, Word};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,19 @@ pub enum Fact<'a> {
     LimitsChanged {
         /// Null: no limit.
         max_iterations: Option<u64>,
+    },
+    /// Another of the loop's agents goes on, from the next attempt on.
+    AgentChanged {
+        /// The agent before.
+        #[serde(borrow)]
+        from: Cow<'a, str>,
+        /// Why.
+        reason: Word<ChangeReason>,
+        /// The agent that goes on.
+        #[serde(borrow)]
+        to: Cow<'a, str>,
+        /// When the agent before may be tried again; null: not by this process, or it is not away.
+        until: Option<DateTime<FixedOffset>>,
     },
     /// One run of the agent on an iteration begins.
     AttemptStarted {
@@ -503,6 +516,7 @@ impl Texts for Fact<'_> {
             }
             Self::Recovered { .. }
             | Self::LimitsChanged { .. }
+            | Self::AgentChanged { .. }
             | Self::GateStarted { .. }
             | Self::Validating { .. }
             | Self::Retrying { .. }

@@ -72,7 +72,7 @@ impl Loop<'_> {
             return Ok(true);
         }
         let passed = self.wait_until(Utc::now() + pause)?;
-        Ok(passed && self.job.board.closed_until(Utc::now(), Instant::now()).is_none())
+        Ok(passed && self.closed_until(Utc::now(), Instant::now()).is_none())
     }
 
     /// Waits until this time, or until a request to go on. `false`: a request to hold or to stop came first, or the loop's own
@@ -88,7 +88,7 @@ impl Loop<'_> {
             }
             let left = wait.left(Utc::now(), now);
             if self.job.context.stop.take_go_on() {
-                self.job.board.open();
+                self.open();
                 return Ok(true);
             }
             if left.is_zero() {

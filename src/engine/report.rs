@@ -111,6 +111,8 @@ pub struct Report {
     pub skipped_lines: u64,
     /// What the walls around it have refused.
     pub refused: Vec<Refused>,
+    /// Whether another agent takes the iteration over, because this one could not work.
+    pub is_taken_over: bool,
 }
 
 /// The account's balance, in US dollars.
@@ -157,6 +159,7 @@ impl Report {
             balance: None,
             skipped_lines: 0,
             refused: Vec::new(),
+            is_taken_over: false,
         }
     }
 
@@ -169,7 +172,9 @@ impl Report {
     /// Whether it uses up nothing: the loop waits, and the same work is done once more.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
-        self.status == AttemptStatus::UsageLimit || self.has_met_outage() && !self.usage.called_tools
+        self.is_taken_over
+            || self.status == AttemptStatus::UsageLimit
+            || self.has_met_outage() && !self.usage.called_tools
     }
 
     /// Whether it has failed because its provider could not be reached or did not work. Some agents wait for a connection by

@@ -1,6 +1,7 @@
 //! The loop itself: from one step to the next, until it ends.
 
 mod attempt;
+mod fallback;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use chrono::{DateTime, Utc};
 use regex::Regex;
 
 use attempt::Start;
+use fallback::Fallback;
 
 use super::agent::Agent;
 use super::board::Board;
@@ -56,6 +58,8 @@ pub struct Job<'a> {
     pub tripwire: Option<Box<dyn Tripwire + 'a>>,
     /// What it shares with other loops that use the agent.
     pub board: Board,
+    /// After how long another agent takes over from one whose provider is out of order.
+    pub fallback_after: Duration,
     /// Its turn among them; `None` if it does not have to wait for one.
     pub ticket: Option<Ticket>,
 }
@@ -72,6 +76,7 @@ pub fn run(job: Job<'_>) -> End {
         handed_out: false,
         is_interrupted: false,
         backed_off: None,
+        fallback: Fallback::default(),
         first: None,
         goes_without_room: false,
         validated: Validated::Nothing,
@@ -101,6 +106,8 @@ pub(super) struct Loop<'a> {
     pub(super) is_interrupted: bool,
     /// The iteration whose failure has had its pause, in full or cut short.
     backed_off: Option<u64>,
+    /// Which of its agents works.
+    pub(super) fallback: Fallback,
     /// Where the first attempt of this process began; `None` before.
     first: Option<Start>,
     /// Whether the user wants the next attempt in spite of a full disk.
@@ -155,7 +162,10 @@ impl Loop<'_> {
             return Err(outcome.into());
         }
         self.book_time();
-        match step(&self.job.limits, &self.job.tally, self.now()) {
+        let next = step(&self.job.limits, &self.job.tally, self.now());
+        let is_over = matches!(next, Step::End(outcome) if outcome != Outcome::LimitTooFar);
+        match next {
+            _ if !is_over && self.turns_back()? => Ok(()),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
             _ if self.job.context.stop.holds() => self.hold(),
             Step::Wait(until) => self.wait_for_provider(until).map(drop),
@@ -233,7 +243,7 @@ impl Loop<'_> {
         let Job { board, tally, .. } = &self.job;
         let rooms = self.rooms();
         let running = self.elapsed_before + self.started.elapsed();
-        let closed_until = board.closed_until(time, clock);
+        let closed_until = self.closed_until(time, clock);
         Now { time, running, closed_until, spent_by_others: board.spent_by_others(tally), rooms }
     }
 
@@ -245,7 +255,11 @@ impl Loop<'_> {
     /// Shares a usage limit that this loop has met with the others.
     pub(super) fn tell_the_others(&self, time: DateTime<Utc>, clock: Instant) {
         if let Some(until) = limit_until(&self.job.tally, time) {
-            self.job.board.close(until, time, clock);
+            let Job { board, tally, .. } = &self.job;
+            board.close(self.login(), until, time, clock);
+            if matches!(tally.last, Last::Limited { reset } if named_reset(reset, time).is_some()) {
+                board.publish(self.login(), until);
+            }
         }
     }
 
@@ -310,13 +324,13 @@ impl Loop<'_> {
 
     /// Until when the usage limit lasts, and what the user can do about it.
     fn limit_too_far(&self) -> String {
-        let Job { tally, limits, board, .. } = &self.job;
+        let Job { tally, limits, .. } = &self.job;
         let met_it = matches!(tally.last, Last::Limited { .. });
         let error = tally.last_error.as_deref().filter(|_| met_it).unwrap_or("the usage limit is reached");
         let longest = duration::format(limits.max_limit_wait);
         let end = match tally.last {
             Last::Limited { reset } => named_reset(reset, Utc::now()),
-            _ => board.closed_until(Utc::now(), Instant::now()),
+            _ => self.closed_until(Utc::now(), Instant::now()),
         };
         let until = match end {
             Some(end) => format!("it lasts until {}", timestamp::local(&end)),
@@ -357,7 +371,7 @@ impl Loop<'_> {
             self.job.worktree.iteration_begins();
         }
         // Meanwhile another loop may have met the usage limit, or the disk may have become full.
-        if self.job.board.closed_until(Utc::now(), Instant::now()).is_some()
+        if self.closed_until(Utc::now(), Instant::now()).is_some()
             || shortage(&self.job.limits, self.rooms()).is_some()
         {
             return self.release();

@@ -339,6 +339,14 @@ impl Tally {
         self.last = Last::Waited;
     }
 
+    /// Another agent goes on: what the one before was waited for is over.
+    pub fn agent_changed(&mut self) {
+        if matches!(self.last, Last::Limited { .. } | Last::Overloaded | Last::Unconnected) {
+            self.last = Last::Waited;
+        }
+        (self.blind_waits, self.waited_seconds) = (0, 0);
+    }
+
     /// Books the report of an agent that was asked beside an attempt and could not work.
     pub(super) fn met(&mut self, report: &Report) {
         self.spend(report.cost_usd(), &report.usage);
@@ -398,7 +406,11 @@ impl Tally {
             AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if report.is_waited_for() {
-                    self.last = if class == Class::Network { Last::Unconnected } else { Last::Overloaded };
+                    self.last = match class {
+                        Class::Network => Last::Unconnected,
+                        class if class.is_outage() => Last::Overloaded,
+                        _ => Last::Waited,
+                    };
                     return;
                 }
                 self.error_count = self.error_count.saturating_add(1);

@@ -122,6 +122,7 @@ pub(crate) fn job<'a>(
         worktree: Box::new(TestWorktree(|| None)),
         tripwire: None,
         board: Board::default(),
+        fallback_after: Duration::ZERO,
         ticket: None,
     }
 }

@@ -375,7 +375,7 @@ impl Night {
             Twist::CancelNow => Ask::Request(Request::CancelNow),
             Twist::Pause => Ask::Request(Request::Pause),
             Twist::Limit => {
-                self.board.close(Utc::now() + Duration::from_mins(10), Utc::now(), Instant::now());
+                self.board.close("", Utc::now() + Duration::from_mins(10), Utc::now(), Instant::now());
                 return Ok(twist);
             }
             _ => return Ok(twist),

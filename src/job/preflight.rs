@@ -15,7 +15,7 @@ use crate::agent::Reading;
 use crate::agent::factory::Factory;
 use crate::agent::pipe::{Ground, PipeAgent};
 use crate::agent::spec::AgentSpec;
-use crate::engine::agent::CommandLine;
+use crate::engine::agent::{Choice, CommandLine};
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
@@ -23,7 +23,7 @@ use crate::inspection;
 use crate::presets::Preset;
 use crate::project::Project;
 use crate::settings::proof_level::{OnProtected, ProofLevel};
-use crate::settings::{Origin, Resolved, Settings, Verb};
+use crate::settings::{Account, Origin, Resolved, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
 pub(crate) struct Preflight<'a> {
@@ -33,12 +33,22 @@ pub(crate) struct Preflight<'a> {
     pub(crate) limits: Limits,
     /// The assistant's text that ends it.
     pub(crate) done_pattern: Option<Regex>,
-    agent: AgentSpec,
-    reading: Reading,
+    agent: Chosen,
+    /// The agents that go on in its place, the one that is wanted most first.
+    stand_ins: Vec<Chosen>,
     /// The agent that looks at the work of others, if that is another one.
-    inspector: Option<(AgentSpec, Reading)>,
+    inspector: Option<Chosen>,
     /// The command line of `agent`, if a RALPH.md names it.
     command: Option<CommandLine>,
+}
+
+/// An agent that was checked, and what reads it.
+struct Chosen {
+    spec: AgentSpec,
+    reading: Reading,
+    choice: Choice,
+    /// The variables of its account.
+    env: Vec<(OsString, OsString)>,
 }
 
 impl<'a> Preflight<'a> {
@@ -48,7 +58,18 @@ impl<'a> Preflight<'a> {
     /// When the agent is not installed, a budget cannot be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let (agent, reading) = checked(settings, project, agent_choice::chosen_by(settings))?;
+        let mut agent = checked(settings, project, agent_choice::chosen_by(settings))?;
+        let stand_ins = settings.stand_ins()?;
+        let models = [settings].into_iter().chain(&stand_ins).map(|settings| settings.agent_model.clone());
+        let models: Vec<_> = models.collect();
+        let stand_ins = stand_ins.iter().map(|settings| checked(settings, project, "AGENTS"));
+        let mut stand_ins: Vec<Chosen> = stand_ins.collect::<anyhow::Result<_>>()?;
+        if !stand_ins.is_empty() {
+            // Two of them may differ in the model alone.
+            for (chosen, model) in [&mut agent].into_iter().chain(&mut stand_ins).zip(models) {
+                chosen.choice.name.extend(model.iter().flat_map(|model| [":", model]));
+            }
+        }
         let done_pattern = done_pattern(settings)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
         let inspector = if may_inspect(call.verb, settings) {
@@ -57,7 +78,7 @@ impl<'a> Preflight<'a> {
             None
         };
         let inspector = inspector.map(|settings| inspector_of(&settings, project)).transpose()?;
-        Ok(Self { call, limits, done_pattern, agent, reading, inspector, command: None })
+        Ok(Self { call, limits, done_pattern, agent, stand_ins, inspector, command: None })
     }
 
     /// A loop whose agent is a command line.
@@ -70,19 +91,21 @@ impl<'a> Preflight<'a> {
         command: CommandLine,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let agent = agent_choice::of_call(&command, settings)?;
-        check_installed(&agent, "the line 'agent:'", settings, project)?;
-        check_budget(settings, &agent.name, agent.preset.reports_cost)?;
+        let spec = agent_choice::of_call(&command, settings)?;
+        check_installed(&spec, "the line 'agent:'", settings, project)?;
+        check_budget(settings, &spec.name, spec.preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
-        let reading = Reading::of(agent.preset)?;
+        let reading = Reading::of(spec.preset)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
+        let model = wishes_of_call(settings).model;
+        let agent = Chosen::new(spec, reading, model.as_deref(), None)?;
         let command = Some(command);
-        Ok(Self { call, limits, done_pattern, agent, reading, inspector: None, command })
+        Ok(Self { call, limits, done_pattern, agent, stand_ins: Vec::new(), inspector: None, command })
     }
 
     /// The models to choose from for tasks, the smallest first; none if neither settings nor preset name any.
     pub(crate) fn ladder(&self) -> &'static [&'static str] {
-        self.agent.preset.ladder
+        self.preset().ladder
     }
 
     /// This loop, without retries of a failed attempt with the same prompt.
@@ -94,28 +117,31 @@ impl<'a> Preflight<'a> {
 
     /// Whether the agent has an option for its model.
     pub(crate) fn can_choose_model(&self) -> bool {
-        self.agent.preset.takes_model()
+        self.preset().takes_model()
     }
 
-    /// Whether the agent that looks at the work of others can be kept from changing anything.
+    /// Whether each agent that may look at the work of others can be kept from changing anything.
     pub(crate) fn can_look_only(&self) -> bool {
-        let inspector = self.inspector.as_ref().map_or(&self.agent, |(spec, _)| spec);
-        inspector.preset.read_only.is_some()
+        let looks_only = |chosen: &Chosen| chosen.spec.preset.read_only.is_some();
+        match &self.inspector {
+            Some(inspector) => looks_only(inspector),
+            None => looks_only(&self.agent) && self.stand_ins.iter().all(looks_only),
+        }
     }
 
     /// What is known of the agent.
     pub(crate) fn preset(&self) -> &'static Preset {
-        self.agent.preset
+        self.agent.spec.preset
     }
 
     /// What tells the agent's login from others.
-    pub(crate) fn login(&self, user: &str) -> String {
-        self.agent.preset.login_of(user, |name| std::env::var(name).ok())
+    pub(crate) fn login(&self) -> &str {
+        &self.agent.choice.login
     }
 
     /// The agent's name.
     pub(crate) fn agent_name(&self) -> &str {
-        &self.agent.name
+        &self.agent.choice.name
     }
 
     /// A loop in `project`, which may be a work tree of the workspace. `run` is its id, `env` its agent's variables besides those
@@ -131,24 +157,30 @@ impl<'a> Preflight<'a> {
     ) -> anyhow::Result<Ready<'a>> {
         let Workspace { project: own, settings } = self.call.workspace;
         let env: Vec<_> = agent_env(self.call, &self.limits, project).into_iter().chain(env).collect();
-        let pipe = |spec: &AgentSpec, reading: &Reading| {
-            let env = Vec::clone(&env);
+        let pipe = |Chosen { spec, reading, env: own_env, .. }: &Chosen| {
+            let env = env.iter().chain(own_env).cloned().collect();
             let (launch, warning) = launch_behind_walls((project, settings), spec.preset, env, run)?;
             let elsewhere = project.root() != own.root();
             let spec = if elsewhere { spec.clone().rooted_at(own.root()) } else { spec.clone() };
             let ground = Ground { launch, ours: ours(project), timeouts: timeouts(settings) };
             anyhow::Ok((PipeAgent::new(spec, reading.clone(), ground), warning))
         };
-        let (agent, warning) = pipe(&self.agent, &self.reading)?;
-        let inspector = self.inspector.as_ref().map(|(spec, reading)| pipe(spec, reading)).transpose()?;
+        let (agent, warning) = pipe(&self.agent)?;
+        let (name, launch) = (self.agent_name().to_owned(), agent.launch());
+        let inspector = self.inspector.as_ref().map(pipe).transpose()?;
         let (inspector, of_inspector) = inspector.unzip();
         let mut warnings: Vec<String> = warning.into_iter().chain(of_inspector.flatten()).collect();
+        let mut own = vec![(self.agent.choice.clone(), agent)];
+        for chosen in &self.stand_ins {
+            let (agent, warning) = pipe(chosen)?;
+            warnings.extend(warning);
+            own.push((chosen.choice.clone(), agent));
+        }
         warnings.dedup();
         let agent = match &self.command {
-            Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), agent),
-            None => Factory::new(agent).with_inspector(inspector),
+            Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), own.remove(0)),
+            None => Factory::new(own).with_inspector(inspector),
         };
-        let (name, launch) = (agent.name().to_owned(), agent.launch());
         let judge = inspection::Ground {
             root: project.root().to_owned(),
             in_git: project.in_git(),
@@ -175,19 +207,43 @@ fn may_inspect(verb: Verb, settings: &Settings) -> bool {
     }
 }
 
+impl Chosen {
+    /// The agent with this model and this account, each if it is not the usual one.
+    fn new(
+        spec: AgentSpec,
+        reading: Reading,
+        model: Option<&str>,
+        account: Option<&Account>,
+    ) -> anyhow::Result<Self> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let env = account.map(|account| account.variables(variable)).transpose();
+        let env = env.map_err(anyhow::Error::msg)?.unwrap_or_default();
+        let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_default();
+        let user = account.map_or(user, |account| format!("@{}", account.name));
+        let of_account = |name: &str| env.iter().find(|(set, _)| set == name).map(|(_, value)| value.clone());
+        let login = spec.preset.login_of(&user, |name| of_account(name).or_else(|| variable(name)));
+        // Providers have limits for single models, too.
+        let login = model.map_or_else(|| login.clone(), |model| format!("{login}/{model}"));
+        let name =
+            account.map_or_else(|| spec.name.clone(), |account| format!("{}@{}", spec.name, account.name));
+        let env = env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Ok(Self { spec, reading, choice: Choice { name, login }, env })
+    }
+}
+
 /// The agent of these settings, which looks at the work of others, and what reads it.
-fn inspector_of(settings: &Settings, project: &Project) -> anyhow::Result<(AgentSpec, Reading)> {
+fn inspector_of(settings: &Settings, project: &Project) -> anyhow::Result<Chosen> {
     let chosen_by = settings.row("agent.provider").map(|row| row.origin.to_string()).unwrap_or_default();
     checked(settings, project, &chosen_by)
 }
 
 /// The agent of these settings, and what reads it; `chosen_by` names what chose its program.
-fn checked(settings: &Settings, project: &Project, chosen_by: &str) -> anyhow::Result<(AgentSpec, Reading)> {
+fn checked(settings: &Settings, project: &Project, chosen_by: &str) -> anyhow::Result<Chosen> {
     let spec = agent_choice::of_settings(settings, project)?;
     check_installed(&spec, chosen_by, settings, project)?;
     check_budget(settings, &spec.name, reports_cost(spec.preset, settings))?;
     let reading = agent_choice::reading(&spec, settings, project)?;
-    Ok((spec, reading))
+    Chosen::new(spec, reading, settings.agent_model.as_deref(), settings.account.as_ref())
 }
 
 /// The limits of a loop. `limit` is the number on the command line.

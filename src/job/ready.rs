@@ -19,7 +19,7 @@ use super::tripwire::Surroundings;
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
-use crate::engine::board::Board;
+use crate::engine::board::{Board, Limits as KnowsLimits};
 use crate::engine::context::{Beside, Context, News, Sink};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, ProofRecord};
@@ -41,12 +41,13 @@ use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::proof::{Measures, Prover, held_out_problem};
 use crate::record::config_watch::WatchedConfig;
+use crate::record::known_limits::KnownLimits;
 use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
 use crate::record::recovery;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
-use crate::record::state_read::{Extent, Found};
+use crate::record::state_read::Extent;
 use crate::settings::proof_level::{OnProtected, ProofLevel};
 use crate::settings::{Resolved, Settings, Verb};
 use crate::side_command::{ValidationCommand, cannot_run, obstacle};
@@ -138,7 +139,7 @@ impl<'a> Ready<'a> {
             warning: None,
             cannot_validate: cannot_validate(settings, launch),
             plan: project.implementation_plan(),
-            board: Board::default(),
+            board: board(project, settings),
             ticket: None,
             setup: Setup {
                 verb: call.verb.words().to_owned(),
@@ -230,10 +231,7 @@ impl<'a> Ready<'a> {
         let step = read_on.and_then(|read_on| read_on.step.take());
         let changed_inside = changed_inside(&before, project);
         let left_over = left_over(&before, project, &identity, &setup);
-        let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
-            Found::State(state) => state.last_at_work(),
-            _ => None,
-        });
+        let at_work = before.as_ref().ok().and_then(|(found, _)| found.state()?.last_at_work());
         let (how, budget) = (self.resume, self.limits.budget);
         let resumed = resume(how, before, project, &identity, (&setup, budget), flags.accept_config)?;
         let (watch, secrets) = (watch_requests(inbox)?, &settings.secrets);
@@ -310,6 +308,7 @@ impl<'a> Ready<'a> {
             tripwire: Surroundings::of(project, settings.sandbox.tripwire, &self.run)
                 .map(|wire| Box::new(wire) as _),
             board: self.board,
+            fallback_after: settings.fallback_after,
             ticket: self.ticket,
         };
         let end = run_engine(job);
@@ -331,6 +330,15 @@ impl<'a> Ready<'a> {
         let config = config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect();
         Setup { prompt_file, config, ..std::mem::take(&mut self.setup) }
     }
+}
+
+/// What the loops of a run share; usage limits are known to all loops of the user's on this machine.
+#[must_use]
+pub(crate) fn board(project: &Project, settings: &Settings) -> Board {
+    let limits = project.known_limits().map(|folder| -> Arc<dyn KnowsLimits> {
+        Arc::new(KnownLimits { folder, longest: settings.max_limit_wait })
+    });
+    Board::with(limits)
 }
 
 /// Shows where a loop goes on, and returns what it goes on from.

@@ -259,10 +259,16 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     all().find(|preset| preset.name == name)
 }
 
+/// The preset of a loop's agent by its name, which may have an account and a model behind it: `claude@work:opus`.
+#[must_use]
+pub fn preset_of(agent: &str) -> Option<&'static Preset> {
+    preset(agent.split(['@', ':']).next().unwrap_or(agent))
+}
+
 /// The command with which a user logs in to this agent; `None` for one that needs no login, or is not known.
 #[must_use]
 pub fn login_command(agent: &str) -> Option<&'static str> {
-    let (_, from) = preset(agent)?.login.split_once("run '")?;
+    let (_, from) = preset_of(agent)?.login.split_once("run '")?;
     from.split_once('\'').map(|(command, _)| command)
 }
 

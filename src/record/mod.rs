@@ -7,6 +7,7 @@ pub mod event_line;
 pub mod event_lines;
 pub mod events_log;
 pub mod iterations_log;
+pub mod known_limits;
 pub mod lock;
 pub mod log_dir;
 mod log_of_state;

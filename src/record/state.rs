@@ -139,6 +139,9 @@ pub struct State {
     pub mode: String,
     /// The agent's name.
     pub agent: String,
+    /// Why it works in the place of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_instead: Option<String>,
     /// Whether the loop runs (also while it waits).
     pub active: bool,
     /// Its status. Only true while its run holds the lock.
@@ -252,6 +255,7 @@ impl State {
             name: identity.name.clone(),
             mode: identity.mode.clone(),
             agent: identity.agent.clone(),
+            agent_instead: None,
             active: true,
             status: Status::Running,
             exit_reason: None,

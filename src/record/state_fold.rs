@@ -58,6 +58,12 @@ impl State {
                 self.max_iterations = *max_iterations;
                 return None;
             }
+            Fact::AgentChanged { to, .. } => {
+                self.agent = to.to_string();
+                self.agent_instead = words::entry(fact, &at).map(|entry| entry.text);
+                self.tally.agent_changed();
+                Durability::Atomic
+            }
             Fact::AttemptStarted { about, iteration, notes, retry, .. } => {
                 self.attempt_begins(*iteration, *retry, about.as_deref(), notes);
                 self.stands(Status::Running, None);
@@ -294,7 +300,9 @@ fn report(ended: &AttemptEnded<'_>) -> Report {
     (usage.cost_usd, usage.input_tokens) = (ended.usage.cost_usd, ended.usage.input_tokens);
     usage.output_tokens = ended.usage.output_tokens;
     usage.called_tools = !ended.waited_for;
-    Report { failure, usage, balance, ..Report::given_up(status, duration) }
+    let mut report = Report { failure, usage, balance, ..Report::given_up(status, duration) };
+    report.is_taken_over = ended.waited_for && !report.is_waited_for();
+    report
 }
 
 /// Whether the engine's count is up to date at this fact. At other facts the state may have more, such as a note.
@@ -302,6 +310,7 @@ fn tells_count(fact: &Fact<'_>) -> bool {
     matches!(
         fact,
         Fact::LoopStarted { .. }
+            | Fact::AgentChanged { .. }
             | Fact::AttemptStarted { .. }
             | Fact::AttemptEnded(_)
             | Fact::Waiting { .. }

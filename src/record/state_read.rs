@@ -41,6 +41,17 @@ pub enum Found {
     Unknown(String),
 }
 
+impl Found {
+    /// The state, if it is readable.
+    #[must_use]
+    pub fn state(&self) -> Option<&State> {
+        match self {
+            Self::State(state) => Some(state),
+            Self::Nothing | Self::Damaged(_) | Self::Unknown(_) => None,
+        }
+    }
+}
+
 /// How much of a state file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {

@@ -32,6 +32,7 @@ fn entry(setting: &Setting) -> String {
         ValueKind::Size => " (2 GB, 500 MB, or 0 for no limit)",
         ValueKind::Switch => " (true or false)",
         ValueKind::Words => " (separated by blanks)",
+        ValueKind::Names => " (separated by commas)",
         ValueKind::Name
         | ValueKind::Text
         | ValueKind::Secret

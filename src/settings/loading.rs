@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::account::Account;
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
 use super::{Origin, Resolved, SettingsError, Verb, read, resolved, shell, toml};
@@ -77,6 +78,8 @@ pub fn user_toml(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 pub(super) struct Loaded {
     /// The settings, not yet parsed by their types.
     pub(super) rows: Vec<Resolved>,
+    /// Logins of agents; of those with the same name the last one counts.
+    pub(super) accounts: Vec<Account>,
     /// All that the shell config assigns.
     pub(super) assignments: Vec<shell::Assignment>,
     /// The file of an older program, if it was read.
@@ -92,14 +95,18 @@ pub(super) struct Loaded {
 /// Reads all sources and merges them. The first problem ends it.
 pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     let mut rows = Rows::defaults(sources.verb);
-    let mut without_effect = Vec::new();
+    let (mut without_effect, mut accounts) = (Vec::new(), Vec::new());
+    let mut keep = |mut found: InToml| {
+        without_effect.append(&mut found.without_effect);
+        accounts.append(&mut found.accounts);
+    };
     if let Some(path) = &sources.user_toml {
-        without_effect.extend(rows.toml(path, |path, line| Origin::UserToml { path, line })?);
+        keep(rows.toml(path, |path, line| Origin::UserToml { path, line })?);
     }
     let of_user = rows.needing_trust();
     let older = sources.older_toml.clone().filter(|path| path.symlink_metadata().is_ok());
     for path in older.iter().chain(&sources.project_toml) {
-        without_effect.extend(rows.toml(path, |path, line| Origin::ProjectToml { path, line })?);
+        keep(rows.toml(path, |path, line| Origin::ProjectToml { path, line })?);
     }
     let assignments = shell_config(sources)?;
     if let Some(path) = &sources.shell_config {
@@ -117,7 +124,14 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
             && !is_trusted
     };
     let ignored = of_project.iter().filter(is_missing).cloned().collect();
-    Ok(Loaded { rows: rows.0, assignments, older, without_effect, of_project, ignored })
+    Ok(Loaded { rows: rows.0, accounts, assignments, older, without_effect, of_project, ignored })
+}
+
+/// What a `ralph.toml` has besides values of settings.
+struct InToml {
+    accounts: Vec<Account>,
+    /// Keys without effect, with the file.
+    without_effect: Vec<(PathBuf, &'static str)>,
 }
 
 /// Reads the shell config, which may be missing unless it was named.
@@ -174,13 +188,14 @@ impl Rows {
         }
     }
 
-    /// Applies a `ralph.toml` to the rows and returns its keys without effect.
+    /// Applies a `ralph.toml` to the rows and returns what else it has.
     fn toml(
         &mut self,
         path: &Path,
         origin: impl Fn(PathBuf, usize) -> Origin,
-    ) -> Result<Vec<(PathBuf, &'static str)>, SettingsError> {
-        let Some(text) = read::text(path)? else { return Ok(Vec::new()) };
+    ) -> Result<InToml, SettingsError> {
+        let nothing = InToml { accounts: Vec::new(), without_effect: Vec::new() };
+        let Some(text) = read::text(path)? else { return Ok(nothing) };
         let document = toml::parse(&text).map_err(|toml::Problem { line, column, message }| {
             SettingsError::Toml { path: path.to_owned(), line, column, problem: message }
         })?;
@@ -193,7 +208,8 @@ impl Rows {
                 row.origin = origin(path.to_owned(), *line);
             }
         }
-        Ok(document.without_effect.into_iter().map(|key| (path.to_owned(), key)).collect())
+        let without_effect = document.without_effect.into_iter().map(|key| (path.to_owned(), key)).collect();
+        Ok(InToml { accounts: document.accounts, without_effect })
     }
 
     fn shell(&mut self, path: &Path, assignments: &[shell::Assignment]) {
@@ -231,7 +247,8 @@ impl Rows {
             };
             let Some(value) = row.setting.meant(value) else { continue };
             value.clone_into(&mut row.value);
-            row.origin = Origin::Flag(row.setting.flag.as_ref().map_or(key, |flag| flag.long));
+            let flag = TABLE.iter().filter_map(|row| row.flag.as_ref()).find(|flag| flag.several == *key);
+            row.origin = Origin::Flag(row.setting.flag.as_ref().or(flag).map_or(key, |flag| flag.long));
         }
         Ok(())
     }
@@ -240,6 +257,7 @@ impl Rows {
 /// What a text from the shell config or the environment decides. An empty one decides nothing, except that an empty override
 /// asks for the preset's own, and an empty list of words is one.
 fn decided<'a>(setting: &Setting, text: &'a str) -> Option<&'a str> {
-    let decides = matches!(setting.kind, ValueKind::Override | ValueKind::Words) || !text.is_empty();
+    let decides =
+        matches!(setting.kind, ValueKind::Override | ValueKind::Words | ValueKind::Names) || !text.is_empty();
     setting.meant(text).filter(|_| decides)
 }

@@ -3,6 +3,8 @@
 //! Flags win over `RALPH_*` variables of the environment, then come the shell-style `config`, `ralph.toml` of the
 //! project, the user's own `ralph.toml`, and the defaults of the [`table`].
 
+mod account;
+mod agents;
 pub(crate) mod edit;
 mod error;
 mod example;
@@ -27,6 +29,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use account::Account;
 pub use error::SettingsError;
 pub use example::example;
 pub use loading::{OfProject, Sources, user_toml};
@@ -73,6 +76,9 @@ pub struct Settings {
     pub near_misses: Vec<NearMiss>,
     /// The project's own values of settings that need trust, trusted or not.
     pub of_project: Vec<OfProject>,
+    /// The login of the agent, if that is not its usual one.
+    pub account: Option<Account>,
+    accounts: Vec<Account>,
     rows: Vec<Resolved>,
 }
 
@@ -93,8 +99,9 @@ impl Settings {
 
     /// Reads all sources and merges them. The first problem ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let Loaded { rows, assignments, older, without_effect, of_project, ignored } =
+        let Loaded { mut rows, accounts, assignments, older, without_effect, of_project, ignored } =
             loading::load(sources)?;
+        let account = agents::settle(&mut rows, &accounts);
         let values = values(&rows)?;
         let mut notify = NotifySettings::read(&rows)?;
         let missing = notify.take_secret(sources.env);
@@ -126,6 +133,8 @@ impl Settings {
             near_misses,
             files: sources.files(),
             of_project,
+            account,
+            accounts,
             rows,
         })
     }

@@ -1,6 +1,6 @@
 //! Which agent works in a phase, with which model: its own settings in the place of the general ones.
 
-use super::setting::ValueKind;
+use super::agents::{self, GENERAL, counts, forget, is_about_agent};
 use super::{Origin, Resolved, Settings, SettingsError, Verb, resolved, values};
 
 /// A phase of work that may have an agent of its own.
@@ -17,11 +17,6 @@ pub enum Phase {
     /// Documents are looked at by a fresh agent.
     Review,
 }
-
-/// The general settings of agent, model and effort.
-const GENERAL: [&str; 3] = ["agent.provider", "agent.model", "agent.effort"];
-/// What is about the agent of the general setting besides those of its section that replace parts of a preset.
-const LADDER: &str = "model.ladder";
 
 impl Phase {
     /// Its settings in the place of [`GENERAL`].
@@ -42,9 +37,7 @@ impl Phase {
 
     /// Whether its own value counts where the general one comes from there.
     const fn counts(self, own: &Origin, general: &Origin) -> bool {
-        let is_given = matches!(general, Origin::Flag(_))
-            || matches!(general, Origin::Env(_)) && !matches!(own, Origin::Env(_));
-        self.inspects() || !is_given
+        self.inspects() || counts(own, general)
     }
 }
 
@@ -74,7 +67,7 @@ impl Settings {
     /// If a value cannot be read.
     pub fn in_phase(&self, phase: Phase) -> Result<Option<Self>, SettingsError> {
         let mut rows = self.rows.clone();
-        let mut is_other = false;
+        let (mut is_other, mut is_other_agent) = (false, false);
         let [agent, ..] = phase.keys();
         let (known, own) = (resolved::row(&self.rows, GENERAL[0]), resolved::row(&self.rows, agent));
         if !own.value.is_empty() && own.value != known.value && !phase.counts(&own.origin, &known.origin) {
@@ -87,7 +80,9 @@ impl Settings {
                 continue;
             }
             if general == GENERAL[0] && own.value != known.value {
-                rows.iter_mut().filter(|row| is_about_agent(row)).for_each(|row| forget(row, phase));
+                is_other_agent = true;
+                let is_kept = |row: &Resolved| !phase.inspects() && matches!(row.origin, Origin::Flag(_));
+                rows.iter_mut().filter(|row| is_about_agent(row) && !is_kept(row)).for_each(forget);
             }
             for row in rows.iter_mut().filter(|row| row.setting.key == general) {
                 (row.value, row.origin) = (own.value.clone(), own.origin.clone());
@@ -97,20 +92,9 @@ impl Settings {
         if !is_other {
             return Ok(None);
         }
-        Ok(Some(Self { values: values(&rows)?, rows, ..self.clone() }))
-    }
-}
-
-/// Whether a setting is about one agent, and says nothing of others.
-fn is_about_agent(row: &Resolved) -> bool {
-    let Resolved { setting, .. } = row;
-    setting.key == LADDER || setting.kind == ValueKind::Override && setting.key.starts_with("agent.")
-}
-
-/// Takes a value back, unless it is for whatever agent works.
-fn forget(row: &mut Resolved, phase: Phase) {
-    if phase.inspects() || !matches!(row.origin, Origin::Flag(_)) {
-        (row.value, row.origin) = (row.setting.default.to_owned(), Origin::Default);
+        let account = agents::split(&mut rows, &self.accounts)
+            .or_else(|| self.account.clone().filter(|_| !is_other_agent));
+        Ok(Some(Self { values: values(&rows)?, rows, account, ..self.clone() }))
     }
 }
 

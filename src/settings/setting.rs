@@ -94,6 +94,8 @@ pub enum ValueKind {
     Switch,
     /// Words; a list in TOML, separated by blanks elsewhere. May be none.
     Words,
+    /// Names, which may have blanks in them; a list in TOML, separated by commas elsewhere. May be none.
+    Names,
 }
 
 /// The range of a duration.
@@ -149,6 +151,8 @@ pub struct Flag {
     pub value: &'static str,
     /// Its heading in `--help`, if it is not among the general options.
     pub heading: Option<&'static str>,
+    /// The setting with all its values, where it is given more than once; empty: that is an error.
+    pub several: &'static str,
     /// Its text in `--help`, to which the default is added.
     pub help: &'static str,
     /// Its text in `resume --help`, if `resume` can change the setting of a loop that has ended; else empty.
@@ -255,6 +259,7 @@ impl Flag {
         short: None,
         value: "",
         heading: None,
+        several: "",
         help: "",
         raised: "",
         everywhere: false,

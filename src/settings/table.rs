@@ -73,11 +73,19 @@ settings! {
                 long: "--agent",
                 value: "TYPE",
                 help: AGENT_HELP.text(),
+                several: "agents",
                 everywhere: true,
                 ..Flag::GENERAL
             }),
             default: "claude",
             doc: AGENT_DOC.text(),
+        }
+        /// Agents in the order in which they are wanted: each goes on where those before it cannot; with a model as in claude:opus
+        agents: Option<String> = Setting {
+            key: "agents",
+            shell: "AGENTS",
+            empty: "that of --agent alone",
+            kind: ValueKind::Names,
         }
         /// Which model the agent uses, by a name that it knows
         agent_model: Option<String> = Setting {
@@ -109,6 +117,13 @@ settings! {
             }),
             empty: "the agent's own choice",
             kind: ValueKind::Override,
+        }
+        /// How long an agent's provider may be overloaded or out of reach before the next of the agents goes on
+        fallback_after: Duration = Setting {
+            key: "loop.fallback_after",
+            shell: "FALLBACK_AFTER",
+            default: "2m",
+            kind: ValueKind::Duration(Span::OrZero),
         }
         /// The agent's program: a name on PATH or a path
         agent_cli: Option<String> = Setting {

@@ -5,6 +5,7 @@ mod syntax;
 use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue};
 
+use super::account::{self, Account};
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
 use crate::text::nearest::nearest;
@@ -24,6 +25,8 @@ const LIST: &str = "a list of strings";
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) values: Vec<Value>,
+    /// Logins of agents.
+    pub(super) accounts: Vec<Account>,
     /// Keys without effect yet.
     pub(super) without_effect: Vec<&'static str>,
 }
@@ -80,6 +83,22 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
                 return Err(problem(wrong_type(known, value.get_ref(), TEXT)));
             }
             document.without_effect.push(known);
+        } else if key == account::HEADING {
+            let DeValue::Array(all) = value.get_ref() else {
+                return Err(problem(
+                    "accounts are written as [[account]], each with name, agent and env".to_owned(),
+                ));
+            };
+            for one in all {
+                let DeValue::Table(table) = one.get_ref() else {
+                    return Err(problem("an account is written below [[account]]".to_owned()));
+                };
+                let account = account::read(table).map_err(|message| Problem {
+                    line: self::line(text, one.span().start),
+                    ..problem(message)
+                })?;
+                document.accounts.push(account);
+            }
         } else if !is_section(&key) {
             return Err(problem(unknown(&key)));
         } else if let DeValue::Table(table) = value.get_ref() {
@@ -125,7 +144,9 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
             Ok(number.as_str().to_owned())
         }
         (ValueKind::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
-        (ValueKind::Words | ValueKind::Pauses, DeValue::Array(list)) => words(setting, list),
+        (ValueKind::Words | ValueKind::Pauses | ValueKind::Names, DeValue::Array(list)) => {
+            words(setting, list)
+        }
         (kind, _) => Err(wrong_type(setting.key, value, wanted(kind))),
     }
 }
@@ -133,7 +154,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
 /// The expected kind of a value, in words.
 fn wanted(kind: ValueKind) -> &'static str {
     match kind {
-        ValueKind::Words => LIST,
+        ValueKind::Words | ValueKind::Names => LIST,
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => TEXT,
         ValueKind::Count { .. } => "a whole number without quotes",
         ValueKind::Money => "a number without quotes",
@@ -147,14 +168,19 @@ fn wanted(kind: ValueKind) -> &'static str {
 
 /// A list of strings as words.
 fn words(setting: &Setting, list: &DeArray) -> Result<String, String> {
+    let (between, blanks): (_, fn(char) -> bool) = match setting.kind {
+        ValueKind::Names => (", ", |c| c == ','),
+        _ => (" ", char::is_whitespace),
+    };
     let word = |item: &Spanned<DeValue>| match item.get_ref() {
-        DeValue::String(text) if text.is_empty() || text.contains(char::is_whitespace) => {
-            Err(format!("`{}` has \"{text}\" in it; write words without blanks", setting.key))
+        DeValue::String(text) if text.trim().is_empty() || text.contains(blanks) => {
+            let without = if between == " " { "blanks" } else { "commas" };
+            Err(format!("`{}` has \"{text}\" in it; write words without {without}", setting.key))
         }
         DeValue::String(text) => Ok(text.to_string()),
         other => Err(format!("`{}` has {} in it; write {LIST}", setting.key, standing(other))),
     };
-    Ok(list.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
+    Ok(list.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(between))
 }
 
 fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {

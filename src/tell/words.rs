@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anstyle::Style;
-use chrono::{DateTime, Local, TimeZone};
+use chrono::{DateTime, FixedOffset, Local, TimeZone};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LoopEnded, WaitReason, Word};
+use crate::engine::fact::{Asked, AttemptEnded, ChangeReason, Fact, LoopEnded, WaitReason, Word};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::report::AttemptStatus;
 use crate::engine::stop::Urgency;
@@ -399,6 +399,9 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
         Fact::Question { text } => Entry::new(Kind::Question, "?", &**text),
         Fact::Answered { text } => Entry::new(Kind::Note, "›", text.as_deref().unwrap_or("no answer")),
         Fact::Asked { note: Some(note), .. } => Entry::new(Kind::Note, "✎", format!("note: {note}")),
+        Fact::AgentChanged { from, reason, to, until } => {
+            Entry::new(Kind::Note, "⇄", format!("{}: {to} goes on", away(from, reason, until.as_ref())))
+        }
         Fact::LimitsChanged { .. } => {
             Entry::new(Kind::Note, "▶", "what was changed holds from the next iteration on")
         }
@@ -410,6 +413,23 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
         }
         _ => return None,
     })
+}
+
+/// Why another agent goes on in the place of `from`, which may be tried again at `until`.
+fn away(from: &str, reason: &Word<ChangeReason>, until: Option<&DateTime<FixedOffset>>) -> String {
+    let why = match reason.known() {
+        Some(ChangeReason::UsageLimit) => {
+            let until = until.map(|until| format!(" until {}", timestamp::local(until)));
+            format!("has met its usage limit{}", until.unwrap_or_default())
+        }
+        Some(ChangeReason::Credit) => "is out of credit".to_owned(),
+        Some(ChangeReason::Login) => "is not logged in".to_owned(),
+        Some(ChangeReason::Overload) => "has an overloaded provider".to_owned(),
+        Some(ChangeReason::Network) => "has no connection to its provider".to_owned(),
+        Some(ChangeReason::Back) => return "it can work again".to_owned(),
+        None => "cannot go on".to_owned(),
+    };
+    format!("{from} {why}")
 }
 
 /// A lock of git's that was removed.

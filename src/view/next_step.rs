@@ -11,7 +11,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::tally::named_reset;
 use crate::engine::tally::{Last, Tally};
 use crate::engine::validation::Standing;
-use crate::presets::{login_command, preset};
+use crate::presets::{login_command, preset_of};
 use crate::record::run_folder::is_job;
 use crate::record::state::State;
 use crate::tell::group::Group;
@@ -212,7 +212,7 @@ fn other_model(ending: &Ending<'_>, name: &str) -> Advice {
             _ => Some(format!("ralph resume {name} {flag}")),
         }
     };
-    let known = preset(ending.agent);
+    let known = preset_of(ending.agent);
     match known.map(|known| (known.ladder, known.list_models)) {
         Some(([others @ .., largest], _)) => {
             let others = format!("or with one of {}", others.join(", "));

@@ -80,6 +80,7 @@ impl LoopSnapshot<'_> {
         for (name, amount) in state.budget.json() {
             object[name] = amount;
         }
+        object["agent_instead"] = json!(state.agent_instead);
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
         object["validation_error"] = tally.last_validation_error().into();
@@ -116,6 +117,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     let pending = snapshot.pending(state);
     line("Status", &format_args!("{}{pending}", snapshot.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
+    if let Some(why) = &state.agent_instead {
+        line("Agent changed", why)?;
+    }
     if let Some(command) = &state.agent_command {
         line("Agent command", command)?;
     }

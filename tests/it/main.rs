@@ -39,6 +39,7 @@ mod doctor;
 mod documents;
 mod elsewhere;
 mod escapes;
+mod fallback;
 mod feature_authoring;
 mod filters;
 mod fleet;

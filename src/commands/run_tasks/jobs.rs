@@ -472,7 +472,6 @@ impl Jobs<'_> {
     fn member(&self) -> Option<Member> {
         let server = self.run.graph.server()?;
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
         Some(Member {
             store: server.known(),
             team: Arc::clone(&self.team),
@@ -481,7 +480,7 @@ impl Jobs<'_> {
             run: self.shared.id.clone(),
             machine,
             logs: self.project().run(&self.shared.id).to_string_lossy().into_owned(),
-            login: self.run.preflight.login(&user),
+            login: self.run.preflight.login().to_owned(),
             told: Told::default(),
             heard: 0,
             before: None,

@@ -99,7 +99,7 @@ impl Member {
     }
 
     fn closed_until(&self) -> Option<DateTime<Utc>> {
-        self.board.closed_until(Utc::now(), Instant::now())
+        self.board.closed_until(&self.login, Utc::now(), Instant::now())
     }
 
     /// Says what it is at, and hears the others; again, to say that it has heard what it is asked.
@@ -140,7 +140,7 @@ impl Member {
         let before = *self.before.get_or_insert(all.without(own));
         self.board.note(all.without(before).without(own));
         if let Some(until) = heard.closed_until {
-            self.board.close(until, Utc::now(), Instant::now());
+            self.board.close(&self.login, until, Utc::now(), Instant::now());
         }
         for (number, found) in heard.found {
             // What cannot be written is tried again with the next ones.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Asked, AttemptEnded, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word};
+use super::{
+    Asked, AttemptEnded, ChangeReason, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word,
+};
 use crate::engine::budget::Budget;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
@@ -39,6 +41,18 @@ impl<'a> Fact<'a> {
     #[must_use]
     pub fn validating(tally: &Tally, report: Option<&Report>) -> Self {
         Self::Validating { spent: report.map(|report| LineSpent::with(tally, report)) }
+    }
+
+    /// Another agent goes on; the one before may be tried again at `until`.
+    #[must_use]
+    pub fn agent_changed(
+        from: &'a str,
+        to: &'a str,
+        reason: ChangeReason,
+        until: Option<DateTime<Utc>>,
+    ) -> Self {
+        let until = until.map(|until| until.fixed_offset());
+        Self::AgentChanged { from: from.into(), reason: reason.into(), to: to.into(), until }
     }
 
     /// An attempt begins; the tally has it.

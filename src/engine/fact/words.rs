@@ -99,6 +99,25 @@ impl Word<WaitReason> {
     }
 }
 
+/// Why another agent goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeReason {
+    /// The one before is at its usage limit.
+    UsageLimit,
+    /// It is out of credit.
+    Credit,
+    /// It is not logged in.
+    Login,
+    /// Its provider has been overloaded or out of order for too long.
+    Overload,
+    /// Its provider has been out of reach for too long.
+    Network,
+    /// This one is wanted more, and can work again.
+    Back,
+}
+
 /// A request to a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]

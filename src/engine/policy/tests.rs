@@ -35,6 +35,7 @@ pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>)
         exceeded: None,
         skipped_lines: 0,
         refused: Vec::new(),
+        is_taken_over: false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use chrono::Utc;
 
 use super::{Job, Loop, Validated};
-use crate::engine::agent::Attempt;
+use crate::engine::agent::{Attempt, How};
 use crate::engine::event::Unwritten;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
@@ -51,11 +51,17 @@ impl Loop<'_> {
         self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
         let worked = self.run_and_judge(&work, &start);
+        let how = work.how.clone();
         // What is another one's now is not handed out again.
         self.work = Some(work).filter(|_| !self.job.context.is_forfeit());
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
-            Ok(Judged { report, settled, end: None }) => self.book(&report, &settled),
+            Ok(Judged { mut report, settled, end: None }) => {
+                let takeover = self.takeover(&report, &how);
+                report.is_taken_over = takeover.is_some();
+                self.book(&report, &settled)?;
+                takeover.map_or(Ok(()), |takeover| self.turn_to(takeover))
+            }
             // The agent's work counts although it cannot be checked any more. The first reason is the one that counts.
             Ok(Judged { report, settled, end: Some(end) }) => {
                 let _ = self.book(&report, &settled);
@@ -313,7 +319,12 @@ impl Loop<'_> {
 
     /// Waits, as before any attempt, until an agent for the validation can work. `false`: something else came first.
     fn wait_to_ask_again(&mut self, report: &Report) -> Result<bool, End> {
+        let how = How { inspects: true, ..How::default() };
+        let takeover = self.takeover(report, &how);
         self.job.tally.met(report);
+        if let Some(takeover) = takeover {
+            return self.turn_to(takeover).map(|()| true);
+        }
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::Wait(until) => self.wait_for_provider(until),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),

@@ -7,7 +7,10 @@ use std::path::Path;
 use chrono::{DateTime, FixedOffset, Local};
 use serde::Deserialize;
 
-use super::{AttemptReport, Before, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
+use super::{
+    AgentChange, AgentReport, AttemptReport, Before, IterationReport, LoopReport, TaskReport,
+    ValidationReport, Wait, Work,
+};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, Word};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
@@ -18,7 +21,7 @@ use crate::engine::validation::{Evidence, Standing, VERIFYING_AGENT, failure};
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::{Follower, each_line};
 use crate::record::run_folder::event_logs;
-use crate::tell::words::KILLED;
+use crate::tell::words::{KILLED, entry};
 use crate::text::line::{last_lines, one_line};
 
 /// How much of the last text of an attempt is kept, in characters.
@@ -168,7 +171,7 @@ impl Fold {
         }
     }
 
-    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>) {
+    fn attempt_ended(&mut self, agent: &str, ended: &AttemptEnded<'_>) {
         let Some(report) = &mut self.report else { return };
         if let Some(head) = &ended.head {
             self.last_head = Some(head.to_string());
@@ -181,6 +184,9 @@ impl Fold {
         let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
         self.spent = ended.spent.unwrap_or_default();
         self.with_unbooked = None;
+        let LineSpent { cost_usd, input_tokens, output_tokens } = spent;
+        let attempt = AgentReport { attempts: 1, cost_usd, input_tokens, output_tokens };
+        report.agents.entry(agent.to_owned()).or_default().and(&attempt);
         report.attempt_ended(ended, spent, self.said.words());
         let last = report.iteration_list.last().and_then(|last| last.attempts.last());
         let before = last.and_then(|attempt| attempt.head_before.clone());
@@ -214,7 +220,12 @@ impl Fold {
                 );
             }
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
-            Fact::AttemptEnded(ended) => self.attempt_ended(ended),
+            Fact::AttemptEnded(ended) => self.attempt_ended(agent, ended),
+            Fact::AgentChanged { from, to, .. } => {
+                let why = entry(fact, &at).map(|entry| entry.text).unwrap_or_default();
+                let [from, to] = [from, to].map(ToString::to_string);
+                report.agent_changes.push(AgentChange { at, from, to, why });
+            }
             Fact::LoopStarted { spent, tally, .. } => {
                 self.spent = spent.unwrap_or_default();
                 report.before = Before::of(self.spent, tally.as_deref());
@@ -389,6 +400,16 @@ impl Before {
         let Some(tally) = tally else { return Self { spent, ..Self::default() } };
         let (iterations, attempts) = (tally.ran(), tally.durations.count);
         Self { spent, iterations, attempts, failed: tally.error_count }
+    }
+}
+
+impl AgentReport {
+    /// Adds what was done in another loop.
+    pub(crate) fn and(&mut self, other: &Self) {
+        self.attempts += other.attempts;
+        add(&mut self.cost_usd, other.cost_usd);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
     }
 }
 

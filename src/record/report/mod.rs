@@ -129,6 +129,12 @@ pub struct LoopReport {
     /// What walls have refused to its agents, and to what looks at their work.
     #[serde(default)]
     pub refused: Vec<Refused>,
+    /// What each of its agents has done, by the agent's name.
+    #[serde(default)]
+    pub agents: BTreeMap<String, AgentReport>,
+    /// When another agent went on.
+    #[serde(default)]
+    pub agent_changes: Vec<AgentChange>,
     /// The times in which it waited.
     pub waits: Vec<Wait>,
     /// The address of its pull request.
@@ -279,6 +285,34 @@ pub struct ValidationReport {
     pub undecided: bool,
     /// The end of its output.
     pub output: String,
+}
+
+/// What one agent has done in a loop.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct AgentReport {
+    /// Its attempts.
+    pub attempts: u64,
+    /// Their cost in US dollars, with what looked at their work; null if it was not reported.
+    pub cost_usd: Option<f64>,
+    /// Input tokens, including cached ones.
+    pub input_tokens: u64,
+    /// Output tokens, including reasoning.
+    pub output_tokens: u64,
+}
+
+/// Another agent goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct AgentChange {
+    /// When.
+    pub at: DateTime<FixedOffset>,
+    /// The agent before.
+    pub from: String,
+    /// The agent that went on.
+    pub to: String,
+    /// Why, in words.
+    pub why: String,
 }
 
 /// One attempt.
@@ -487,6 +521,8 @@ impl LoopReport {
             task_list: Vec::new(),
             tools: BTreeMap::new(),
             refused: Vec::new(),
+            agents: BTreeMap::new(),
+            agent_changes: Vec::new(),
             waits: Vec::new(),
             pull_request: None,
             group: None,

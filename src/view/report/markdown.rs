@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{changes, done_of, landings, lines, refused, span, to, total};
+use super::{changes, done_of, lines, span, sums, to};
 use crate::record::report::RunReport;
 use crate::text::count::money;
 use crate::text::timestamp;
@@ -38,7 +38,7 @@ pub(crate) fn markdown(report: &RunReport) -> String {
         ];
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
-    for line in total(report).into_iter().chain(landings(report)).chain(refused(report)) {
+    for line in sums(report) {
         let _ = writeln!(text, "\n{line}");
     }
     let mut told = lines

@@ -6,6 +6,7 @@ pub(crate) mod markdown;
 pub(crate) mod next;
 pub(crate) mod text;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::Local;
@@ -13,7 +14,7 @@ use chrono::Local;
 use crate::engine::fact::TaskCounts;
 use crate::engine::outcome::{Ended, Phase};
 use crate::engine::validation::Evidence;
-use crate::record::report::{Landings, LoopReport, RunReport, TaskReport, Work};
+use crate::record::report::{AgentChange, AgentReport, Landings, LoopReport, RunReport, TaskReport, Work};
 use crate::tell::words;
 use crate::text::count::money;
 use crate::text::list::some_of;
@@ -152,6 +153,29 @@ fn refused(report: &RunReport) -> Option<String> {
         report.loops.iter().flat_map(|one| &one.refused).map(|refused| plain(&refused.told())).collect();
     all.dedup();
     (!all.is_empty()).then(|| format!("behind walls: {}", some_of(&all, REFUSED)))
+}
+
+/// What agents have done where several have worked, as in `claude 3 attempts $1.20, codex 2 attempts`, and why the first was changed;
+/// `None`: only one has.
+fn agents(loops: &[LoopReport]) -> Option<String> {
+    let mut all: BTreeMap<&str, AgentReport> = BTreeMap::new();
+    for (name, own) in loops.iter().flat_map(|one| &one.agents) {
+        all.entry(name).or_default().and(own);
+    }
+    let changes: Vec<&AgentChange> = loops.iter().flat_map(|one| &one.agent_changes).collect();
+    let first = changes.first()?;
+    let done = all.iter().map(|(name, own)| {
+        let cost = count::money(own.cost_usd).map(|cost| format!(" {cost}")).unwrap_or_default();
+        format!("{} {}{cost}", plain(name), count::of(own.attempts, "attempt"))
+    });
+    let more = changes.len() - 1;
+    let more = if more > 0 { format!("; {more} more of that") } else { String::new() };
+    Some(format!("{} ({}{more})", done.collect::<Vec<_>>().join(", "), plain(&first.why)))
+}
+
+/// The lines below those of all loops.
+fn sums(report: &RunReport) -> impl Iterator<Item = String> {
+    [total(report), landings(report), agents(&report.loops), refused(report)].into_iter().flatten()
 }
 
 /// How much has landed, and what that took: `7 landed · 1 returned (12%) · 3 gate runs (0.38 for each) · gate 1m20s (9%)`. `None` if

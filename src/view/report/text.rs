@@ -6,7 +6,7 @@ use anstream::adapter::strip_str;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, landings, lines, of_loop, refused, span, to, total};
+use super::{Line, changes, done_of, lines, of_loop, span, sums, to};
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport};
 use crate::tell::group::Group;
@@ -213,7 +213,7 @@ fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) 
 
 /// The total; empty if there is none.
 fn sum(report: &RunReport, width: Option<usize>) -> String {
-    let lines = total(report).into_iter().chain(landings(report)).chain(refused(report));
+    let lines = sums(report);
     let lines = lines.map(|line| wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n") + "\n");
     lines.collect()
 }

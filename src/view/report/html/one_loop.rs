@@ -60,6 +60,7 @@ pub(super) fn one_loop(
 
 fn facts(html: &mut Html, one: &LoopReport) {
     let when = one.started_at.map(|at| timestamp::local(&at));
+    let several = super::super::agents(std::slice::from_ref(one));
     let agent = match &one.model {
         Some(model) if *model != one.agent => format!("{}, {model}", one.agent),
         _ => one.agent.clone(),
@@ -68,7 +69,7 @@ fn facts(html: &mut Html, one: &LoopReport) {
         if one.failed_attempts > 0 { format!(", {} failed", one.failed_attempts) } else { String::new() };
     let tokens = one.input_tokens + one.output_tokens;
     let facts = [
-        ("Agent", (!agent.is_empty()).then_some(agent)),
+        ("Agent", several.or((!agent.is_empty()).then_some(agent))),
         ("Began", when),
         ("Took", (one.duration_s > 0.0).then(|| span(one.duration_s))),
         ("Tasks done", one.tasks.filter(|tasks| tasks.total > 0).map(done_of)),

@@ -1,0 +1,201 @@
+//! The agents of a loop: the one that is wanted most, and those that go on in its place.
+
+use super::setting::ValueKind;
+use super::{Account, Origin, Resolved, Settings, SettingsError, resolved, values};
+use crate::presets;
+
+/// The setting that lists them.
+pub(super) const LIST: &str = "agents";
+/// The general settings of agent, model and effort.
+pub(super) const GENERAL: [&str; 3] = ["agent.provider", "agent.model", "agent.effort"];
+/// What is about the agent of the general setting besides those of its section that replace parts of a preset.
+const LADDER: &str = "model.ladder";
+/// The words for how hard a model thinks, which may follow its name.
+const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// An agent as a list names it: `claude`, `claude:opus`, `claude:opus:high`, `work:opus` for an account, `acp:gemini --acp`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Named {
+    agent: String,
+    model: Option<String>,
+    effort: Option<String>,
+    account: Option<Account>,
+}
+
+impl Named {
+    fn of(word: &str, accounts: &[Account]) -> Self {
+        let (agent, model) = word.split_once(':').unwrap_or((word, ""));
+        let account = accounts.iter().rfind(|account| account.name == agent);
+        let agent = account.map_or(agent, |account| &account.agent);
+        if presets::preset(agent).is_none_or(|preset| preset.cli.is_empty()) {
+            return Self { agent: word.to_owned(), ..Self::default() };
+        }
+        let (model, effort) = match model.rsplit_once(':') {
+            Some((model, effort)) if EFFORTS.contains(&effort) => (model, Some(effort)),
+            _ => (model, None),
+        };
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let (agent, account) = (agent.to_owned(), account.cloned());
+        Self { agent, model: some(model), effort: effort.and_then(some), account }
+    }
+
+    fn values(&self) -> [Option<&str>; 3] {
+        [Some(&self.agent), self.model.as_deref(), self.effort.as_deref()]
+    }
+}
+
+/// Has the first agent of the list be that of the general settings, where the list counts; else takes the list back. Returns the
+/// login of that agent, if it is not its usual one.
+pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> Option<Account> {
+    let [list, general] = [LIST, GENERAL[0]].map(|key| resolved::row(rows, key).clone());
+    let does_count = !list.value.is_empty() && counts(&list.origin, &general.origin);
+    let (word, origin) = match names(&list).next().filter(|_| does_count) {
+        Some(first) => (first.to_owned(), list.origin.clone()),
+        None => (general.value.clone(), general.origin.clone()),
+    };
+    if !does_count && let Some(row) = rows.iter_mut().find(|row| row.setting.key == LIST) {
+        row.value.clear();
+    }
+    let named = Named::of(&word, accounts);
+    if does_count && named.agent != general.value {
+        rows.iter_mut().filter(|row| is_about_agent(row) && counts(&origin, &row.origin)).for_each(forget);
+    }
+    put(rows, &named, &origin);
+    named.account
+}
+
+/// Takes the agent of the general settings apart, which may be an account, and have a model; returns its account.
+pub(super) fn split(rows: &mut [Resolved], accounts: &[Account]) -> Option<Account> {
+    let Resolved { value, origin, .. } = resolved::row(rows, GENERAL[0]).clone();
+    let named = Named::of(&value, accounts);
+    put(rows, &named, &origin);
+    named.account
+}
+
+/// The words of the list.
+fn names(list: &Resolved) -> impl Iterator<Item = &str> {
+    list.value.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Puts an agent, its model and its effort in the place of the general ones, as far as they are named.
+fn put(rows: &mut [Resolved], named: &Named, from: &Origin) {
+    for (key, value) in GENERAL.into_iter().zip(named.values()) {
+        let row = rows.iter_mut().find(|row| row.setting.key == key);
+        let row = row.filter(|row| key == GENERAL[0] || counts(from, &row.origin));
+        if let Some((row, value)) = row.zip(value).filter(|(row, value)| row.value != *value) {
+            (row.value, row.origin) = (value.to_owned(), from.clone());
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of the agents that go on in the place of the one of these settings, in the order in which they are wanted.
+    ///
+    /// # Errors
+    /// If a value cannot be read.
+    pub fn stand_ins(&self) -> Result<Vec<Self>, SettingsError> {
+        let list = resolved::row(&self.rows, LIST);
+        let [agent, model, effort] = GENERAL.map(|key| resolved::row(&self.rows, key).value.clone());
+        let own = Named {
+            agent,
+            model: Some(model).filter(|model| !model.is_empty()),
+            effort: Some(effort).filter(|effort| !effort.is_empty()),
+            account: self.account.clone(),
+        };
+        let (mut stand_ins, mut known) = (Vec::new(), Vec::new());
+        for word in names(list) {
+            let named = Named::of(word, &self.accounts);
+            let is_own = named.agent == own.agent
+                && named.account == own.account
+                && named.model.as_ref().is_none_or(|model| Some(model) == own.model.as_ref())
+                && named.effort.as_ref().is_none_or(|effort| Some(effort) == own.effort.as_ref());
+            if is_own || known.contains(&word) {
+                continue;
+            }
+            known.push(word);
+            let mut rows = self.rows.clone();
+            let is_other = named.agent != own.agent;
+            rows.iter_mut().filter(|row| is_about_agent(row) && is_other).for_each(forget);
+            for row in rows.iter_mut().filter(|row| GENERAL[1..].contains(&row.setting.key)) {
+                forget(row);
+            }
+            put(&mut rows, &named, &list.origin);
+            let (values, account) = (values(&rows)?, named.account);
+            stand_ins.push(Self { values, account, rows, ..self.clone() });
+        }
+        Ok(stand_ins)
+    }
+}
+
+/// Whether a value for less than all counts where the general one comes from there.
+pub(super) const fn counts(own: &Origin, general: &Origin) -> bool {
+    match general {
+        Origin::Flag(_) => matches!(own, Origin::Flag(_)),
+        Origin::Env(_) => matches!(own, Origin::Env(_) | Origin::Flag(_)),
+        _ => true,
+    }
+}
+
+/// Whether a setting is about one agent, and says nothing of others.
+pub(super) fn is_about_agent(row: &Resolved) -> bool {
+    let Resolved { setting, .. } = row;
+    setting.key == LADDER || setting.kind == ValueKind::Override && setting.key.starts_with("agent.")
+}
+
+/// Takes a value back.
+pub(super) fn forget(row: &mut Resolved) {
+    (row.value, row.origin) = (row.setting.default.to_owned(), Origin::Default);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Sources;
+
+    fn load(toml: &str, flags: &[(&'static str, &str)]) -> Settings {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ralph.toml");
+        std::fs::write(&file, toml).unwrap();
+        let flags = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+        Settings::load(&Sources { project_toml: Some(file), flags, ..Sources::none() }).unwrap()
+    }
+
+    /// Each as `AGENT MODEL EFFORT ARGS`.
+    fn all(settings: &Settings) -> Vec<String> {
+        let one = |settings: &Settings| {
+            let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+            let Settings { values, .. } = settings;
+            let rest = [&values.agent_model, &values.agent_effort, &values.agent_args].map(text);
+            format!("{} {}", values.agent_type, rest.join(" "))
+        };
+        let stand_ins = settings.stand_ins().unwrap();
+        [one(settings)].into_iter().chain(stand_ins.iter().map(one)).collect()
+    }
+
+    #[test]
+    fn the_first_of_the_list_is_the_agent_and_the_others_stand_in() {
+        let toml = "agents = ['claude:opus:high', 'codex', 'acp:gemini --acp', 'claude:sonnet', 'codex']\n\
+            [agent]\nargs = '-x'\n";
+        let list = ["claude opus high -x", "codex - - -", "acp:gemini --acp - - -", "claude sonnet - -x"];
+        assert_eq!(all(&load(toml, &[])), list);
+        let toml = "agents = ['codex', 'claude']\n[agent]\nprovider = 'claude'\nmodel = 'opus'\n";
+        assert_eq!(all(&load(toml, &[])), ["codex - - -", "claude - - -"]);
+    }
+
+    #[test]
+    fn a_flag_for_one_agent_has_none_that_stand_in() {
+        let toml = "agents = ['claude', 'codex']\n";
+        assert_eq!(all(&load(toml, &[("agent.provider", "gemini")])), ["gemini - - -"]);
+        assert_eq!(all(&load(toml, &[("agent.provider", "claude:opus")])), ["claude opus - -"]);
+        assert_eq!(all(&load(toml, &[("agent.model", "m")])), ["claude m - -", "codex - - -"]);
+        let both = [("agent.provider", "gemini"), (LIST, "gemini, opencode:ollama/a:8b")];
+        assert_eq!(all(&load(toml, &both)), ["gemini - - -", "opencode ollama/a:8b - -"]);
+    }
+
+    #[test]
+    fn in_a_phase_with_an_agent_of_its_own_the_rest_of_the_list_stands_in() {
+        let settings = load("agents = ['claude', 'codex']\n[plan]\nagent = 'codex'\n", &[]);
+        let planning = settings.in_phase(crate::settings::Phase::Plan).unwrap().unwrap();
+        assert_eq!(all(&planning), ["codex - - -", "claude - - -"]);
+    }
+}
