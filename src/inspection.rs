@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::agent::{Attempt, How};
+use crate::engine::agent::{Attempt, How, Inspects};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
@@ -45,6 +45,8 @@ pub(crate) struct Question<'a> {
     /// files.
     pub(crate) is_proven_again: bool,
     pub(crate) model: Option<String>,
+    /// How it looks.
+    pub(crate) inspects: Inspects,
     /// The verdict in its last message.
     pub(crate) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
 }
@@ -173,13 +175,22 @@ impl Inspection {
         proof: &mut Proof<'_>,
         context: &mut Context<'_>,
     ) -> Result<Inspected, End> {
-        let Question { what, no_verdict, prompt, document, folder, is_proven_again, model, verdict } =
-            question;
+        let Question {
+            what,
+            no_verdict,
+            prompt,
+            document,
+            folder,
+            is_proven_again,
+            model,
+            inspects,
+            verdict,
+        } = question;
         let how = How {
             model: model.clone(),
-            read_only: ground.looks_only,
+            read_only: true,
             folder: folder.clone(),
-            inspects: true,
+            inspects: Some(*inspects),
             ..proof.work.how.clone()
         };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };

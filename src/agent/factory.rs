@@ -4,7 +4,7 @@ use super::pipe::PipeAgent;
 use super::readers::Reading;
 use super::spec::AgentSpec;
 use super::{cannot_start, tell_total};
-use crate::engine::agent::{Agent, Attempt, Choice, CommandLine, How};
+use crate::engine::agent::{Agent, Attempt, Choice, CommandLine, How, Inspects};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
@@ -25,8 +25,8 @@ pub struct Factory {
     at: usize,
     /// The command line of the only one of them, if a RALPH.md names it.
     command: Option<CommandLine>,
-    /// The agent that looks at the work of others, if that is another one.
-    inspector: Option<PipeAgent>,
+    /// The agents that look at the work of others, where those are other ones.
+    inspectors: Vec<(Inspects, Choice, PipeAgent)>,
     /// The wishes for every agent whose command line comes with its work.
     wishes: Wishes,
     /// The agents that work has asked for, the latest last, each in the place of one of its own.
@@ -46,7 +46,7 @@ impl Factory {
             choices,
             at: 0,
             command: None,
-            inspector: None,
+            inspectors: Vec::new(),
             wishes: Wishes::default(),
             made: Vec::new(),
             cost_is_known,
@@ -61,16 +61,22 @@ impl Factory {
         Self { wishes, made, command: Some(command), ..Self::new(vec![own]) }
     }
 
-    /// The agents, of which this one looks at the work of the others.
+    /// The agents, of which these look at the work of the others.
     #[must_use]
-    pub fn with_inspector(self, inspector: Option<PipeAgent>) -> Self {
-        Self { inspector, ..self }
+    pub fn with_inspectors(self, inspectors: Vec<(Inspects, Choice, PipeAgent)>) -> Self {
+        Self { inspectors, ..self }
+    }
+
+    /// The agent that looks at the work of others in this way, if that is another one.
+    fn inspector(&self, how: &How) -> Option<(&Choice, &PipeAgent)> {
+        let own = self.inspectors.iter().find(|(inspects, ..)| Some(*inspects) == how.inspects);
+        own.map(|(_, choice, inspector)| (choice, inspector))
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
-        let inspector = self.inspector.as_ref().filter(|_| how.inspects);
+        let inspector = self.inspector(how);
         let mut agent = match (inspector, &how.command) {
-            (Some(inspector), _) => inspector.clone(),
+            (Some((_, inspector)), _) => inspector.clone(),
             (None, Some(command)) => {
                 let spec = granted(AgentSpec::of_command(command), &self.wishes)?;
                 let reading = Reading::of(spec.preset).map_err(cannot_start)?;
@@ -79,16 +85,15 @@ impl Factory {
             (None, None) => self.own[self.at].clone(),
         };
         // The wishes of the work come before those for every agent.
-        let is_meant = inspector.is_none() && (self.at == 0 || how.command.is_some());
+        let [first, own] = [0, self.at].map(|at| self.own[at].spec.preset.name);
+        let is_meant = inspector.is_none() && (first == own || how.command.is_some());
         let model = how.model.clone().filter(|_| is_meant);
         agent.spec = granted(agent.spec, &Wishes { model, effort: None })?;
         agent.read_only = how.read_only;
         if let Some(folder) = &how.folder {
             agent.ground.launch.cwd.clone_from(folder);
         }
-        if how.read_only {
-            let read_only = agent.spec.preset.read_only.as_ref();
-            let read_only = read_only.ok_or_else(|| unable(&agent.spec.name, Unable::READ_ONLY))?;
+        if let Some(read_only) = agent.spec.preset.read_only.as_ref().filter(|_| how.read_only) {
             agent.spec = agent.spec.with_read_only(read_only);
             let env = read_only.env.iter().map(|(name, value)| (name.into(), value.into()));
             agent.ground.launch.env.extend(env);
@@ -137,7 +142,11 @@ impl Agent for Factory {
 
     fn choices(&self, how: &How) -> &[Choice] {
         let is_other = how.command != self.command && how.command.is_some();
-        if is_other || how.inspects && self.inspector.is_some() { &[] } else { &self.choices }
+        match self.inspector(how) {
+            Some((choice, _)) => std::slice::from_ref(choice),
+            None if is_other => &[],
+            None => &self.choices,
+        }
     }
 
     fn turn_to(&mut self, choice: usize) {

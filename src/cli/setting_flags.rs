@@ -61,9 +61,20 @@ impl<const WHICH: u8> FromArgMatches for SettingFlags<WHICH> {
         let several = Self::rows().filter(|(_, flag)| WHICH != RAISED && !flag.several.is_empty());
         let several = several.filter_map(|(setting, flag)| {
             let all: Vec<&str> = matches.get_many::<String>(setting.key)?.map(String::as_str).collect();
-            (all.len() > 1).then(|| (flag.several, all.join(", ")))
+            (all.len() > 1).then_some((flag, all))
         });
-        Ok(Self { given: given.chain(several).collect() })
+        let mut given: Vec<(&'static str, String)> = given.collect();
+        for (flag, all) in several {
+            if let Some(one) = all.iter().find(|one| one.contains(',') || one.trim().is_empty()) {
+                let long = flag.long;
+                let why = format!(
+                    "{long} '{one}': beside another {long} it needs a name, and has no comma in it\n"
+                );
+                return Err(clap::Error::raw(clap::error::ErrorKind::ValueValidation, why));
+            }
+            given.push((flag.several, all.join(", ")));
+        }
+        Ok(Self { given })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -179,11 +179,12 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     for settings in settings.stand_ins()? {
         let spec = agent_choice::of_settings(&settings, &project);
         let options = self::options(&settings, &spec, args)?;
+        let account = settings.account.as_ref().map(|account| format!("@{}", account.name));
+        let name = format!("{}{}", options.agent, account.unwrap_or_default());
         extra.extend(
-            agent::check(&project, &options).into_iter().map(|finding| Finding {
-                detail: format!("{}: {}", options.agent, finding.detail),
-                ..finding
-            }),
+            agent::check(&project, &options)
+                .into_iter()
+                .map(|finding| Finding { detail: format!("{name}: {}", finding.detail), ..finding }),
         );
     }
     extra.push(walls::check(&project, &settings, options.preset));

@@ -35,10 +35,16 @@ const SCHEMA: u32 = 1;
 pub(super) fn run(args: &SandboxArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open_with_secrets(&args.place)?;
     let agent = agent_choice::of_settings(&settings, &project)?;
-    let given = settings.exported();
+    let (given, logins) = (settings.exported(), settings.folders_of_accounts());
     let (sandbox, redact) = (&settings.sandbox, &settings.redact);
-    let grounds =
-        Grounds { settings: sandbox, redact, project: &project, preset: agent.preset, given: &given };
+    let grounds = Grounds {
+        settings: sandbox,
+        redact,
+        project: &project,
+        preset: agent.preset,
+        given: &given,
+        logins: &logins,
+    };
     let launch = Launch { cwd: project.cwd().to_owned(), env: given.clone(), ..Launch::default() };
     let (mut walls, partly) = grounds.tried().map_err(alone)?;
     if let Some(partly) = partly {

@@ -60,12 +60,21 @@ pub struct How {
     pub command: Option<CommandLine>,
     /// The model, by the agent's name for it.
     pub model: Option<String>,
-    /// Whether it may read everything and run commands, but edit no file.
+    /// Whether it may read everything and run commands, but edit no file, as far as it can be started so.
     pub read_only: bool,
     /// The folder where it works.
     pub folder: Option<PathBuf>,
-    /// Whether it looks at the work of another agent, which the settings may name an agent of its own for.
-    pub inspects: bool,
+    /// How it looks at the work of another agent, which the settings may name an agent of its own for; `None`: it does the work.
+    pub inspects: Option<Inspects>,
+}
+
+/// How an agent looks at the work of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inspects {
+    /// It finds out whether it is done, and by honest means.
+    Verifies,
+    /// It finds out whether it is good.
+    Reviews,
 }
 
 /// An agent as a command line that reads a prompt on stdin.

@@ -32,7 +32,7 @@ impl Loop<'_> {
     /// Waits for a usage limit to pass, or for a provider; `false` if something else came first, after which the wait begins
     /// again.
     pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
-        let began = Utc::now();
+        let (began, until) = (Utc::now(), self.unless_taken_over(until));
         let Job { context, tally, .. } = &mut self.job;
         context.count(tally).tell(Fact::waiting(until, None, tally))?;
         let passed = self.wait_until(until)?;

@@ -148,11 +148,7 @@ pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
         (Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again, Some(until))
             if until > now.time =>
         {
-            if until - now.time > longest_wait(limits) {
-                Step::End(Outcome::LimitTooFar)
-            } else {
-                Step::Wait(until)
-            }
+            wait(limits, tally, now.time, until).unwrap_or(Step::End(Outcome::LimitTooFar))
         }
         (step @ (Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again), _) => {
             shortage(limits, now.rooms).map_or(step, Step::AwaitRoom)
@@ -265,7 +261,7 @@ fn at_limit(outcome: Outcome, limits: &Limits, tally: &Tally) -> Outcome {
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.
 fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateTime<Utc>) -> Step {
-    let until = named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits));
+    let until = limit_until(tally, reset, now);
     wait(limits, tally, now, until).unwrap_or(Step::End(Outcome::LimitTooFar))
 }
 
@@ -291,10 +287,9 @@ fn longest_wait(limits: &Limits) -> TimeDelta {
     TimeDelta::from_std(limits.max_limit_wait).unwrap_or(TimeDelta::MAX)
 }
 
-/// Until when the usage limit of the latest attempt lasts, if it met one: as the agent said, else a guess.
-pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let Last::Limited { reset } = tally.last else { return None };
-    Some(named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits)))
+/// Until when a usage limit lasts that an attempt has met now: as its agent said, else a guess.
+pub(super) fn limit_until(tally: &Tally, reset: Option<i64>, now: DateTime<Utc>) -> DateTime<Utc> {
+    named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits))
 }
 
 /// The next blind pause for a usage limit after `done` of them in a row.

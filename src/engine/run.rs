@@ -6,7 +6,7 @@ mod fallback;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use regex::Regex;
 
 use attempt::Start;
@@ -22,7 +22,7 @@ use super::inbox::Wake;
 use super::outcome::{End, Outcome};
 use super::person::Answer;
 use super::places::Ticket;
-use super::policy::{Limits, Now, Rooms, Step, limit_until, shortage, step};
+use super::policy::{Limits, Now, Rooms, Step, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally, named_reset};
 use super::tripwire::Tripwire;
@@ -81,6 +81,7 @@ pub fn run(job: Job<'_>) -> End {
         goes_without_room: false,
         validated: Validated::Nothing,
     };
+    running.choose_anew();
     let end = running.run();
     let end = running.with_reason(end);
     let end = running.validate_end(end);
@@ -163,9 +164,10 @@ impl Loop<'_> {
         }
         self.book_time();
         let next = step(&self.job.limits, &self.job.tally, self.now());
-        let is_over = matches!(next, Step::End(outcome) if outcome != Outcome::LimitTooFar);
+        let would_end = matches!(next, Step::End(Outcome::Overloaded | Outcome::NoConnection));
+        let is_over = matches!(next, Step::End(outcome) if outcome != Outcome::LimitTooFar) && !would_end;
         match next {
-            _ if !is_over && self.turns_back()? => Ok(()),
+            _ if !is_over && self.turns(would_end)? => Ok(()),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
             _ if self.job.context.stop.holds() => self.hold(),
             Step::Wait(until) => self.wait_for_provider(until).map(drop),
@@ -236,10 +238,9 @@ impl Loop<'_> {
         Ok(false)
     }
 
-    /// The current situation for the policy; from here on the other loops know what this one knows.
+    /// The current situation for the policy.
     pub(super) fn now(&self) -> Now {
         let (time, clock) = (Utc::now(), Instant::now());
-        self.tell_the_others(time, clock);
         let Job { board, tally, .. } = &self.job;
         let rooms = self.rooms();
         let running = self.elapsed_before + self.started.elapsed();
@@ -250,17 +251,6 @@ impl Loop<'_> {
     /// Free space on the file systems, as far as it counts.
     pub(super) fn rooms(&self) -> Rooms {
         if self.goes_without_room { [None; 2] } else { self.job.worktree.rooms() }
-    }
-
-    /// Shares a usage limit that this loop has met with the others.
-    pub(super) fn tell_the_others(&self, time: DateTime<Utc>, clock: Instant) {
-        if let Some(until) = limit_until(&self.job.tally, time) {
-            let Job { board, tally, .. } = &self.job;
-            board.close(self.login(), until, time, clock);
-            if matches!(tally.last, Last::Limited { reset } if named_reset(reset, time).is_some()) {
-                board.publish(self.login(), until);
-            }
-        }
     }
 
     /// Books requests that came while the loop was not waiting.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{Spent, Used};
@@ -325,26 +325,26 @@ impl Tally {
 
     /// Books a wait from `began` to `ended`, which may have been cut short.
     pub fn waited(&mut self, began: DateTime<Utc>, ended: DateTime<Utc>) {
-        let is_named = match self.last {
-            Last::Limited { reset } => named_reset(reset, began).is_some(),
-            Last::Overloaded | Last::Unconnected => false,
-            _ => return,
+        let is_blind = match self.last {
+            Last::Limited { reset } => named_reset(reset, began).is_none(),
+            Last::Overloaded | Last::Unconnected => true,
+            // For a limit that was met before, or by another loop.
+            _ => false,
         };
-        if !is_named {
+        if is_blind {
             self.blind_waits = self.blind_waits.saturating_add(1);
         }
         // A wait of less than a second counts, too.
         let seconds = u64::try_from((ended - began).num_milliseconds()).unwrap_or_default().div_ceil(1000);
         self.waited_seconds = self.waited_seconds.saturating_add(seconds);
-        self.last = Last::Waited;
+        self.waits_no_more();
     }
 
-    /// Another agent goes on: what the one before was waited for is over.
-    pub fn agent_changed(&mut self) {
+    /// What was waited for is over, or another agent goes on.
+    pub fn waits_no_more(&mut self) {
         if matches!(self.last, Last::Limited { .. } | Last::Overloaded | Last::Unconnected) {
             self.last = Last::Waited;
         }
-        (self.blind_waits, self.waited_seconds) = (0, 0);
     }
 
     /// Books the report of an agent that was asked beside an attempt and could not work.
@@ -542,8 +542,9 @@ pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
     ) && retries < max_retries
 }
 
-/// The reset time that an agent named, if it is still ahead.
+/// The reset time that an agent named, if it is still ahead, and no more than a year: what is further is no time in seconds.
 #[must_use]
 pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
+    let reset = reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    reset.filter(|reset| *reset > now && *reset - now < TimeDelta::days(366))
 }

@@ -23,6 +23,8 @@ const WORD: &str = "the agent's word";
 
 /// The name of a fresh agent that looks whether a task is done.
 pub const VERIFYING_AGENT: &str = "a verifying agent";
+/// What has looked at work, where a fresh agent has reviewed it.
+pub const REVIEWING_AGENT: &str = "a reviewing agent";
 
 /// What claims are measured against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,7 @@ pub struct Base {
 
 /// The result of a validation.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Validation {
     /// The work is good.
     pub ok: bool,
@@ -47,6 +50,8 @@ pub struct Validation {
     pub by: Option<String>,
     /// Its cost, if an agent took part in it.
     pub usage: Usage,
+    /// Whether no other attempt follows if the work is not good.
+    pub is_last: bool,
     /// Whether an agent has worked after the files were validated: it may have changed what git does not see.
     pub ended_with_agent: bool,
     /// What walls have refused it, in words, where its command ran without a loop that listens.

@@ -34,7 +34,8 @@ pub(crate) fn launch_behind_walls(
     mark: &str,
 ) -> anyhow::Result<(Launch, Option<String>)> {
     let Settings { sandbox, redact, .. } = settings;
-    let grounds = Grounds { settings: sandbox, redact, project, preset, given: &env };
+    let logins = settings.folders_of_accounts();
+    let grounds = Grounds { settings: sandbox, redact, project, preset, given: &env, logins: &logins };
     let (walls, warning) = match grounds.wanted() {
         Ok(None) => (None, None),
         Ok(Some((walls, partly))) => {

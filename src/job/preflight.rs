@@ -15,7 +15,7 @@ use crate::agent::Reading;
 use crate::agent::factory::Factory;
 use crate::agent::pipe::{Ground, PipeAgent};
 use crate::agent::spec::AgentSpec;
-use crate::engine::agent::{Choice, CommandLine};
+use crate::engine::agent::{Choice, CommandLine, Inspects};
 use crate::engine::budget::{Budget, Limit};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
@@ -23,7 +23,8 @@ use crate::inspection;
 use crate::presets::Preset;
 use crate::project::Project;
 use crate::settings::proof_level::{OnProtected, ProofLevel};
-use crate::settings::{Account, Origin, Resolved, Settings, Verb};
+use crate::settings::{Account, Origin, Phase, Resolved, Settings, Verb};
+use crate::text::digest::sha256_of_words;
 
 /// What a loop needs besides its work, checked and compiled.
 pub(crate) struct Preflight<'a> {
@@ -36,8 +37,8 @@ pub(crate) struct Preflight<'a> {
     agent: Chosen,
     /// The agents that go on in its place, the one that is wanted most first.
     stand_ins: Vec<Chosen>,
-    /// The agent that looks at the work of others, if that is another one.
-    inspector: Option<Chosen>,
+    /// The agents that look at the work of others, where those are other ones.
+    inspectors: Vec<(Inspects, Chosen)>,
     /// The command line of `agent`, if a RALPH.md names it.
     command: Option<CommandLine>,
 }
@@ -60,25 +61,27 @@ impl<'a> Preflight<'a> {
         let Workspace { project, settings } = call.workspace;
         let mut agent = checked(settings, project, agent_choice::chosen_by(settings))?;
         let stand_ins = settings.stand_ins()?;
-        let models = [settings].into_iter().chain(&stand_ins).map(|settings| settings.agent_model.clone());
-        let models: Vec<_> = models.collect();
+        let wishes = |settings: &Settings| [settings.agent_model.clone(), settings.agent_effort.clone()];
+        let wishes: Vec<_> = [settings].into_iter().chain(&stand_ins).map(wishes).collect();
         let stand_ins = stand_ins.iter().map(|settings| checked(settings, project, "AGENTS"));
         let mut stand_ins: Vec<Chosen> = stand_ins.collect::<anyhow::Result<_>>()?;
         if !stand_ins.is_empty() {
-            // Two of them may differ in the model alone.
-            for (chosen, model) in [&mut agent].into_iter().chain(&mut stand_ins).zip(models) {
-                chosen.choice.name.extend(model.iter().flat_map(|model| [":", model]));
+            // Two of them may differ in these alone.
+            for (chosen, wishes) in [&mut agent].into_iter().chain(&mut stand_ins).zip(wishes) {
+                chosen.choice.name.extend(wishes.iter().flatten().flat_map(|wish| [":", wish]));
             }
         }
         let done_pattern = done_pattern(settings)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
-        let inspector = if may_inspect(call.verb, settings) {
-            settings.in_phase(call.verb.inspecting_phase())?
-        } else {
-            None
-        };
-        let inspector = inspector.map(|settings| inspector_of(&settings, project)).transpose()?;
-        Ok(Self { call, limits, done_pattern, agent, stand_ins, inspector, command: None })
+        let mut inspectors = Vec::new();
+        for (inspects, phase) in [(Inspects::Verifies, Phase::Verify), (Inspects::Reviews, Phase::Review)] {
+            if may_inspect(call.verb, inspects, settings)
+                && let Some(settings) = settings.in_phase(phase)?
+            {
+                inspectors.push((inspects, inspector_of(&settings, project)?));
+            }
+        }
+        Ok(Self { call, limits, done_pattern, agent, stand_ins, inspectors, command: None })
     }
 
     /// A loop whose agent is a command line.
@@ -100,7 +103,7 @@ impl<'a> Preflight<'a> {
         let model = wishes_of_call(settings).model;
         let agent = Chosen::new(spec, reading, model.as_deref(), None)?;
         let command = Some(command);
-        Ok(Self { call, limits, done_pattern, agent, stand_ins: Vec::new(), inspector: None, command })
+        Ok(Self { call, limits, done_pattern, agent, stand_ins: Vec::new(), inspectors: Vec::new(), command })
     }
 
     /// The models to choose from for tasks, the smallest first; none if neither settings nor preset name any.
@@ -123,10 +126,13 @@ impl<'a> Preflight<'a> {
     /// Whether each agent that may look at the work of others can be kept from changing anything.
     pub(crate) fn can_look_only(&self) -> bool {
         let looks_only = |chosen: &Chosen| chosen.spec.preset.read_only.is_some();
-        match &self.inspector {
-            Some(inspector) => looks_only(inspector),
-            None => looks_only(&self.agent) && self.stand_ins.iter().all(looks_only),
-        }
+        let own = looks_only(&self.agent) && self.stand_ins.iter().all(looks_only);
+        let settings = &self.call.workspace.settings;
+        let kinds = [Inspects::Verifies, Inspects::Reviews].into_iter();
+        kinds.filter(|inspects| may_inspect(self.call.verb, *inspects, settings)).all(|inspects| {
+            let other = self.inspectors.iter().find(|(own, _)| *own == inspects);
+            other.map_or(own, |(_, inspector)| looks_only(inspector))
+        })
     }
 
     /// What is known of the agent.
@@ -166,10 +172,15 @@ impl<'a> Preflight<'a> {
             anyhow::Ok((PipeAgent::new(spec, reading.clone(), ground), warning))
         };
         let (agent, warning) = pipe(&self.agent)?;
-        let (name, launch) = (self.agent_name().to_owned(), agent.launch());
-        let inspector = self.inspector.as_ref().map(pipe).transpose()?;
-        let (inspector, of_inspector) = inspector.unzip();
-        let mut warnings: Vec<String> = warning.into_iter().chain(of_inspector.flatten()).collect();
+        let (name, mut launch) = (self.agent_name().to_owned(), agent.launch());
+        // What proves the work is no agent: it gets no login.
+        launch.env.retain(|variable| !self.agent.env.contains(variable));
+        let (mut inspectors, mut warnings) = (Vec::new(), Vec::from_iter(warning));
+        for (inspects, chosen) in &self.inspectors {
+            let (agent, warning) = pipe(chosen)?;
+            warnings.extend(warning);
+            inspectors.push((*inspects, chosen.choice.clone(), agent));
+        }
         let mut own = vec![(self.agent.choice.clone(), agent)];
         for chosen in &self.stand_ins {
             let (agent, warning) = pipe(chosen)?;
@@ -179,7 +190,7 @@ impl<'a> Preflight<'a> {
         warnings.dedup();
         let agent = match &self.command {
             Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), own.remove(0)),
-            None => Factory::new(own).with_inspector(inspector),
+            None => Factory::new(own).with_inspectors(inspectors),
         };
         let judge = inspection::Ground {
             root: project.root().to_owned(),
@@ -188,16 +199,19 @@ impl<'a> Preflight<'a> {
         };
         Ok(Ready {
             done_pattern: self.done_pattern.clone(),
+            reviewed_from: reviews(self.call.verb, settings).then(|| judge.clone()),
             warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
         })
     }
 }
 
-/// Whether a loop of this verb may have its work looked at by another agent.
-fn may_inspect(verb: Verb, settings: &Settings) -> bool {
-    match verb {
-        Verb::Tasks | Verb::Feature => true,
+/// Whether a loop of this verb may have its work looked at in this way by another agent.
+fn may_inspect(verb: Verb, inspects: Inspects, settings: &Settings) -> bool {
+    match (verb, inspects) {
+        (_, Inspects::Reviews) => verb == Verb::Feature || reviews(verb, settings),
+        (Verb::Feature, _) => false,
+        (Verb::Tasks, _) => true,
         _ if Verb::PLANNING.contains(&verb) => false,
         _ => {
             settings.validation_command.is_some()
@@ -205,6 +219,12 @@ fn may_inspect(verb: Verb, settings: &Settings) -> bool {
                 && settings.proof_on_protected == OnProtected::Voice
         }
     }
+}
+
+/// Whether a fresh agent reviews what loops of this verb do, before it counts.
+fn reviews(verb: Verb, settings: &Settings) -> bool {
+    !matches!(verb, Verb::Tasks | Verb::Feature | Verb::Spawn)
+        && settings.review_work.unwrap_or(settings.review_agent.is_some())
 }
 
 impl Chosen {
@@ -219,9 +239,19 @@ impl Chosen {
         let env = account.map(|account| account.variables(variable)).transpose();
         let env = env.map_err(anyhow::Error::msg)?.unwrap_or_default();
         let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_default();
-        let user = account.map_or(user, |account| format!("@{}", account.name));
         let of_account = |name: &str| env.iter().find(|(set, _)| set == name).map(|(_, value)| value.clone());
         let login = spec.preset.login_of(&user, |name| of_account(name).or_else(|| variable(name)));
+        // Of a command line nothing else is known.
+        let words = spec
+            .program
+            .iter()
+            .cloned()
+            .chain(spec.args.iter().map(|arg| arg.to_string_lossy().into_owned()));
+        let command = sha256_of_words(words.collect::<Vec<_>>().iter().map(String::as_str));
+        let login = if spec.preset.cli.is_empty() { format!("{login}/{}", &command[..16]) } else { login };
+        // Its variables may be others than those by which logins of this agent are told apart.
+        let digest = sha256_of_words(env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]));
+        let login = if env.is_empty() { login } else { format!("{login}/{}", &digest[..16]) };
         // Providers have limits for single models, too.
         let login = model.map_or_else(|| login.clone(), |model| format!("{login}/{model}"));
         let name =

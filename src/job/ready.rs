@@ -39,7 +39,7 @@ use crate::inspection::Ground;
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::proof::{Measures, Prover, held_out_problem};
+use crate::proof::{Measures, Prover, Reviewed, Terms, held_out_problem};
 use crate::record::config_watch::WatchedConfig;
 use crate::record::known_limits::KnownLimits;
 use crate::record::log_dir::LogDir;
@@ -83,6 +83,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) is_walled: bool,
     /// What proves the work.
     pub(crate) validator: Option<Box<dyn Validator + 'a>>,
+    /// Where a fresh agent stands that reviews it, before it counts; `None`: it is not reviewed.
+    pub(crate) reviewed_from: Option<Ground>,
     /// What people are told when it starts.
     pub(crate) warning: Option<String>,
     /// Why the user's validation command cannot run here, where it has been looked at and cannot.
@@ -136,6 +138,7 @@ impl<'a> Ready<'a> {
             agent: Box::new(agent),
             is_walled: launch.enclosure.is_some(),
             validator: validator(settings, project, launch, call.workspace.project.root(), judge),
+            reviewed_from: None,
             warning: None,
             cannot_validate: cannot_validate(settings, launch),
             plan: project.implementation_plan(),
@@ -161,6 +164,21 @@ impl<'a> Ready<'a> {
     /// Has the work proven by `validator`, if any, and not by the user's own command.
     pub(crate) fn validated_by(&mut self, validator: Option<Box<dyn Validator + 'a>>) {
         (self.validator, self.cannot_validate) = (validator, None);
+    }
+
+    /// What proves the work, with a review behind it if there is one.
+    fn validator(&mut self) -> Option<Box<dyn Validator + 'a>> {
+        let settings = &self.call.workspace.settings;
+        let inner = self.validator.take();
+        let Some(ground) = self.reviewed_from.take() else { return inner };
+        let terms = Terms {
+            ground,
+            rounds: settings.review_rounds,
+            specs: settings.specs_dir.clone().into(),
+            plan: self.project.relative(&self.plan),
+            done_pattern: self.done_pattern.clone(),
+        };
+        Some(Box::new(Reviewed::new(inner, terms)))
     }
 
     /// Also writes every attempt's output into this folder of the user's.
@@ -286,6 +304,7 @@ impl<'a> Ready<'a> {
             }
             Ok(())
         }));
+        let validator = self.validator();
         let job = Job {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
@@ -302,7 +321,7 @@ impl<'a> Ready<'a> {
             delay: settings.delay.unwrap_or_default(),
             done_pattern: self.done_pattern,
             source: Box::new(source),
-            validator: self.validator,
+            validator,
             agent: self.agent,
             worktree: Box::new(GitWorktree::new(project, self.plan, self.is_walled)),
             tripwire: Surroundings::of(project, settings.sandbox.tripwire, &self.run)

@@ -108,6 +108,10 @@ pub(super) fn resume(
         // Its iteration has failed, and runs now that the agent may be installed.
         tally.last = Last::Waited;
     }
+    if state.agent != identity.agent {
+        // What the other agent was waited for says nothing of this one.
+        tally.waits_no_more();
+    }
     require_budget(&tally, budget, &setup.verb, &identity.name)?;
     let from = match (interrupted, tally.last) {
         (false, _) => "the last loop had ended; a new one goes on after",

@@ -37,7 +37,7 @@ pub(crate) fn redactor(
         }
     }
     let known = all.iter().flat_map(|(name, values)| {
-        let is_wanted = is_listed(name, &settings.redact.names);
+        let is_wanted = is_listed(name, &settings.redact.names) || settings.is_of_account(name);
         let parts = values.iter().flat_map(move |value| secrets(name, value, is_wanted));
         parts.map(move |value| (name.as_str(), value))
     });

@@ -268,7 +268,8 @@ pub fn preset_of(agent: &str) -> Option<&'static Preset> {
 /// The command with which a user logs in to this agent; `None` for one that needs no login, or is not known.
 #[must_use]
 pub fn login_command(agent: &str) -> Option<&'static str> {
-    let (_, from) = preset_of(agent)?.login.split_once("run '")?;
+    // Another login of it needs its variables besides.
+    let (_, from) = preset_of(agent).filter(|_| !agent.contains('@'))?.login.split_once("run '")?;
     from.split_once('\'').map(|(command, _)| command)
 }
 
@@ -411,12 +412,16 @@ impl Structured {
 }
 
 impl Preset {
-    /// What tells this login from others, without any key: those who share it share its usage limits. Without a key that is the user.
+    /// What tells this login from others, without any key: those who share it share its usage limits. Without a key that is the user, and
+    /// the folder of the agent's state if that is not the usual one.
     #[must_use]
     pub fn login_of(&self, user: &str, variable: impl Fn(&str) -> Option<String>) -> String {
-        let keys = self.keys.iter().filter_map(|key| variable(key).filter(|value| !value.is_empty()));
-        let who = keys.map(|key| digest::sha256(key.as_bytes())[..16].to_owned()).next();
-        format!("{}/{}", self.name, who.unwrap_or_else(|| user.to_owned()))
+        let keys = self.keys.iter().filter_map(|key| variable(key).filter(|key| !key.is_empty()));
+        let digest = |text: String| digest::sha256(text.as_bytes())[..16].to_owned();
+        let folder = self.state.variable.and_then(&variable).filter(|folder| !folder.is_empty());
+        let place = folder.map(|folder| format!("/{}", digest(folder))).unwrap_or_default();
+        let who = keys.map(digest).next();
+        format!("{}/{}", self.name, who.unwrap_or_else(|| format!("{user}{place}")))
     }
 
     /// The defaults of presets; also `custom`, about which nothing is known.
@@ -484,6 +489,10 @@ mod tests {
         assert_eq!(claude.login_of("ann", |_| None), "claude/ann");
         assert_eq!(with(""), "claude/ann");
         assert_ne!(with("one"), with("other"));
+        let at = |folder: &'static str| {
+            claude.login_of("ann", move |name| (name == "CLAUDE_CONFIG_DIR").then(|| folder.to_owned()))
+        };
+        assert!(at("/a").starts_with("claude/ann/") && at("/a") != at("/b"));
         assert!(!with("one").contains("one") && with("one").len() == "claude/".len() + 16);
     }
 

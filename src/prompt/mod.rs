@@ -5,6 +5,7 @@ pub mod front_matter;
 pub mod placeholders;
 pub mod proof;
 pub mod quote;
+pub mod review;
 pub mod sections;
 mod substitute;
 pub mod task;

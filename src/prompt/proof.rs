@@ -9,11 +9,11 @@ use super::template;
 /// Its instructions.
 const JUDGE: &str = include_str!("../../prompts/proof.md");
 /// The most characters of the work's prompt.
-const WORK: usize = 10_000 * CHARS_PER_TOKEN;
+pub(super) const WORK: usize = 10_000 * CHARS_PER_TOKEN;
 /// The most characters of the difference.
-const DIFFERENCE: usize = 15_000 * CHARS_PER_TOKEN;
+pub(super) const DIFFERENCE: usize = 15_000 * CHARS_PER_TOKEN;
 /// The most characters of an output.
-const OUTPUT: usize = 8000;
+pub(super) const OUTPUT: usize = 8000;
 
 /// What has to be judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,12 +43,22 @@ pub fn judging_prompt(facts: &Facts) -> String {
             _ => return None,
         }))
     };
-    let mut prompt = template::filled(JUDGE, &fill).trim_end().to_owned();
-    for (title, text, room) in [
-        ("How it differs", &facts.difference, DIFFERENCE),
-        ("What the command prints with the base's version", &facts.output, OUTPUT),
-        ("The work", &facts.work, WORK),
-    ] {
+    let sections = [
+        ("How it differs", &*facts.difference, DIFFERENCE),
+        ("What the command prints with the base's version", &*facts.output, OUTPUT),
+        ("The work", &*facts.work, WORK),
+    ];
+    with_sections(&template::filled(JUDGE, &fill), sections)
+}
+
+/// Instructions, and below them words of others as quotations: each with its title and the most characters of it.
+#[must_use]
+pub(super) fn with_sections<'a>(
+    instructions: &str,
+    sections: impl IntoIterator<Item = (&'a str, &'a str, usize)>,
+) -> String {
+    let mut prompt = instructions.trim_end().to_owned();
+    for (title, text, room) in sections {
         if !text.trim().is_empty() {
             let _ = write!(prompt, "\n\n## {title}\n\n{NOT_INSTRUCTIONS}\n\n{}", quoted(text, room));
         }

@@ -5,6 +5,7 @@ use std::mem::take;
 use super::baseline::Look;
 use super::judgement::Doubt;
 use super::step::{Step, ends, with_tree};
+use crate::engine::agent::Inspects;
 use crate::engine::context::Context;
 use crate::engine::fact::ProofVoice;
 use crate::engine::outcome::End;
@@ -102,6 +103,7 @@ impl Voice {
             // Untracked files in the user's work tree are no part of the proof.
             is_proven_again: true,
             model: proof.work.how.model.clone(),
+            inspects: Inspects::Verifies,
             verdict: Sigils::verification,
         };
         let inspected = self.inspection.ask(&question, ground, proof, context)?;

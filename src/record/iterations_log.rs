@@ -94,6 +94,9 @@ impl Steps {
                 self.seen.take(stamped);
                 return None;
             }
+            Fact::AgentChanged { .. } => {
+                format!("[AGENT] {}", words::entry(stamped.fact, &stamped.at)?.text)
+            }
             Fact::AttemptStarted { iteration, .. } => {
                 self.begins = Some(format!("[START] iteration {iteration}{}", self.seen.of()));
                 self.refuted = None;

@@ -1,11 +1,12 @@
 //! The usage limits of logins that all loops of this machine know: a small file for each in the user's state folder, so that no loop
 //! makes an attempt that another one has learned to be in vain.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::board::Limits;
@@ -36,6 +37,11 @@ impl KnownLimits {
     fn file(&self, login: &str) -> PathBuf {
         self.folder.join(format!("{}.json", &sha256(login.as_bytes())[..16]))
     }
+
+    fn read(&self, login: &str) -> Option<Known> {
+        let bytes = own::read(&self.file(login), LARGEST).ok()?;
+        serde_json::from_slice(&bytes).ok().filter(|known: &Known| known.login == login)
+    }
 }
 
 impl Limits for KnownLimits {
@@ -43,16 +49,22 @@ impl Limits for KnownLimits {
         let known = Known { login: login.to_owned(), until };
         // Text and times can always be written as JSON.
         let text = serde_json::to_string(&known).unwrap_or_default();
-        if own::make_folders(&self.folder).is_ok() {
+        if own::make_folders(&self.folder).is_err() {
+            return;
+        }
+        // A login may have limits of several kinds: the one that lasts longest counts. Another process may be about to write one.
+        let lock =
+            own::open(&self.folder.join("lock"), OpenOptions::new().create(true).truncate(false).write(true));
+        let _locked = lock.as_ref().is_ok_and(|lock| flock(lock, FlockOperation::LockExclusive).is_ok());
+        if self.read(login).is_none_or(|known| known.until < until) {
             let _ = atomic::write_own(&self.file(login), text.as_bytes(), Durability::Atomic);
         }
     }
 
     fn closed_until(&self, login: &str) -> Option<DateTime<Utc>> {
-        let bytes = own::read(&self.file(login), LARGEST).ok()?;
-        let known: Known = serde_json::from_slice(&bytes).ok()?;
-        let left = (known.until - Utc::now()).to_std().ok()?;
-        (known.login == login && !left.is_zero() && left <= self.longest).then_some(known.until)
+        let Known { until, .. } = self.read(login)?;
+        let left = (until - Utc::now()).to_std().ok()?;
+        (!left.is_zero() && left <= self.longest).then_some(until)
     }
 
     fn open(&self, login: &str) {
@@ -73,8 +85,11 @@ mod tests {
         limits.close("claude/me", soon);
         assert_eq!(limits.closed_until("claude/me"), Some(soon));
         assert_eq!(limits.closed_until("codex/me"), None);
+        limits.close("claude/me", Utc::now() + Duration::from_mins(5));
+        assert_eq!(limits.closed_until("claude/me"), Some(soon), "the longest of several limits counts");
         limits.close("claude/me", Utc::now() + Duration::from_hours(7));
         assert_eq!(limits.closed_until("claude/me"), None, "no loop here waits so long");
+        limits.open("claude/me");
         limits.close("claude/me", Utc::now() - Duration::from_hours(1));
         assert_eq!(limits.closed_until("claude/me"), None);
         limits.close("claude/me", soon);

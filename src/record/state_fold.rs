@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Pending, State};
 use crate::engine::event::{Stamped, Unwritten};
-use crate::engine::fact::{Asked, AttemptEnded, Fact, LineSpent, LoopEnded, Word};
+use crate::engine::fact::{Asked, AttemptEnded, ChangeReason, Fact, LineSpent, LoopEnded, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
@@ -58,10 +58,12 @@ impl State {
                 self.max_iterations = *max_iterations;
                 return None;
             }
-            Fact::AgentChanged { to, .. } => {
+            Fact::AgentChanged { to, reason, .. } => {
                 self.agent = to.to_string();
-                self.agent_instead = words::entry(fact, &at).map(|entry| entry.text);
-                self.tally.agent_changed();
+                (self.agent_command, self.agent_model, self.agent_session) = (None, None, None);
+                let is_instead = *reason != Word::Known(ChangeReason::Back);
+                self.agent_instead = words::entry(fact, &at).map(|entry| entry.text).filter(|_| is_instead);
+                self.tally.waits_no_more();
                 Durability::Atomic
             }
             Fact::AttemptStarted { about, iteration, notes, retry, .. } => {

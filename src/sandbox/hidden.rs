@@ -45,11 +45,14 @@ impl Grounds<'_> {
         let is_own = |place: &&&str| own.folders.contains(place) || own.beside.contains(place);
         let of_others = of_agents.filter(|place| !is_own(place));
         let named = presets::all().filter_map(|preset| preset.state.variable);
+        let is_given =
+            |folder: &&PathBuf| own.variable.and_then(|name| path_in(env, name)).as_ref() != Some(folder);
         homes
             .flat_map(secrets)
             .chain([self.project.user_key(), self.project.outboxes()].into_iter().flatten())
             .chain(ssh::named_in_config(home))
             .chain(of_others.flat_map(|place| where_it_is(home, place, env)))
+            .chain(self.logins.iter().filter(is_given).cloned())
             .chain(named.filter(|name| own.variable != Some(name)).filter_map(|name| path_in(env, name)))
             .collect()
     }

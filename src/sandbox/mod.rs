@@ -48,6 +48,8 @@ pub(crate) struct Grounds<'a> {
     pub(crate) preset: &'a Preset,
     /// Variables that it is given besides ours.
     pub(crate) given: &'a [(OsString, OsString)],
+    /// The folders of logins that it may have to keep out of, its own among them.
+    pub(crate) logins: &'a [PathBuf],
 }
 
 /// Why there are no walls.

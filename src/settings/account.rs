@@ -23,6 +23,18 @@ pub struct Account {
 }
 
 impl Account {
+    /// The folder that it names for the state of its agent.
+    pub(crate) fn folder(&self, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let variable = presets::preset(&self.agent)?.state.variable?;
+        let (_, folder) = self.variables(env).ok()?.into_iter().find(|(name, _)| name == variable)?;
+        Some(folder.into())
+    }
+
+    /// The variables of ralph's own whose values it takes: secrets, however they are called.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().filter_map(|(_, written)| written.strip_prefix('$'))
+    }
+
     /// Its variables with their values: `$NAME` is the value of a variable of ralph's own, `~/` the home.
     ///
     /// # Errors
@@ -30,7 +42,8 @@ impl Account {
     pub fn variables(&self, env: impl Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, String> {
         let value = |(name, written): &(String, String)| {
             let set = |variable: &str| env(variable).filter(|value| !value.is_empty());
-            let value = match (written.strip_prefix('$'), written.strip_prefix("~/")) {
+            let at_home = if written == "~" { Some("") } else { written.strip_prefix("~/") };
+            let value = match (written.strip_prefix('$'), at_home) {
                 (Some(variable), _) => set(variable).ok_or_else(|| {
                     format!(
                         "account '{}' takes {name} from {variable}, which is not in the environment: set it, or leave the \
@@ -76,9 +89,13 @@ pub(super) fn read(table: &DeTable<'_>) -> Result<Account, String> {
     if presets::preset(name).is_some() {
         return Err(format!("`{name}` is the name of an agent; an account has another one"));
     }
-    if presets::preset(agent).is_none() {
-        let names = presets::names().join(", ");
-        return Err(format!("account `{name}` has an `agent`, one of {names}"));
+    let has_program = |agent: &str| presets::preset(agent).is_some_and(|preset| !preset.cli.is_empty());
+    if !has_program(agent) {
+        let names: Vec<&str> = presets::names().into_iter().filter(|name| has_program(name)).collect();
+        return Err(format!("account `{name}` has an `agent`, one of {}", names.join(", ")));
+    }
+    if account.env.is_empty() {
+        return Err(format!("account `{name}` has an `env` with the variables that make it another login"));
     }
     Ok(account)
 }
@@ -90,6 +107,16 @@ fn variable(
     let DeValue::String(value) = value.get_ref() else {
         return Err(format!("`{name}` of an account is a string in quotes"));
     };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_ours = name.starts_with("RALPH_");
+    if name.is_empty() || is_ours || !name.chars().all(is_name) || value.contains('\0') {
+        return Err(format!(
+            "`{name}` of an account is no variable for an agent: write its name and its value"
+        ));
+    }
+    if value.strip_prefix('$').is_some_and(|taken| taken.is_empty() || !taken.chars().all(is_name)) {
+        return Err(format!("`{name}` is not \"$\" with the name of a variable behind it"));
+    }
     if !value.starts_with('$') && !secrets(name, value, false).is_empty() {
         return Err(format!(
             "`{name}` is a secret: write the name of a variable that has it, as in \"$WORK_{name}\""

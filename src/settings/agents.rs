@@ -25,16 +25,17 @@ struct Named {
 impl Named {
     fn of(word: &str, accounts: &[Account]) -> Self {
         let (agent, model) = word.split_once(':').unwrap_or((word, ""));
-        let account = accounts.iter().rfind(|account| account.name == agent);
+        let agent = agent.trim();
+        let account = accounts.iter().find(|account| account.name == agent);
         let agent = account.map_or(agent, |account| &account.agent);
         if presets::preset(agent).is_none_or(|preset| preset.cli.is_empty()) {
             return Self { agent: word.to_owned(), ..Self::default() };
         }
         let (model, effort) = match model.rsplit_once(':') {
-            Some((model, effort)) if EFFORTS.contains(&effort) => (model, Some(effort)),
+            Some((model, effort)) if EFFORTS.contains(&effort.trim()) => (model, Some(effort)),
             _ => (model, None),
         };
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let (agent, account) = (agent.to_owned(), account.cloned());
         Self { agent, model: some(model), effort: effort.and_then(some), account }
     }
@@ -48,7 +49,7 @@ impl Named {
 /// login of that agent, if it is not its usual one.
 pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> Option<Account> {
     let [list, general] = [LIST, GENERAL[0]].map(|key| resolved::row(rows, key).clone());
-    let does_count = !list.value.is_empty() && counts(&list.origin, &general.origin);
+    let does_count = !list.value.is_empty() && list.origin.strength() >= general.origin.strength();
     let (word, origin) = match names(&list).next().filter(|_| does_count) {
         Some(first) => (first.to_owned(), list.origin.clone()),
         None => (general.value.clone(), general.origin.clone()),
@@ -57,7 +58,8 @@ pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> Option<Acco
         row.value.clear();
     }
     let named = Named::of(&word, accounts);
-    if does_count && named.agent != general.value {
+    // What is said of no agent by name is said of this one.
+    if does_count && named.agent != general.value && general.origin != Origin::Default {
         rows.iter_mut().filter(|row| is_about_agent(row) && counts(&origin, &row.origin)).for_each(forget);
     }
     put(rows, &named, &origin);
@@ -95,31 +97,31 @@ impl Settings {
     /// If a value cannot be read.
     pub fn stand_ins(&self) -> Result<Vec<Self>, SettingsError> {
         let list = resolved::row(&self.rows, LIST);
-        let [agent, model, effort] = GENERAL.map(|key| resolved::row(&self.rows, key).value.clone());
+        let [agent, model, effort] = GENERAL.map(|key| resolved::row(&self.rows, key));
+        // As far as the list has said it; what the general settings say is for each that the list says no more of.
+        let listed = |row: &Resolved| {
+            Some(row.value.clone()).filter(|value| row.origin == list.origin && !value.is_empty())
+        };
         let own = Named {
-            agent,
-            model: Some(model).filter(|model| !model.is_empty()),
-            effort: Some(effort).filter(|effort| !effort.is_empty()),
+            agent: agent.value.clone(),
+            model: listed(model),
+            effort: listed(effort),
             account: self.account.clone(),
         };
         let (mut stand_ins, mut known) = (Vec::new(), Vec::new());
         for word in names(list) {
             let named = Named::of(word, &self.accounts);
-            let is_own = named.agent == own.agent
-                && named.account == own.account
-                && named.model.as_ref().is_none_or(|model| Some(model) == own.model.as_ref())
-                && named.effort.as_ref().is_none_or(|effort| Some(effort) == own.effort.as_ref());
-            if is_own || known.contains(&word) {
+            if named == own || known.contains(&named) {
                 continue;
             }
-            known.push(word);
             let mut rows = self.rows.clone();
             let is_other = named.agent != own.agent;
             rows.iter_mut().filter(|row| is_about_agent(row) && is_other).for_each(forget);
-            for row in rows.iter_mut().filter(|row| GENERAL[1..].contains(&row.setting.key)) {
-                forget(row);
-            }
+            let is_listed =
+                |row: &Resolved| GENERAL[1..].contains(&row.setting.key) && row.origin == list.origin;
+            rows.iter_mut().filter(|row| is_listed(row)).for_each(forget);
             put(&mut rows, &named, &list.origin);
+            known.push(named.clone());
             let (values, account) = (values(&rows)?, named.account);
             stand_ins.push(Self { values, account, rows, ..self.clone() });
         }

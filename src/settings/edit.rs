@@ -47,7 +47,9 @@ fn of_kind(kind: ValueKind, value: &str) -> Value {
             _ => value.into(),
         },
         ValueKind::Words => value.split_whitespace().collect::<Array>().into(),
-        ValueKind::Names => value.split(',').map(str::trim).collect::<Array>().into(),
+        ValueKind::Names => {
+            value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Array>().into()
+        }
         ValueKind::Count { .. } | ValueKind::Duration(_) => {
             value.parse::<i64>().map_or_else(|_| value.into(), Value::from)
         }

@@ -78,7 +78,7 @@ pub fn user_toml(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 pub(super) struct Loaded {
     /// The settings, not yet parsed by their types.
     pub(super) rows: Vec<Resolved>,
-    /// Logins of agents; of those with the same name the last one counts.
+    /// Logins of agents; of those with the same name the first one counts, which is the user's own.
     pub(super) accounts: Vec<Account>,
     /// All that the shell config assigns.
     pub(super) assignments: Vec<shell::Assignment>,

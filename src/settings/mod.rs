@@ -159,6 +159,19 @@ impl Settings {
         self.rows.iter().find(|row| row.setting.key == key)
     }
 
+    /// Whether an account takes the value of this variable.
+    #[must_use]
+    pub fn is_of_account(&self, name: &str) -> bool {
+        self.accounts.iter().flat_map(Account::taken).any(|taken| taken == name)
+    }
+
+    /// The folders that accounts name for the state of their agents.
+    #[must_use]
+    pub fn folders_of_accounts(&self) -> Vec<PathBuf> {
+        let env = |name: &str| std::env::var(name).ok();
+        self.accounts.iter().filter_map(|account| account.folder(env)).collect()
+    }
+
     /// Every setting with its value and origin, in the table's order.
     pub fn rows(&self) -> impl Iterator<Item = &Resolved> {
         self.rows.iter()

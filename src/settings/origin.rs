@@ -35,6 +35,21 @@ pub enum Origin {
     Flag(&'static str),
 }
 
+impl Origin {
+    /// How strong it is: a value of a stronger one counts more.
+    #[must_use]
+    pub const fn strength(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::UserToml { .. } => 1,
+            Self::ProjectToml { .. } => 2,
+            Self::ShellConfig { .. } => 3,
+            Self::Env(_) => 4,
+            Self::Flag(_) => 5,
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

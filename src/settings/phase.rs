@@ -52,12 +52,6 @@ impl Verb {
             Self::Prompt | Self::Run | Self::Spawn => None,
         }
     }
-
-    /// The phase in which other agents look at the work of its loops.
-    #[must_use]
-    pub const fn inspecting_phase(self) -> Phase {
-        if matches!(self, Self::Feature) { Phase::Review } else { Phase::Verify }
-    }
 }
 
 impl Settings {
@@ -67,20 +61,20 @@ impl Settings {
     /// If a value cannot be read.
     pub fn in_phase(&self, phase: Phase) -> Result<Option<Self>, SettingsError> {
         let mut rows = self.rows.clone();
-        let (mut is_other, mut is_other_agent) = (false, false);
+        let mut is_other = false;
         let [agent, ..] = phase.keys();
         let (known, own) = (resolved::row(&self.rows, GENERAL[0]), resolved::row(&self.rows, agent));
         if !own.value.is_empty() && own.value != known.value && !phase.counts(&own.origin, &known.origin) {
             // Its model and effort are for that agent.
             return Ok(None);
         }
+        let names_agent = !own.value.is_empty() && phase.counts(&own.origin, &known.origin);
         for (general, own) in GENERAL.into_iter().zip(phase.keys()) {
             let (known, own) = (resolved::row(&self.rows, general), resolved::row(&self.rows, own));
             if own.value.is_empty() || !phase.counts(&own.origin, &known.origin) {
                 continue;
             }
             if general == GENERAL[0] && own.value != known.value {
-                is_other_agent = true;
                 let is_kept = |row: &Resolved| !phase.inspects() && matches!(row.origin, Origin::Flag(_));
                 rows.iter_mut().filter(|row| is_about_agent(row) && !is_kept(row)).for_each(forget);
             }
@@ -93,7 +87,7 @@ impl Settings {
             return Ok(None);
         }
         let account = agents::split(&mut rows, &self.accounts)
-            .or_else(|| self.account.clone().filter(|_| !is_other_agent));
+            .or_else(|| self.account.clone().filter(|_| !names_agent));
         Ok(Some(Self { values: values(&rows)?, rows, account, ..self.clone() }))
     }
 }

@@ -242,7 +242,26 @@ settings! {
             shell: "VERIFY_EFFORT",
             empty: "that of --effort, for the same agent",
         }
-        /// Which agent reviews documents of features: as --agent
+        /// Whether a fresh agent reviews work that is said to be done, before it counts (plan, build, prompt, run, loop)
+        review_work: Option<bool> = Setting {
+            key: "review.work",
+            shell: "REVIEW",
+            empty: "where review.agent is set",
+            flag: Some(Flag {
+                long: "--review",
+                help: "Have a fresh agent review work that is said to be done, before it counts",
+                without: &[Verb::Tasks, Verb::Feature, Verb::Spawn],
+                ..Flag::GENERAL
+            }),
+        }
+        /// How often such a review may want changes before the loop ends
+        review_rounds: u32 = Setting {
+            key: "review.rounds",
+            shell: "REVIEW_ROUNDS",
+            default: "3",
+            kind: ValueKind::Count { least: 1 },
+        }
+        /// Which agent reviews such work, and documents of features: as --agent
         review_agent: Option<String> = Setting {
             key: "review.agent",
             shell: "REVIEW_AGENT",

@@ -184,7 +184,10 @@ pub(crate) fn without_logins(text: &str) -> String {
     for part in parts {
         let ends = |c: char| c.is_whitespace() || c == '\'' || c == '"';
         let (address, rest) = part.split_at(part.find(ends).unwrap_or(part.len()));
-        let (user, host) = address.rsplit_once('@').map_or(("", address), |(_, host)| ("…@", host));
+        // Without a colon before it, a slash begins the path.
+        let has_login = |user: &str| user.contains(':') || !user.contains('/');
+        let login = address.rsplit_once('@').filter(|(user, _)| has_login(user));
+        let (user, host) = login.map_or(("", address), |(_, host)| ("…@", host));
         let (host, query) = host.split_once('?').map_or((host, ""), |(host, _)| (host, "?…"));
         shown.extend(["://", user, host, query, rest]);
     }
@@ -353,6 +356,7 @@ mod tests {
             ),
             ("at ssh://git@h:22/x and https://h/x?token=1", "at ssh://…@h:22/x and https://h/x?…"),
             ("https://h/x, a://b", "https://h/x, a://b"),
+            ("https://h/@scope/x@v1", "https://h/@scope/x@v1"),
             ("git@h: Permission denied", "git@h: Permission denied"),
         ] {
             assert_eq!(without_logins(said), shown);

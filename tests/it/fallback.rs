@@ -61,7 +61,7 @@ fn limits(scratch: &Scratch) -> Vec<PathBuf> {
     let Ok(folder) = fs::read_dir(scratch.outside().join("home/state/ralph/limits")) else {
         return Vec::new();
     };
-    folder.map(|entry| entry.unwrap().path()).collect()
+    folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some()).collect()
 }
 
 #[test]
@@ -170,12 +170,24 @@ fn all_of_them_at_their_limit_the_loop_waits_for_the_first_that_comes_back() {
         "if [ $n = 1 ]; then echo '{{\"type\":\"turn.failed\",\"error\":{{\"message\":\"You have hit your usage limit. Try again later.\"}}}}'; exit 1; fi\n{}",
         codex_says(DONE)
     );
-    let claude = format!("if [ $n = 1 ]; then {}; fi\n{}", limit(3), claude_says(DONE));
-    let scratch = project(&[("claude", &claude), ("codex", &codex)]);
+    // Where nothing says how long the limit of the second one lasts, it is tried again as if it were alone.
+    let scratch = project(&[("claude", &limit(3600)), ("codex", &codex)]);
     let run = scratch.run("prompt p.md 1 --json --agent claude --agent codex");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(starts(&scratch, ["claude", "codex"]), [2, 1]);
+    assert_eq!(starts(&scratch, ["claude", "codex"]), [1, 2]);
     assert_eq!(facts(&run, "waiting").len(), 1, "{run:?}");
+    // A known end that is nearer is waited for.
+    let claude = format!("if [ $n = 1 ]; then {}; fi\n{}", limit(3), claude_says(DONE));
+    let two = format!("if [ \"$CLAUDE_CONFIG_DIR\" ]; then {}; fi\n{claude}", limit(3600));
+    let scratch = project(&[("claude", &two)]);
+    scratch.write(
+        "ralph.toml",
+        "agents = ['claude', 'work']\n[[account]]\nname = 'work'\nagent = 'claude'\nenv = { CLAUDE_CONFIG_DIR = '~/w' }\n",
+    );
+    let run = scratch.run("prompt p.md 1 --json");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(starts(&scratch, ["claude"]), [3]);
+    assert_eq!(facts(&run, "agent_changed").len(), 2, "{run:?}");
 }
 
 #[test]
@@ -211,7 +223,7 @@ fn what_is_wrong_with_the_list_is_said_at_the_start() {
 #[test]
 fn an_account_is_another_login_of_the_agent_with_variables_of_its_own() {
     let claude = format!(
-        "echo \"$CLAUDE_CONFIG_DIR $ANTHROPIC_API_KEY\" >> ../logins\nif [ \"$CLAUDE_CONFIG_DIR\" ]; then\n{}\nexit; fi\n{}",
+        "echo \"$CLAUDE_CONFIG_DIR $ANTHROPIC_API_KEY\" >> ../logins; say \"I use ${{ANTHROPIC_API_KEY:-none}}.\"\nif [ \"$CLAUDE_CONFIG_DIR\" ]; then\n{}\nexit; fi\n{}",
         claude_says(DONE),
         limit(3600)
     );
@@ -219,23 +231,26 @@ fn an_account_is_another_login_of_the_agent_with_variables_of_its_own() {
     scratch.write(
         "ralph.toml",
         "agents = ['claude', 'work:opus']\n[[account]]\nname = 'work'\nagent = 'claude'\n\
-         env = { CLAUDE_CONFIG_DIR = '~/work', ANTHROPIC_API_KEY = '$WORK_KEY' }\n",
+         env = { CLAUDE_CONFIG_DIR = '~/work', ANTHROPIC_API_KEY = '$WORK_LOGIN' }\n",
     );
     let run = scratch.run("prompt p.md 1");
-    assert!(run.code == Some(1) && run.stderr.contains("takes ANTHROPIC_API_KEY from WORK_KEY"), "{run:?}");
-    let key = "sk-ant-test-0123456789";
-    let run = Scratch::finish(scratch.ralph("prompt p.md 1 --json").env("WORK_KEY", key));
+    assert!(run.code == Some(1) && run.stderr.contains("takes ANTHROPIC_API_KEY from WORK_LOGIN"), "{run:?}");
+    // Neither its form nor the name of the variable tells that it is a secret.
+    let key = "correct-horse-battery";
+    let run = Scratch::finish(scratch.ralph("prompt p.md 1 --json").env("WORK_LOGIN", key));
     assert_eq!(run.code, Some(0), "{run:?}");
     let logins = fs::read_to_string(scratch.outside().join("logins")).unwrap();
     assert_eq!(logins, format!(" \n{}/home/work {key}\n", scratch.outside().display()));
     assert_eq!(facts(&run, "agent_changed")[0]["to"], "claude@work:opus");
-    assert!(!run.stdout.contains(key));
-    let doctor = Scratch::finish(scratch.ralph("doctor").env("WORK_KEY", key));
+    let logs = scratch.session_log() + &run.stdout;
+    assert!(!logs.contains(key) && logs.contains("I use [redacted:WORK_LOGIN]."), "{logs}");
+    let doctor = Scratch::finish(scratch.ralph("doctor").env("WORK_LOGIN", key));
     assert!(doctor.stdout.contains("claude: "), "{doctor:?}");
     // A phase may name an account, too.
     scratch.write("ralph.toml", scratch.read("ralph.toml") + "[plan]\nagent = 'work'\n");
-    let run = Scratch::finish(scratch.ralph("config --json").env("WORK_KEY", key));
-    assert_eq!(run.code, Some(0), "{run:?}");
+    Scratch::finish(scratch.ralph("plan 1").env("WORK_LOGIN", key));
+    let logins = fs::read_to_string(scratch.outside().join("logins")).unwrap();
+    assert!(logins.ends_with(&format!("home/work {key}\n")), "{logins}");
     scratch.write("ralph.toml", "[[account]]\nname = 'work'\nagent = 'clod'\n");
     let run = scratch.run("prompt p.md 1");
     assert!(
@@ -264,4 +279,90 @@ fn jobs_share_what_they_learn_and_a_verifying_agent_is_replaced_as_well() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let [claude, codex] = starts(&scratch, ["claude", "codex"]);
     assert_eq!((claude, codex), (2, 3), "{run:?}");
+}
+
+#[test]
+fn agents_that_cannot_verify_are_waited_for_and_not_asked_in_turn() {
+    let task = |name: &str, limit: &str| {
+        format!(
+            "id=$(sed -n 's/^## Your task: //p' ../{name}.$n)\nif grep -q '^# Verify the task' ../{name}.$n; then\n{limit}; exit 1\nfi\n\
+             say \"<task-done>$id</task-done>\"; result"
+        )
+    };
+    let limited = r#"echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}'"#;
+    let scratch = project(&[("claude", &task("claude", limited))]);
+    scratch.git(&["commit", "--allow-empty", "-qm", "begin"]);
+    scratch.write("ralph.toml", "agents = ['claude:one', 'claude:two']\n");
+    assert_eq!(scratch.run("task add one").code, Some(0));
+    let child = scratch.start("run --all");
+    wait_for("a wait", || {
+        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+    });
+    let began = starts(&scratch, ["claude"]);
+    assert!(began[0] <= 4, "{began:?}");
+    send(child.id(), Signal::INT);
+    let run = finish(child);
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert!(run.elapsed < std::time::Duration::from_mins(1));
+    assert!(starts(&scratch, ["claude"])[0] <= 4);
+}
+
+#[test]
+fn all_waits_of_all_agents_count_for_the_longest_wait() {
+    let limited = limit(2);
+    let scratch = project(&[("claude", &limited)]);
+    scratch.write("ralph.toml", "agents = ['claude:one', 'claude:two']\n");
+    let run = scratch.run("prompt p.md 1 --json --max-limit-wait 5s");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(starts(&scratch, ["claude"])[0] <= 10, "{run:?}");
+}
+
+#[test]
+fn the_limit_of_a_verifying_agent_is_its_own_and_known_to_others() {
+    let task = "id=$(sed -n 's/^## Your task: //p' ../codex.$n)";
+    let done = codex_says("<task-done>ID</task-done>").replace("ID", "'$id'");
+    let scratch = project(&[("codex", &format!("{task}\n{done}")), ("claude", &limit(3600))]);
+    scratch.git(&["commit", "--allow-empty", "-qm", "begin"]);
+    scratch.write("ralph.toml", "[agent]\nprovider = 'codex'\n[verify]\nagent = 'claude'\n");
+    assert_eq!(scratch.run("task add one").code, Some(0));
+    let child = scratch.start("run --all");
+    wait_for("a wait", || {
+        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+    });
+    send(child.id(), Signal::INT);
+    finish(child);
+    let [known] = &limits(&scratch)[..] else { panic!("{:?}", limits(&scratch)) };
+    assert!(fs::read_to_string(known).unwrap().contains("\"claude/"));
+}
+
+#[test]
+fn another_agent_given_to_a_loop_that_waited_works_at_once() {
+    let scratch = project(&[("claude", &limit(3600)), ("codex", &codex_says(DONE))]);
+    let child = scratch.start("prompt p.md 3");
+    wait_for("a wait", || {
+        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+    });
+    send(child.id(), Signal::KILL);
+    finish(child);
+    let run = scratch.run("prompt p.md 3 --resume --agent codex");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(starts(&scratch, ["claude", "codex"]), [1, 1]);
+}
+
+#[test]
+fn no_loop_ends_for_an_outage_while_another_agent_can_work() {
+    let overloaded = r#"echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}'; exit 1"#;
+    let in_work = format!(
+        r#"echo '{{"type":"assistant","message":{{"model":"m","content":[{{"type":"tool_use","id":"1","name":"Bash","input":{{"command":"ls"}}}}]}},"parent_tool_use_id":null}}'
+{overloaded}"#
+    );
+    for (claude, args) in
+        [(&*in_work, "prompt p.md 1 --max-retries 0"), (overloaded, "prompt p.md 1 --max-limit-wait 1s")]
+    {
+        let scratch = project(&[("claude", claude), ("codex", &codex_says(DONE))]);
+        scratch.write("ralph.toml", "agents = ['claude', 'codex']\n");
+        let run = scratch.run(args);
+        assert_eq!(run.code, Some(0), "{args}: {run:?}");
+        assert_eq!(starts(&scratch, ["claude", "codex"]), [1, 1], "{args}: {run:?}");
+    }
 }

@@ -100,6 +100,7 @@ mod report_page;
 mod reports;
 mod retention;
 mod revert;
+mod reviews;
 mod run_files;
 mod run_folders;
 mod run_tasks;

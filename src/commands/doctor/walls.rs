@@ -12,7 +12,7 @@ const CHECK: &str = "sandbox";
 /// Builds them once.
 pub(super) fn check(project: &Project, settings: &Settings, preset: &'static Preset) -> Finding {
     let Settings { sandbox, redact, .. } = settings;
-    let grounds = Grounds { settings: sandbox, redact, project, preset, given: &[] };
+    let grounds = Grounds { settings: sandbox, redact, project, preset, given: &[], logins: &[] };
     match (grounds.tried().map(|(_, partly)| partly), sandbox.mode) {
         (Ok(Some(partly)), Mode::Off) => {
             Finding::ok(CHECK, format!("off; walls of this machine would not hold whole: {partly}"))

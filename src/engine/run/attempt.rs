@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::Utc;
-
 use super::{Job, Loop, Validated};
-use crate::engine::agent::{Attempt, How};
+use crate::engine::agent::{Attempt, How, Inspects};
 use crate::engine::event::Unwritten;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
@@ -13,7 +11,7 @@ use crate::engine::policy::{Step, step};
 use crate::engine::refused::Refused;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::{Booked, Work};
-use crate::engine::tally::Settled;
+use crate::engine::tally::{Last, Settled};
 use crate::engine::validation::Validation;
 use crate::engine::validator::{Proof, Verdict};
 use crate::reply::sigil::{COMPLETE, FAILURE, Objection, REPLAN, Said, Sigils};
@@ -57,7 +55,7 @@ impl Loop<'_> {
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
             Ok(Judged { mut report, settled, end: None }) => {
-                let takeover = self.takeover(&report, &how);
+                let takeover = self.meet(&report, &how);
                 report.is_taken_over = takeover.is_some();
                 self.book(&report, &settled)?;
                 takeover.map_or(Ok(()), |takeover| self.turn_to(takeover))
@@ -174,7 +172,11 @@ impl Loop<'_> {
         let mut end = None;
         if self.job.validator.as_ref().is_some_and(|validator| validator.applies(report)) {
             match self.validate(report, settled.signal, work) {
-                Ok(proof) => settled.proof = proof,
+                Ok(proof) => {
+                    let is_over = proof.as_ref().is_some_and(|proof| proof.is_last && !proof.ok);
+                    end = is_over.then(|| self.ended_by_policy(Outcome::Unproven));
+                    settled.proof = proof;
+                }
                 Err(ended) => end = Some(ended),
             }
             is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
@@ -319,11 +321,15 @@ impl Loop<'_> {
 
     /// Waits, as before any attempt, until an agent for the validation can work. `false`: something else came first.
     fn wait_to_ask_again(&mut self, report: &Report) -> Result<bool, End> {
-        let how = How { inspects: true, ..How::default() };
-        let takeover = self.takeover(report, &how);
+        let how = How { inspects: Some(Inspects::Verifies), ..How::default() };
+        let takeover = self.meet(report, &how);
         self.job.tally.met(report);
         if let Some(takeover) = takeover {
-            return self.turn_to(takeover).map(|()| true);
+            self.job.tally.last = Last::Waited;
+            self.turn_to(takeover)?;
+        }
+        if self.job.context.is_held_up() {
+            return Ok(false);
         }
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::Wait(until) => self.wait_for_provider(until),
@@ -343,7 +349,6 @@ impl Loop<'_> {
         let (report, settled) = (redactions.report(report), redactions.settled(settled));
         let (report, settled) = (report.as_ref(), settled.as_ref());
         self.job.tally.book(self.job.limits.max_retries, report, settled);
-        self.tell_the_others(Utc::now(), Instant::now());
         self.book_time();
         self.take_notes();
         let head = self.job.worktree.head();

@@ -63,6 +63,8 @@ fn last_time(log: &Path) -> Option<DateTime<FixedOffset>> {
 #[derive(Default)]
 struct Fold {
     report: Option<LoopReport>,
+    /// The agent of the last attempt.
+    agent: String,
     ended: bool,
     last_at: Option<DateTime<FixedOffset>>,
     /// The id of the current task.
@@ -171,7 +173,7 @@ impl Fold {
         }
     }
 
-    fn attempt_ended(&mut self, agent: &str, ended: &AttemptEnded<'_>) {
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>) {
         let Some(report) = &mut self.report else { return };
         if let Some(head) = &ended.head {
             self.last_head = Some(head.to_string());
@@ -186,7 +188,7 @@ impl Fold {
         self.with_unbooked = None;
         let LineSpent { cost_usd, input_tokens, output_tokens } = spent;
         let attempt = AgentReport { attempts: 1, cost_usd, input_tokens, output_tokens };
-        report.agents.entry(agent.to_owned()).or_default().and(&attempt);
+        report.agents.entry(self.agent.clone()).or_default().and(&attempt);
         report.attempt_ended(ended, spent, self.said.words());
         let last = report.iteration_list.last().and_then(|last| last.attempts.last());
         let before = last.and_then(|attempt| attempt.head_before.clone());
@@ -212,6 +214,8 @@ impl Fold {
                 if !std::mem::replace(&mut self.has_begun, true) {
                     self.first_head.clone_from(&head);
                 }
+                // An agent that has verified its work may have been replaced by its end.
+                agent.clone_into(&mut self.agent);
                 self.said.clear();
                 report.begin(
                     *iteration,
@@ -220,7 +224,7 @@ impl Fold {
                 );
             }
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
-            Fact::AttemptEnded(ended) => self.attempt_ended(agent, ended),
+            Fact::AttemptEnded(ended) => self.attempt_ended(ended),
             Fact::AgentChanged { from, to, .. } => {
                 let why = entry(fact, &at).map(|entry| entry.text).unwrap_or_default();
                 let [from, to] = [from, to].map(ToString::to_string);

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use super::Commission;
 use super::stage::{Document, Stage};
+use crate::engine::agent::Inspects;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
-use crate::engine::validation::Validation;
+use crate::engine::validation::{REVIEWING_AGENT, Validation};
 use crate::engine::validator::{Proof, Validator, Verdict};
 use crate::graph::Store;
 use crate::inspection::{Inspected, Inspection, Question};
@@ -56,6 +57,7 @@ impl Reviewer {
             folder: None,
             is_proven_again: false,
             model: None,
+            inspects: Inspects::Reviews,
             verdict: Sigils::review,
         };
         context.notice(&format!("a fresh agent reviews {}", document.shown))?;
@@ -82,7 +84,7 @@ impl Reviewer {
             ok,
             undecided: false,
             output: opinion.err().unwrap_or_default(),
-            by: Some("a reviewing agent".to_owned()),
+            by: Some(REVIEWING_AGENT.to_owned()),
             usage,
             ended_with_agent: true,
             ..Validation::default()

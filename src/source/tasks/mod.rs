@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::engine::agent::How;
+use crate::engine::agent::{How, Inspects};
 use crate::engine::context::Context;
 use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{End, Outcome};
@@ -372,8 +372,8 @@ impl Tasks {
         let model = choice.map(|(model, _)| model);
         let how = How {
             model: model.clone(),
-            read_only: only_verifies && self.target.places.ground.looks_only,
-            inspects: only_verifies,
+            read_only: only_verifies,
+            inspects: only_verifies.then_some(Inspects::Verifies),
             ..How::default()
         };
         let ground = &self.target.places.ground;

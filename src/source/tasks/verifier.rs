@@ -7,6 +7,7 @@ use super::booking::NO_VERDICT;
 use super::lane::Keep;
 use super::trace::Snapshot;
 use super::{Current, Graph, Lane};
+use crate::engine::agent::Inspects;
 use crate::engine::context::Context;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
@@ -108,6 +109,7 @@ impl<'a> Verifier<'a> {
             folder: None,
             is_proven_again: self.command.is_some(),
             model: current.model.clone(),
+            inspects: Inspects::Verifies,
             verdict: Sigils::verification,
         };
         context.tell(Fact::Verifying { task: task.clone() })?;
