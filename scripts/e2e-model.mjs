@@ -13,7 +13,8 @@ import { createServer } from 'node:http';
 // --- What it says --------------------------------------------------------------------------------------------------
 
 // A turn has words, and at most one call of a tool: a command to `run`, or a file to `read` or to `write`. Where there are two,
-// the first one that the agent has a tool for is made. Or it is `refused`, by the provider, with these words.
+// the first one that the agent has a tool for is made. Or it is `refused`, by the provider, with these words, or `limited`, by the
+// provider of claude's models.
 
 // Agents want absolute paths. As every model, this one has to find out first where it is.
 const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
@@ -58,6 +59,10 @@ const SCRIPTS = [
   {
     prompt: /^# Be refused$/m,
     turns: () => [{ refused: 'Incorrect API key provided' }],
+  },
+  {
+    prompt: /^# Be limited$/m,
+    turns: () => [{ says: 'It is done.\n\n<promise>COMPLETE</promise>', limited: 'You have reached your usage limit' }],
   },
   {
     // The words that end the loop come from who finds the file there, so in the second conversation of its two.
@@ -138,11 +143,11 @@ function callOf(turn, offered) {
 /** Beside their work agents ask for titles and the like, and offer no tools for that. */
 const isWork = ({ tools }) => tools.some((tool) => tool in TOOLS.run || tool in TOOLS.read);
 
-/** The answer to a conversation: `{ text, call }`, or `{ refused }`. */
+/** The answer to a conversation: `{ text, call, limited }`, or `{ refused }`. */
 function answerTo(conversation) {
   const turn = isWork(conversation) && nextTurn(conversation);
   if (turn?.refused) return turn;
-  return turn ? { text: turn.says, call: callOf(turn, conversation.tools) } : { text: 'A greeting' };
+  return turn ? { text: turn.says, call: callOf(turn, conversation.tools), limited: turn.limited } : { text: 'A greeting' };
 }
 
 // --- The protocols -------------------------------------------------------------------------------------------------
@@ -372,6 +377,13 @@ function refuse(response, agent, message) {
   send(response, 403, { type: 'error', error });
 }
 
+/** As the provider of claude's models does at the limit of an account. */
+function limit(response, agent, message) {
+  note(agent, 'is limited', message);
+  response.setHeader('retry-after', '3600');
+  send(response, 429, { type: 'error', error: { type: 'rate_limit_error', message } });
+}
+
 /** Whose request to another host this is: the address of the proxy has the agent's name as its user. */
 function senderOf({ headers }) {
   const [, credentials = ''] = headers['proxy-authorization']?.split(' ') ?? [];
@@ -396,6 +408,7 @@ async function serve(request, response) {
   const answer = answerTo(conversation);
   note(agent, 'hears', conversation.results.at(-1) ?? conversation.prompt);
   if (answer.refused) return refuse(response, agent, answer.refused);
+  if (answer.limited && path.endsWith('/messages')) return limit(response, agent, answer.limited);
   note(agent, 'says', answer.text, answer.call ? JSON.stringify(answer.call) : '');
   if (protocol.streams(path, body)) return stream(response, protocol.pieces(answer, body.model));
   return send(response, 200, protocol.whole(answer, body.model));

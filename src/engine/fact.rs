@@ -84,7 +84,7 @@ pub enum Fact<'a> {
         /// The agent that goes on.
         #[serde(borrow)]
         to: Cow<'a, str>,
-        /// When the agent before may be tried again; null: not by this process, or it is not away.
+        /// When the limit of the agent before ends; null: it is not known, or this is none.
         until: Option<DateTime<FixedOffset>>,
     },
     /// One run of the agent on an iteration begins.

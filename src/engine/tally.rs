@@ -542,9 +542,9 @@ pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
     ) && retries < max_retries
 }
 
-/// The reset time that an agent named, if it is still ahead, and no more than a year: what is further is no time in seconds.
+/// The reset time that an agent named, if it is still ahead, and no more than a century: what is further is no time in seconds.
 #[must_use]
 pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let reset = reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-    reset.filter(|reset| *reset > now && *reset - now < TimeDelta::days(366))
+    reset.filter(|reset| *reset > now && *reset - now < TimeDelta::days(36_525))
 }

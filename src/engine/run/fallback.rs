@@ -16,7 +16,7 @@ use crate::reply::usage::Class;
 
 /// After how long an agent is tried again if it is not known when it can work.
 const LATER: TimeDelta = TimeDelta::minutes(15);
-/// After how long one is tried again that has no login or no credit: somebody may have seen to it.
+/// After how long one is tried again that has no login or no credit, which the user may have fixed by then.
 const MUCH_LATER: TimeDelta = TimeDelta::hours(1);
 
 /// The agents of a loop, as far as the choice between them depends on it.
@@ -170,7 +170,7 @@ impl Loop<'_> {
             // The policy decides how this one is waited for, as where it is the only one.
             self.fallback.of(at).away = before;
         }
-        to.map(|to| Takeover { to, reason, until: until(away) })
+        to.map(|to| Takeover { to, reason, until: named(away) })
     }
 
     /// Tells other loops of a usage limit; of this process also one whose end is a guess.
@@ -205,8 +205,8 @@ impl Loop<'_> {
         };
         let closed = self.job.board.closed_until(self.login(), now, Instant::now());
         let (reason, until) = match (outage, closed) {
-            (Some(Class::Network), _) => (ChangeReason::Network, until(self.fallback.away(at))),
-            (Some(_), _) => (ChangeReason::Overload, until(self.fallback.away(at))),
+            (Some(Class::Network), _) => (ChangeReason::Network, None),
+            (Some(_), _) => (ChangeReason::Overload, None),
             (None, Some(until)) => (ChangeReason::UsageLimit, Some(until)),
             (None, None) => (ChangeReason::Back, None),
         };
@@ -237,7 +237,12 @@ impl Loop<'_> {
     }
 }
 
-/// When an agent that is away may be tried again, if that is known.
+/// When the limit of an agent ends that is away, if it is known.
+fn named(away: Away) -> Option<DateTime<Utc>> {
+    if let Away::Until(until) = away { Some(until) } else { None }
+}
+
+/// When an agent that is away may be tried again.
 fn until(away: Away) -> Option<DateTime<Utc>> {
     match away {
         Away::Until(until) | Away::Perhaps(until) | Away::Broken(until) => Some(until),
