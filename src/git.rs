@@ -38,7 +38,9 @@ pub mod worktrees;
 pub use changes::{Changed, changed_since, changes, touched, uncommitted};
 pub use error::GitError;
 pub use exclude::{exclude, keep_plan_out, litter, runtime_patterns};
-pub use repository::{common_dir, git_dir, git_version, head, is_tracked};
+pub use repository::{
+    OLDEST, OLDEST_TO_LAND, common_dir, git_dir, git_version, head, is_tracked, require_version,
+};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -21,6 +21,14 @@ pub enum GitError {
         /// The system's message.
         reason: io::Error,
     },
+    /// The installed git is too old.
+    #[error("git {found} is too old for this: install git {}.{} or newer", .oldest.0, .oldest.1)]
+    TooOld {
+        /// Its version.
+        found: String,
+        /// The oldest one that will do.
+        oldest: (u32, u32),
+    },
     /// git ran and refused.
     #[error("git {command}, {path}: {message}: run it there by hand to see more", path = .path.display())]
     Refused {

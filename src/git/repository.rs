@@ -7,6 +7,26 @@ use super::call::{LIMIT, run};
 use super::error::GitError;
 use super::head_file::{self, Head};
 
+/// The oldest git that works: its major and its minor version.
+pub const OLDEST: (u32, u32) = (2, 30);
+/// The oldest git that merges without a work tree, as landing does.
+pub const OLDEST_TO_LAND: (u32, u32) = (2, 38);
+
+/// Fails if the installed git is older than this version.
+///
+/// # Errors
+/// Then, and if git cannot be started.
+pub fn require_version(oldest: (u32, u32)) -> Result<(), GitError> {
+    let found = git_version()?;
+    if is_older(&found, oldest) { Err(GitError::TooOld { found, oldest }) } else { Ok(()) }
+}
+
+/// Whether a version such as `2.39.5 (Apple Git-154)` is older than another one. One that is not known is not.
+fn is_older(version: &str, (major, minor): (u32, u32)) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|found| found < (major, minor))
+}
+
 /// The version of the installed git, such as `2.47.3`.
 pub fn git_version() -> Result<String, GitError> {
     let output = run(Path::new("/"), &["--version"], LIMIT)?;
@@ -77,4 +97,25 @@ pub fn first_commit(root: &Path, branch: &str) -> Result<String, GitError> {
 pub fn no_identity(root: &Path) -> Option<String> {
     let error = run(root, &["var", "GIT_COMMITTER_IDENT"], LIMIT).err()?;
     Some(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (version, is) in [
+            ("2.29.9", true),
+            ("2.30.2", false),
+            ("1.99", true),
+            ("3.0.0", false),
+            ("2.9.1", true),
+            ("2.39.5 (Apple Git-154)", false),
+            ("2.45.GIT", false),
+            ("unknown", false),
+        ] {
+            assert_eq!(is_older(version, OLDEST), is, "{version}");
+        }
+    }
 }

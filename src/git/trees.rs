@@ -34,12 +34,17 @@ pub fn entries(tree: &Path) -> Option<Vec<u8>> {
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     require_files(root)?;
-    let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
-    let output = list().or_else(|error| match error {
+    let list = |options: &[&str]| run(root, &[&["worktree", "list", "--porcelain"], options].concat(), LIMIT);
+    let output = list(&["-z"]).or_else(|error| match error {
+        // git before 2.36, which also says less.
+        GitError::Refused { message, .. } if message.contains("unknown switch") => {
+            let lines = list(&[])?;
+            Ok(lines.iter().map(|byte| if *byte == b'\n' { 0 } else { *byte }).collect())
+        }
         // It is also empty while another git makes an entry.
         GitError::Refused { .. } => {
             fix_entries(root);
-            list()
+            list(&["-z"])
         }
         error => Err(error),
     })?;
@@ -62,7 +67,25 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
             _ => {}
         }
     }
+    for (path, locked) in entries_of(root) {
+        if let Some(tree) = trees.iter_mut().find(|tree| tree.path == path) {
+            tree.is_gone |= !path.join(".git").exists();
+            tree.locked = tree.locked.take().or(locked);
+        }
+    }
     Ok(trees)
+}
+
+/// The paths of the linked work trees, each with the reason why it is locked, if it is; git before 2.31 does not list that.
+fn entries_of(root: &Path) -> Vec<(PathBuf, Option<String>)> {
+    let Some(common) = head_file::common_dir(root) else { return Vec::new() };
+    let entry = |entry: PathBuf| {
+        let path = PathBuf::from(theirs::text(&entry.join("gitdir")).ok()?.trim_end());
+        let locked = theirs::text(&entry.join("locked")).ok().map(|why| why.trim_end().to_owned());
+        Some((path.parent()?.to_owned(), locked))
+    };
+    let all = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    all.filter_map(|found| entry(found.path())).collect()
 }
 
 /// Fails if git would block on a file of a work tree's entry: it reads the entries of all trees.

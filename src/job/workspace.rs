@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
+use crate::git;
 use crate::graph::postgres::PASSWORDS;
 use crate::presets::preset;
 use crate::process;
@@ -76,10 +77,12 @@ pub(crate) fn open_loop(verb: Verb, flags: &LoopFlags) -> anyhow::Result<Workspa
     for (key, _) in &given {
         let flag = TABLE.iter().find(|setting| setting.key == *key).and_then(|setting| setting.flag.as_ref());
         if let Some(flag) = flag.filter(|flag| flag.without.contains(&verb)) {
+            let (long, verb_words) = (flag.long, verb.words());
+            if Verb::PLANNING.contains(&verb) {
+                anyhow::bail!("{long} is about code, and 'ralph {verb_words}' writes none: leave it out");
+            }
             anyhow::bail!(
-                "{} is about code, and 'ralph {}' writes none: leave it out",
-                flag.long,
-                verb.words()
+                "{long} is not for 'ralph {verb_words}', which looks at its work in its own way: leave it out"
             );
         }
     }
@@ -126,6 +129,9 @@ fn open_for(
     project.require_room()?;
     if verb.is_some() {
         project.require_readable_git()?;
+        if project.in_git() {
+            git::require_version(git::OLDEST)?;
+        }
     }
     let sources = Sources {
         verb,

@@ -97,6 +97,7 @@ pub(super) fn plan(
         bail!("--name is not for jobs that land: each is called after its work tree");
     }
     project.require_git()?;
+    git::require_version(git::OLDEST_TO_LAND)?;
     refuse_inside_a_branch(project.root())?;
     let root = project.root();
     let Some(head) = git::head(root) else {
