@@ -81,6 +81,8 @@ fn a_loop_that_begins_while_others_are_forgotten_stays_listed() {
     rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     let mut clean = scratch.ralph("clean --all").stdout(writer).spawn().unwrap();
     wait_for("the first to be forgotten", || (!scratch.path(".ralph/state.toml").exists()).then_some(()));
+    // Until a moment later no loop can begin there.
+    wait_for("its lock", || fs::File::open(scratch.path(".ralph/lock")).ok()?.try_lock().ok());
 
     scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");
     let ralph = Started::new(&scratch, "prompt p.md 1");
