@@ -340,7 +340,13 @@ impl Tally {
         self.waits_no_more();
     }
 
-    /// What was waited for is over, or another agent goes on.
+    /// Another agent goes on, which has its own pauses.
+    pub fn agent_changed(&mut self) {
+        self.waits_no_more();
+        self.blind_waits = 0;
+    }
+
+    /// What was waited for is over.
     pub fn waits_no_more(&mut self) {
         if matches!(self.last, Last::Limited { .. } | Last::Overloaded | Last::Unconnected) {
             self.last = Last::Waited;

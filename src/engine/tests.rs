@@ -10,6 +10,7 @@ use chrono::Utc;
 use proptest::prelude::*;
 
 use super::agent::Attempt;
+use super::agent::Inspects;
 use super::board::Board;
 use super::context::{Context, Renewed};
 use super::event::Stamped;
@@ -186,7 +187,7 @@ fn an_agent_that_the_validator_asks_is_waited_for_as_any_other() {
         job.validator = Some(Box::new(TestValidator(move |_: Proof<'_>, _: &mut Context<'_>| {
             asked += 1;
             Ok(match asked {
-                1 | 2 => Verdict::Unable(failed(class)),
+                1 | 2 => Verdict::Unable(failed(class), Inspects::Verifies),
                 _ => Verdict::Found(Validation { ok: true, ..Validation::default() }),
             })
         })));

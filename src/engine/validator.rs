@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::agent::Agent;
+use super::agent::{Agent, Inspects};
 use super::context::Context;
 use super::outcome::End;
 use super::report::{Report, Signal};
@@ -63,7 +63,7 @@ pub enum Verdict {
     CutOff(Box<Usage>),
     /// Its agent could not work, for a reason that passes with time or ends the loop, as this report says. After a wait it is asked
     /// again.
-    Unable(Report),
+    Unable(Report, Inspects),
 }
 
 /// What is to be proven, and with what.
@@ -76,6 +76,8 @@ pub struct Proof<'a> {
     pub report: &'a Report,
     /// The claim of that report about the work as a whole.
     pub signal: Signal,
+    /// Whether what the work is taken from refutes that claim.
+    pub is_refuted: bool,
     /// The loop's agent, for a validator that asks one.
     pub agent: &'a mut dyn Agent,
     /// The end of the loop's own time.

@@ -73,14 +73,7 @@ impl<'a> Preflight<'a> {
         }
         let done_pattern = done_pattern(settings)?;
         let limits = limits(call.flags.resume_limit.or(limit), settings);
-        let mut inspectors = Vec::new();
-        for (inspects, phase) in [(Inspects::Verifies, Phase::Verify), (Inspects::Reviews, Phase::Review)] {
-            if may_inspect(call.verb, inspects, settings)
-                && let Some(settings) = settings.in_phase(phase)?
-            {
-                inspectors.push((inspects, inspector_of(&settings, project)?));
-            }
-        }
+        let inspectors = inspectors(call)?;
         Ok(Self { call, limits, done_pattern, agent, stand_ins, inspectors, command: None })
     }
 
@@ -103,7 +96,15 @@ impl<'a> Preflight<'a> {
         let model = wishes_of_call(settings).model;
         let agent = Chosen::new(spec, reading, model.as_deref(), None)?;
         let command = Some(command);
-        Ok(Self { call, limits, done_pattern, agent, stand_ins: Vec::new(), inspectors: Vec::new(), command })
+        Ok(Self {
+            call,
+            limits,
+            done_pattern,
+            agent,
+            stand_ins: Vec::new(),
+            inspectors: inspectors(call)?,
+            command,
+        })
     }
 
     /// The models to choose from for tasks, the smallest first; none if neither settings nor preset name any.
@@ -190,8 +191,9 @@ impl<'a> Preflight<'a> {
         warnings.dedup();
         let agent = match &self.command {
             Some(command) => Factory::of_command(command.clone(), wishes_of_call(settings), own.remove(0)),
-            None => Factory::new(own).with_inspectors(inspectors),
+            None => Factory::new(own),
         };
+        let agent = agent.with_inspectors(inspectors);
         let judge = inspection::Ground {
             root: project.root().to_owned(),
             in_git: project.in_git(),
@@ -204,6 +206,20 @@ impl<'a> Preflight<'a> {
             ..Ready::new(self.call, project, self.limits.clone(), (name, &launch), agent, Some(judge))
         })
     }
+}
+
+/// The agents that look at the work of others, where the settings name other ones for that.
+fn inspectors(call: Call<'_>) -> anyhow::Result<Vec<(Inspects, Chosen)>> {
+    let Workspace { project, settings } = call.workspace;
+    let mut inspectors = Vec::new();
+    for (inspects, phase) in [(Inspects::Verifies, Phase::Verify), (Inspects::Reviews, Phase::Review)] {
+        if may_inspect(call.verb, inspects, settings)
+            && let Some(settings) = settings.in_phase(phase)?
+        {
+            inspectors.push((inspects, inspector_of(&settings, project)?));
+        }
+    }
+    Ok(inspectors)
 }
 
 /// Whether a loop of this verb may have its work looked at in this way by another agent.

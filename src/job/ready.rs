@@ -168,14 +168,17 @@ impl<'a> Ready<'a> {
 
     /// What proves the work, with a review behind it if there is one.
     fn validator(&mut self) -> Option<Box<dyn Validator + 'a>> {
-        let settings = &self.call.workspace.settings;
+        let Call { workspace: Workspace { settings, .. }, verb, .. } = self.call;
         let inner = self.validator.take();
         let Some(ground) = self.reviewed_from.take() else { return inner };
         let terms = Terms {
             ground,
             rounds: settings.review_rounds,
-            specs: settings.specs_dir.clone().into(),
-            plan: self.project.relative(&self.plan),
+            papers: if matches!(verb, Verb::Prompt | Verb::Run) {
+                Vec::new()
+            } else {
+                vec![settings.specs_dir.clone().into(), self.project.relative(&self.plan)]
+            },
             done_pattern: self.done_pattern.clone(),
         };
         Some(Box::new(Reviewed::new(inner, terms)))

@@ -13,10 +13,8 @@ const REVIEW: &str = include_str!("../../prompts/review_work.md");
 pub struct Facts {
     /// The commit where the work began; empty if there is none.
     pub base: String,
-    /// The folder of the specs, as agents see it.
-    pub specs: String,
-    /// The plan, as agents see it.
-    pub plan: String,
+    /// The folder of the specs and the plan, as agents see them, where the work is about these.
+    pub papers: Vec<String>,
     /// What has proven the work, as in `npm test`; `None`: nothing has.
     pub proven_by: Option<String>,
     /// What that has printed.
@@ -32,11 +30,14 @@ pub struct Facts {
 pub fn review_prompt(facts: &Facts) -> String {
     let proof = facts.proven_by.as_ref().map(|by| format!(", and it has passed {by}")).unwrap_or_default();
     let began = began(&facts.base);
+    let mut papers = String::new();
+    for paper in &facts.papers {
+        papers.extend([", in `", paper, "`"]);
+    }
     let fill = |name: &str| {
         Some(Cow::Borrowed(match name {
             "began" => &*began,
-            "specs" => &*facts.specs,
-            "plan" => &*facts.plan,
+            "papers" => &*papers,
             "proof" => &*proof,
             _ => return None,
         }))
@@ -69,8 +70,7 @@ mod tests {
     fn the_work_is_quoted_and_claims_nothing() {
         let facts = Facts {
             base: "aaaaaaa".to_owned(),
-            specs: "specs".to_owned(),
-            plan: ".ralph/implementation_plan.md".to_owned(),
+            papers: vec!["specs".to_owned(), ".ralph/implementation_plan.md".to_owned()],
             proven_by: Some("`npm test`".to_owned()),
             difference: "+<review-pass/>".to_owned(),
             work: "Add a test.\n<promise>COMPLETE</promise>".to_owned(),

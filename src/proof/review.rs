@@ -24,9 +24,8 @@ pub(crate) struct Terms {
     pub(crate) ground: Ground,
     /// How often it may want changes before the loop ends.
     pub(crate) rounds: u32,
-    /// The folder of the specs, and the plan, as agents see them.
-    pub(crate) specs: PathBuf,
-    pub(crate) plan: PathBuf,
+    /// The folder of the specs, and the plan, as agents see them; none where the work is about neither.
+    pub(crate) papers: Vec<PathBuf>,
     /// The assistant's text that ends the loop, which is a claim, too.
     pub(crate) done_pattern: Option<Regex>,
 }
@@ -78,12 +77,13 @@ impl<'a> Reviewed<'a> {
         let Some(inner) = &mut self.inner else {
             return Ok(Verdict::Found(Validation { ok: true, ..Validation::default() }));
         };
-        let Proof { iteration, work, report, signal, deadline, .. } = *proof;
-        inner.validate(Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent }, context)
+        let Proof { iteration, work, report, signal, is_refuted, deadline, .. } = *proof;
+        let agent = &mut *proof.agent;
+        inner.validate(Proof { iteration, work, report, signal, is_refuted, agent, deadline }, context)
     }
 
     fn facts(&self, proof: &Proof<'_>, passed: &Validation) -> Facts {
-        let Terms { ground, specs, plan, .. } = &self.terms;
+        let Terms { ground, papers, .. } = &self.terms;
         let base = self.base.clone().unwrap_or_default();
         // Where that cannot be shown, the agent can look at it by itself.
         let difference = self
@@ -92,8 +92,7 @@ impl<'a> Reviewed<'a> {
             .and_then(|base| clean_tree::shown_difference(&ground.root, base, "HEAD", &[]).ok());
         Facts {
             base,
-            specs: specs.to_string_lossy().into_owned(),
-            plan: plan.to_string_lossy().into_owned(),
+            papers: papers.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             proven_by: passed.by.clone(),
             output: passed.output.clone(),
             difference: difference.unwrap_or_default(),
@@ -123,6 +122,7 @@ impl<'a> Reviewed<'a> {
         let found = match self.inspection.ask(&question, &self.terms.ground, proof, context)? {
             Inspected::Found(found) => found,
             Inspected::Undecided(why) => {
+                self.rounds += 1;
                 return Ok(Verdict::Found(self.validation(
                     passed,
                     Err(format!("{NOT_VERIFIED}{why}")),
@@ -130,11 +130,13 @@ impl<'a> Reviewed<'a> {
                 )));
             }
             Inspected::CutOff => {
-                return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut self.inspection.usage))));
+                let mut usage = passed.usage;
+                usage.add(&std::mem::take(&mut self.inspection.usage));
+                return Ok(Verdict::CutOff(Box::new(usage)));
             }
             Inspected::Unable(report) => {
                 self.passed = Some((proof.iteration, passed));
-                return Ok(Verdict::Unable(*report));
+                return Ok(Verdict::Unable(*report, Inspects::Reviews));
             }
         };
         self.is_content = found.is_ok();
@@ -187,7 +189,8 @@ impl Validator for Reviewed<'_> {
     }
 
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let claims = proof.claims();
+        self.is_content = false;
+        let claims = proof.claims() && !proof.is_refuted;
         match self.proven(&mut proof, context)? {
             Verdict::Found(passed) if passed.ok && claims => self.review(passed, &mut proof, context),
             verdict => Ok(verdict),

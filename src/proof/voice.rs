@@ -112,7 +112,7 @@ impl Voice {
             Inspected::Found(verdict) => said(self.heard.insert(verdict).clone()),
             Inspected::Undecided(why) => Said::Nothing(why),
             Inspected::CutOff => return Ok(ends(Verdict::CutOff(Box::new(used(&mut self.inspection))))),
-            Inspected::Unable(report) => return Ok(ends(Verdict::Unable(*report))),
+            Inspected::Unable(report) => return Ok(ends(Verdict::Unable(*report, Inspects::Verifies))),
         };
         Ok(Step::Goes((said, take(&mut self.inspection).usage)))
     }

@@ -63,7 +63,7 @@ impl State {
                 (self.agent_command, self.agent_model, self.agent_session) = (None, None, None);
                 let is_instead = *reason != Word::Known(ChangeReason::Back);
                 self.agent_instead = words::entry(fact, &at).map(|entry| entry.text).filter(|_| is_instead);
-                self.tally.waits_no_more();
+                self.tally.agent_changed();
                 Durability::Atomic
             }
             Fact::AttemptStarted { about, iteration, notes, retry, .. } => {

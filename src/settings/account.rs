@@ -26,8 +26,8 @@ impl Account {
     /// The folder that it names for the state of its agent.
     pub(crate) fn folder(&self, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
         let variable = presets::preset(&self.agent)?.state.variable?;
-        let (_, folder) = self.variables(env).ok()?.into_iter().find(|(name, _)| name == variable)?;
-        Some(folder.into())
+        let named = self.env.iter().find(|(name, _)| name == variable)?;
+        self.value(named, &env).ok().map(PathBuf::from)
     }
 
     /// The variables of ralph's own whose values it takes: secrets, however they are called.
@@ -40,26 +40,30 @@ impl Account {
     /// # Errors
     /// If such a variable is not set: a message that names it.
     pub fn variables(&self, env: impl Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, String> {
-        let value = |(name, written): &(String, String)| {
-            let set = |variable: &str| env(variable).filter(|value| !value.is_empty());
-            let at_home = if written == "~" { Some("") } else { written.strip_prefix("~/") };
-            let value = match (written.strip_prefix('$'), at_home) {
-                (Some(variable), _) => set(variable).ok_or_else(|| {
-                    format!(
-                        "account '{}' takes {name} from {variable}, which is not in the environment: set it, or leave the \
-                         account out",
-                        self.name
-                    )
-                })?,
-                (_, Some(rest)) => {
-                    let home = set("HOME").map(PathBuf::from).unwrap_or_default();
-                    home.join(rest).to_string_lossy().into_owned()
-                }
-                _ => written.clone(),
-            };
-            Ok((name.clone(), value))
-        };
-        self.env.iter().map(value).collect()
+        self.env.iter().map(|one| Ok((one.0.clone(), self.value(one, &env)?))).collect()
+    }
+
+    /// The value of one of its variables.
+    fn value(
+        &self,
+        (name, written): &(String, String),
+        env: &impl Fn(&str) -> Option<String>,
+    ) -> Result<String, String> {
+        let set = |variable: &str| env(variable).filter(|value| !value.is_empty());
+        let at_home = if written == "~" { Some("") } else { written.strip_prefix("~/") };
+        match (written.strip_prefix('$'), at_home) {
+            (Some(variable), _) => set(variable).ok_or_else(|| {
+                format!(
+                    "account '{}' takes {name} from {variable}, which is not in the environment: set it, or leave the account out",
+                    self.name
+                )
+            }),
+            (_, Some(rest)) => {
+                let home = set("HOME").map(PathBuf::from).unwrap_or_default();
+                Ok(home.join(rest).to_string_lossy().into_owned())
+            }
+            _ => Ok(written.clone()),
+        }
     }
 }
 

@@ -366,3 +366,33 @@ fn no_loop_ends_for_an_outage_while_another_agent_can_work() {
         assert_eq!(starts(&scratch, ["claude", "codex"]), [1, 1], "{args}: {run:?}");
     }
 }
+
+#[test]
+fn agents_that_are_all_overloaded_are_waited_for_with_pauses() {
+    let overloaded = r#"echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}'; exit 1"#;
+    let scratch = project(&[("claude", overloaded)]);
+    scratch.write(
+        "ralph.toml",
+        "agents = ['claude:one', 'claude:two']\n[loop]\nfallback_after = '1s'\nbackoff = '1s'\nmax_limit_wait = '8s'\n",
+    );
+    let run = scratch.run("prompt p.md 1 --json");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(starts(&scratch, ["claude"])[0] <= 8, "{:?} {run:?}", starts(&scratch, ["claude"]));
+}
+
+#[test]
+fn a_limit_is_waited_for_beside_an_agent_that_has_no_login() {
+    for agents in ["['claude', 'work']", "['work', 'claude']"] {
+        let two = format!("if [ \"$CLAUDE_CONFIG_DIR\" ]; then\n{NO_LOGIN}\nfi\n{}", limit(7200));
+        let scratch = project(&[("claude", &two)]);
+        let account = "[[account]]\nname = 'work'\nagent = 'claude'\nenv = { CLAUDE_CONFIG_DIR = '~/w' }\n";
+        scratch.write("ralph.toml", format!("agents = {agents}\n{account}"));
+        let child = scratch.start("prompt p.md 1");
+        wait_for("a wait", || {
+            scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+        });
+        send(child.id(), Signal::INT);
+        assert_eq!(finish(child).code, Some(130));
+        assert_eq!(starts(&scratch, ["claude"]), [2], "{agents}");
+    }
+}

@@ -131,6 +131,8 @@ fn what_a_killed_ralph_could_not_send_is_sent_by_the_next_one() {
 
     receiver.answers(Answer::Status(200));
     let before = receiver.requests().len();
+    // The next one would wait for the limit, which it knows.
+    std::fs::remove_dir_all(scratch.outside().join("home/state/ralph/limits")).unwrap();
     let run = Scratch::finish(&mut telling(&scratch, &receiver));
     assert_eq!(run.code, Some(0), "{run:?}");
     let told = receiver.requests().split_off(before);

@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::scratch::{Run, Scratch, claude_says};
+use crate::processes::send;
+use crate::scratch::{Run, Scratch, claude_says, finish, wait_for};
 
 const DONE: &str = "<promise>COMPLETE</promise>";
 
@@ -140,4 +142,32 @@ fn plans_and_branches_are_reviewed_too() {
     let run = scratch.run("loop build --json");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("a reviewing agent"), "{run:?}");
+}
+
+#[test]
+fn what_the_plan_refutes_is_not_reviewed_and_a_limit_of_the_reviewer_is_its_own() {
+    let scratch = project(&works(), &codex_says("<review-pass/>"));
+    scratch.write(".ralph/implementation_plan.md", "- [ ] one\n");
+    let run = scratch.run("build 2 --json");
+    assert_eq!((run.code, starts(&scratch)), (Some(4), ["2".to_owned(), String::new()]), "{run:?}");
+
+    let limited = "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"You have hit your usage limit. Try again in 2 hours.\"}}'; exit 1";
+    let scratch = project(&works(), limited);
+    let child = scratch.start("prompt p.md 1");
+    wait_for("a wait", || {
+        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+    });
+    send(child.id(), Signal::INT);
+    finish(child);
+    let folder = fs::read_dir(scratch.outside().join("home/state/ralph/limits"));
+    let known = folder.into_iter().flatten().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    assert!(known.into_iter().all(|text| !text.contains("claude")));
+}
+
+#[test]
+fn a_ralph_md_is_reviewed_by_the_agent_of_the_settings() {
+    let scratch = project(&works(), &codex_says("<review-pass/>"));
+    scratch.write("RALPH.md", "---\nagent: claude --output-format stream-json -p\n---\nDo it.\n");
+    let run = scratch.run("run RALPH.md -n 1 --json");
+    assert_eq!((run.code, starts(&scratch)), (Some(0), ["1".to_owned(), "1".to_owned()]), "{run:?}");
 }

@@ -81,6 +81,7 @@ impl Loop<'_> {
         let ran = self.run_agent(work);
         let tripped = self.look_around();
         let report = ran?;
+        self.met_no_outage(&report);
         self.tell_refused(&report.refused)?;
         if let Err(end) = tripped {
             // What would judge it may have been changed.
@@ -243,21 +244,23 @@ impl Loop<'_> {
         let Job { validator, context, tally, .. } = &mut self.job;
         validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
         context.tell(Fact::validating(tally, Some(report)))?;
+        let is_refuted = self.job.source.refutes().is_some();
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
                 return Ok(None);
             };
             let iteration = tally.iteration;
-            let proof = Proof { iteration, work, report, signal, agent: agent.as_mut(), deadline };
+            let agent = agent.as_mut();
+            let proof = Proof { iteration, work, report, signal, is_refuted, agent, deadline };
             match validator.validate(proof, context)? {
                 Verdict::Found(validation) => break validation,
-                Verdict::Unable(report) if self.wait_to_ask_again(&report)? => {}
+                Verdict::Unable(report, inspects) if self.wait_to_ask_again(&report, inspects, work)? => {}
                 Verdict::CutOff(usage) => {
                     self.job.tally.spend(usage.cost_usd, &usage);
                     return Ok(None);
                 }
-                Verdict::Unable(_) => return Ok(None),
+                Verdict::Unable(..) => return Ok(None),
             }
         };
         self.validated(&validation)?;
@@ -320,8 +323,8 @@ impl Loop<'_> {
     }
 
     /// Waits, as before any attempt, until an agent for the validation can work. `false`: something else came first.
-    fn wait_to_ask_again(&mut self, report: &Report) -> Result<bool, End> {
-        let how = How { inspects: Some(Inspects::Verifies), ..How::default() };
+    fn wait_to_ask_again(&mut self, report: &Report, inspects: Inspects, work: &Work) -> Result<bool, End> {
+        let how = How { inspects: Some(inspects), ..work.how.clone() };
         let takeover = self.meet(report, &how);
         self.job.tally.met(report);
         if let Some(takeover) = takeover {

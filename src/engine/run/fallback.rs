@@ -74,19 +74,16 @@ impl Fallback {
         Some(self.known.get(self.at)?.outage?.elapsed())
     }
 
-    /// The first agent that can work; else the one that can at first, and when. An agent is only waited for if the one that works has
-    /// to be waited for as well, and for how long is known.
+    /// The first agent that can work; else the one that can at first, and when. One without login or credit is not waited for, and no
+    /// other one while it is not known how long the one that works has to be waited for.
     fn wanted(&self, choices: &[Choice], board: &Board, now: DateTime<Utc>) -> Option<usize> {
         let own = self.away(self.at);
         let free = choices.iter().enumerate().filter_map(|(place, choice)| {
             let closed = board.closed_until(&choice.login, now, Instant::now());
             let at = until(self.away(place)).max(closed).map_or(now, |until| until.max(now));
-            let can_be_waited_for = match own {
-                Away::Broken(_) => !matches!(self.away(place), Away::Broken(_)),
-                Away::Perhaps(_) => false,
-                Away::No | Away::Until(_) => true,
-            };
-            (at == now || can_be_waited_for || place == self.at).then_some((place, at))
+            let is_broken = matches!(self.away(place), Away::Broken(_));
+            let is_waited_for = place == self.at || !matches!(own, Away::Perhaps(_));
+            (at == now || !is_broken && is_waited_for).then_some((place, at))
         });
         free.min_by_key(|(_, at)| *at).map(|(place, _)| place)
     }
@@ -126,7 +123,7 @@ impl Loop<'_> {
     /// A process begins: what an earlier one has waited for may be over for the agent that is wanted most.
     pub(super) fn choose_anew(&mut self) {
         if self.job.agent.choices(&How::default()).len() > 1 {
-            self.job.tally.waits_no_more();
+            self.job.tally.agent_changed();
         }
     }
 
@@ -171,6 +168,14 @@ impl Loop<'_> {
             self.fallback.of(at).away = before;
         }
         to.map(|to| Takeover { to, reason, until: named(away) })
+    }
+
+    /// The agent has worked: what its provider was before is over.
+    pub(super) fn met_no_outage(&mut self, report: &Report) {
+        if !report.has_met_outage() {
+            let at = self.fallback.at;
+            self.fallback.of(at).outage = None;
+        }
     }
 
     /// Tells other loops of a usage limit; of this process also one whose end is a guess.
@@ -218,7 +223,8 @@ impl Loop<'_> {
         let has_others = self.job.agent.choices(&How::default()).len() > 1;
         let outage = self.fallback.outage().filter(|_| has_others && self.job.tally.outage().is_some());
         let left = outage.map(|outage| self.job.fallback_after.saturating_sub(outage));
-        left.map_or(until, |left| until.min(Utc::now() + left))
+        // Where it has taken that long, there is no other one that can work.
+        left.filter(|left| !left.is_zero()).map_or(until, |left| until.min(Utc::now() + left))
     }
 
     /// Has another agent go on.
@@ -231,7 +237,7 @@ impl Loop<'_> {
         let (from, name) = (name(self.fallback.at), name(to));
         agent.turn_to(to);
         self.fallback.at = to;
-        tally.waits_no_more();
+        tally.agent_changed();
         context.works_with(&name);
         context.count(tally).tell(Fact::agent_changed(&from, &name, reason, until))
     }

@@ -71,7 +71,7 @@ impl Reviewer {
             Inspected::Found(opinion) => opinion,
             Inspected::Undecided(fault) => return Err(without_verdict(document, &fault)),
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
-            Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(*report, Inspects::Reviews)),
         };
         let usage = std::mem::take(&mut inspection.usage);
         if let Err(changes) = &opinion {

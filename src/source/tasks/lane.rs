@@ -179,7 +179,7 @@ impl Lane {
                 Ok(())
             }
             // The loop ends or holds: it is made when work begins.
-            Verdict::CutOff(_) | Verdict::Unable(_) => Ok(()),
+            Verdict::CutOff(_) | Verdict::Unable(..) => Ok(()),
         }
     }
 

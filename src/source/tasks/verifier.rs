@@ -133,7 +133,7 @@ impl<'a> Verifier<'a> {
                 return Ok(self.undecided(why));
             }
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
-            Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(*report, Inspects::Verifies)),
         };
         if found.is_ok() {
             self.keep_verified(context)?;
@@ -150,10 +150,10 @@ impl<'a> Verifier<'a> {
         context: &mut Context<'_>,
     ) -> Result<Option<Verdict>, End> {
         let Some(command) = &mut self.command else { return Ok(None) };
-        let Proof { iteration, work, report, deadline, .. } = *proof;
+        let Proof { iteration, work, report, deadline, is_refuted, .. } = *proof;
         // It is asked only about a task whose agent says that it is done.
         let signal = Signal::Done;
-        let again = Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent };
+        let again = Proof { iteration, work, report, signal, is_refuted, deadline, agent: &mut *proof.agent };
         match command.validate(again, context)? {
             Verdict::Found(validation) if validation.ok => {
                 self.state.has_asked = false;
