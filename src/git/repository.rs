@@ -12,13 +12,15 @@ pub const OLDEST: (u32, u32) = (2, 30);
 /// The oldest git that merges without a work tree, as landing does.
 pub const OLDEST_TO_LAND: (u32, u32) = (2, 38);
 
-/// Fails if the installed git is older than this version.
+/// Fails if the installed git is older than this version. A git that cannot be asked is refused where it is needed.
 ///
 /// # Errors
-/// Then, and if git cannot be started.
+/// If it is older.
 pub fn require_version(oldest: (u32, u32)) -> Result<(), GitError> {
-    let found = git_version()?;
-    if is_older(&found, oldest) { Err(GitError::TooOld { found, oldest }) } else { Ok(()) }
+    match git_version() {
+        Ok(found) if is_older(&found, oldest) => Err(GitError::TooOld { found, oldest }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a version such as `2.39.5 (Apple Git-154)` is older than another one. One that is not known is not.
