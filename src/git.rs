@@ -39,7 +39,7 @@ pub use changes::{Changed, changed_since, changes, touched, uncommitted};
 pub use error::GitError;
 pub use exclude::{exclude, keep_plan_out, litter, runtime_patterns};
 pub use repository::{
-    OLDEST, OLDEST_TO_LAND, common_dir, git_dir, git_version, head, is_tracked, require_version,
+    OLDEST, OLDEST_TO_LAND, common_dir, git_dir, git_version, head, is_tracked, require_version, unless_older,
 };
 
 #[cfg(test)]

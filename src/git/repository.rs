@@ -17,10 +17,15 @@ pub const OLDEST_TO_LAND: (u32, u32) = (2, 38);
 /// # Errors
 /// If it is older.
 pub fn require_version(oldest: (u32, u32)) -> Result<(), GitError> {
-    match git_version() {
-        Ok(found) if is_older(&found, oldest) => Err(GitError::TooOld { found, oldest }),
-        _ => Ok(()),
-    }
+    git_version().map_or(Ok(()), |found| unless_older(found, oldest).map(drop))
+}
+
+/// This version of git, unless it is older than the other one.
+///
+/// # Errors
+/// If it is older.
+pub fn unless_older(found: String, oldest: (u32, u32)) -> Result<String, GitError> {
+    if is_older(&found, oldest) { Err(GitError::TooOld { found, oldest }) } else { Ok(found) }
 }
 
 /// Whether a version such as `2.39.5 (Apple Git-154)` is older than another one. One that is not known is not.

@@ -34,17 +34,11 @@ pub fn entries(tree: &Path) -> Option<Vec<u8>> {
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     require_files(root)?;
-    let list = |options: &[&str]| run(root, &[&["worktree", "list", "--porcelain"], options].concat(), LIMIT);
-    let output = list(&["-z"]).or_else(|error| match error {
-        // git before 2.36, which also says less.
-        GitError::Refused { message, .. } if message.contains("unknown switch") => {
-            let lines = list(&[])?;
-            Ok(lines.iter().map(|byte| if *byte == b'\n' { 0 } else { *byte }).collect())
-        }
+    let (output, is_whole) = listed(root).or_else(|error| match error {
         // It is also empty while another git makes an entry.
         GitError::Refused { .. } => {
             fix_entries(root);
-            list(&["-z"])
+            listed(root)
         }
         error => Err(error),
     })?;
@@ -67,16 +61,29 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
             _ => {}
         }
     }
-    for (path, locked) in entries_of(root) {
+    for (path, locked) in if is_whole { Vec::new() } else { entries_of(root) } {
         if let Some(tree) = trees.iter_mut().find(|tree| tree.path == path) {
-            tree.is_gone |= !path.join(".git").exists();
+            tree.is_gone |= locked.is_none() && !path.join(".git").exists();
             tree.locked = tree.locked.take().or(locked);
         }
     }
     Ok(trees)
 }
 
-/// The paths of the linked work trees, each with the reason why it is locked, if it is; git before 2.31 does not list that.
+/// What git lists, with a zero byte after each line, and whether it lists all: git before 2.36 has no `-z`, and before 2.31 it does not
+/// say which trees are locked or gone.
+fn listed(root: &Path) -> Result<(Vec<u8>, bool), GitError> {
+    let list = |more: &[&str]| run(root, &[&["worktree", "list", "--porcelain"], more].concat(), LIMIT);
+    match list(&["-z"]) {
+        Err(GitError::Refused { message, .. }) if message.contains("unknown switch") => {
+            let lines = list(&[])?.into_iter().map(|byte| if byte == b'\n' { 0 } else { byte });
+            Ok((lines.collect(), false))
+        }
+        listed => Ok((listed?, true)),
+    }
+}
+
+/// The paths of the linked work trees, each with the reason why it is locked, if it is.
 fn entries_of(root: &Path) -> Vec<(PathBuf, Option<String>)> {
     let Some(common) = head_file::common_dir(root) else { return Vec::new() };
     let entry = |entry: PathBuf| {

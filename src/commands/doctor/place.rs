@@ -23,7 +23,7 @@ fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
 }
 
 pub(super) fn check_git() -> Finding {
-    match git::require_version(git::OLDEST).and_then(|()| git::git_version()) {
+    match git::git_version().and_then(|found| git::unless_older(found, git::OLDEST)) {
         Ok(version) => Finding::ok("git", version),
         Err(error) => from_error("git", &error),
     }

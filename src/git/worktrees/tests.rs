@@ -148,6 +148,22 @@ fn a_tree_on_another_branch_is_not_used() {
 }
 
 #[test]
+fn a_locked_tree_may_be_away_and_another_one_is_gone() {
+    let (_guard, root, id) = with_files(&["a"]);
+    for name in ["away", "gone", "here"] {
+        add_at(&root, name, &id).unwrap();
+    }
+    git(&root, &["worktree", "lock", "--reason", "on a stick", place(&root, "away").to_str().unwrap()]);
+    for name in ["away", "gone"] {
+        fs::remove_dir_all(place(&root, name)).unwrap();
+    }
+    let mut found: Vec<_> = super::super::trees::list(&root).unwrap().split_off(1);
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    let states: Vec<_> = found.iter().map(|tree| (tree.is_gone, tree.locked.as_deref())).collect();
+    assert_eq!(states, [(false, Some("on a stick")), (true, None), (false, None)]);
+}
+
+#[test]
 fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
     let (_guard, root, id) = with_files(&["a"]);
     for name in ["x", "detached", "locked", "no-branch"] {
