@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::processes::send;
-use crate::scratch::{Run, Scratch, claude_says, finish, wait_for};
+use crate::scratch::{Run, Scratch, claude_says, codex_says, finish, wait_for};
 
 /// The last words of an agent.
 const DONE: &str = "<promise>COMPLETE</promise>";
@@ -23,13 +23,16 @@ echo '{{"type":"result","subtype":"success","is_error":true,"api_error_status":4
     )
 }
 
-/// The words of a scripted codex.
-fn codex_says(text: &str) -> String {
-    format!(
-        r#"echo '{{"type":"thread.started","thread_id":"t"}}'
-echo '{{"type":"item.completed","item":{{"id":"1","type":"agent_message","text":"{text}"}}}}'
-echo '{{"type":"turn.completed","usage":{{"input_tokens":7,"cached_input_tokens":0,"output_tokens":3}}}}'"#
-    )
+/// What codex prints that says that its task is done, whose id is in `$id`.
+fn codex_is_done() -> String {
+    format!("{{\n{}\n}} | sed \"s/ID/$id/\"", codex_says("<task-done>ID</task-done>"))
+}
+
+/// Waits until the loop waits.
+fn await_wait(scratch: &Scratch) {
+    wait_for("a wait", || {
+        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
+    });
 }
 
 /// A project whose agents do this; each keeps its prompts as `AGENT.N` beside it.
@@ -156,7 +159,7 @@ fn a_limit_is_known_to_later_loops_of_that_login_until_the_user_wants_an_attempt
     assert_eq!(starts(&scratch, ["claude", "codex"]), [1, 2]);
     // One with that agent alone waits; a request to go on is an attempt.
     let alone = scratch.start("prompt p.md 1");
-    wait_for("a wait", || scratch.read(".ralph/state.toml").contains("status = \"waiting\"").then_some(()));
+    await_wait(&scratch);
     assert_eq!(scratch.run("resume prompt").code, Some(0));
     let run = finish(alone);
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -267,7 +270,7 @@ fn jobs_share_what_they_learn_and_a_verifying_agent_is_replaced_as_well() {
         )
     };
     let claude = task("claude", &limit(3600), "say \"<task-done>$id</task-done>\"; result");
-    let done = codex_says("<task-done>ID</task-done>").replace("ID", "'$id'");
+    let done = codex_is_done();
     let codex = task("codex", &codex_says("<verify-pass/>"), &done);
     let scratch = project(&[("claude", &claude), ("codex", &codex)]);
     scratch.git(&["commit", "--allow-empty", "-qm", "begin"]);
@@ -295,9 +298,7 @@ fn agents_that_cannot_verify_are_waited_for_and_not_asked_in_turn() {
     scratch.write("ralph.toml", "agents = ['claude:one', 'claude:two']\n");
     assert_eq!(scratch.run("task add one").code, Some(0));
     let child = scratch.start("run --all");
-    wait_for("a wait", || {
-        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
-    });
+    await_wait(&scratch);
     let began = starts(&scratch, ["claude"]);
     assert!(began[0] <= 4, "{began:?}");
     send(child.id(), Signal::INT);
@@ -320,15 +321,13 @@ fn all_waits_of_all_agents_count_for_the_longest_wait() {
 #[test]
 fn the_limit_of_a_verifying_agent_is_its_own_and_known_to_others() {
     let task = "id=$(sed -n 's/^## Your task: //p' ../codex.$n)";
-    let done = codex_says("<task-done>ID</task-done>").replace("ID", "'$id'");
+    let done = codex_is_done();
     let scratch = project(&[("codex", &format!("{task}\n{done}")), ("claude", &limit(3600))]);
     scratch.git(&["commit", "--allow-empty", "-qm", "begin"]);
     scratch.write("ralph.toml", "[agent]\nprovider = 'codex'\n[verify]\nagent = 'claude'\n");
     assert_eq!(scratch.run("task add one").code, Some(0));
     let child = scratch.start("run --all");
-    wait_for("a wait", || {
-        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
-    });
+    await_wait(&scratch);
     send(child.id(), Signal::INT);
     finish(child);
     let [known] = &limits(&scratch)[..] else { panic!("{:?}", limits(&scratch)) };
@@ -339,9 +338,7 @@ fn the_limit_of_a_verifying_agent_is_its_own_and_known_to_others() {
 fn another_agent_given_to_a_loop_that_waited_works_at_once() {
     let scratch = project(&[("claude", &limit(3600)), ("codex", &codex_says(DONE))]);
     let child = scratch.start("prompt p.md 3");
-    wait_for("a wait", || {
-        scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
-    });
+    await_wait(&scratch);
     send(child.id(), Signal::KILL);
     finish(child);
     let run = scratch.run("prompt p.md 3 --resume --agent codex");
@@ -388,9 +385,7 @@ fn a_limit_is_waited_for_beside_an_agent_that_has_no_login() {
         let account = "[[account]]\nname = 'work'\nagent = 'claude'\nenv = { CLAUDE_CONFIG_DIR = '~/w' }\n";
         scratch.write("ralph.toml", format!("agents = {agents}\n{account}"));
         let child = scratch.start("prompt p.md 1");
-        wait_for("a wait", || {
-            scratch.read_if_there(".ralph/state.toml").contains("status = \"waiting\"").then_some(())
-        });
+        await_wait(&scratch);
         send(child.id(), Signal::INT);
         assert_eq!(finish(child).code, Some(130));
         assert_eq!(starts(&scratch, ["claude"]), [2], "{agents}");

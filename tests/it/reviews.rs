@@ -6,17 +6,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::processes::send;
-use crate::scratch::{Run, Scratch, claude_says, finish, wait_for};
+use crate::scratch::{Run, Scratch, claude_says, codex_says, finish, wait_for};
 
 const DONE: &str = "<promise>COMPLETE</promise>";
-
-/// The lines of a codex that says this.
-fn codex_says(text: &str) -> String {
-    let item = serde_json::json!({"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": text}});
-    format!(
-        "cat << 'END'\n{item}\n{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":7,\"output_tokens\":3}}}}\nEND\n"
-    )
-}
 
 /// A project whose claude works and claims, and whose codex does this; both keep their prompts as `AGENT.N` beside it.
 fn project(works: &str, reviews: &str) -> Scratch {

@@ -368,6 +368,13 @@ pub(crate) fn claude_says(text: &str) -> String {
     says(&[&claude_text(text), CLAUDE_RESULT])
 }
 
+/// The output of a codex that says this.
+pub(crate) fn codex_says(text: &str) -> String {
+    let message = serde_json::json!({"id": "1", "type": "agent_message", "text": text});
+    let item = serde_json::json!({"type": "item.completed", "item": message}).to_string();
+    says(&[&item, r#"{"type":"turn.completed","usage":{"input_tokens":7,"output_tokens":3}}"#])
+}
+
 /// One line of claude's with the assistant's text.
 pub(crate) fn claude_text(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
