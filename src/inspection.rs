@@ -188,7 +188,6 @@ impl Inspection {
         } = question;
         let how = How {
             model: model.clone(),
-            read_only: true,
             folder: folder.clone(),
             inspects: Some(*inspects),
             ..proof.work.how.clone()

@@ -89,11 +89,11 @@ impl Factory {
         let is_meant = inspector.is_none() && (first == own || how.command.is_some());
         let model = how.model.clone().filter(|_| is_meant);
         agent.spec = granted(agent.spec, &Wishes { model, effort: None })?;
-        agent.read_only = how.read_only;
+        agent.read_only = how.inspects.is_some();
         if let Some(folder) = &how.folder {
             agent.ground.launch.cwd.clone_from(folder);
         }
-        if let Some(read_only) = agent.spec.preset.read_only.as_ref().filter(|_| how.read_only) {
+        if let Some(read_only) = agent.spec.preset.read_only.as_ref().filter(|_| how.inspects.is_some()) {
             agent.spec = agent.spec.with_read_only(read_only);
             let env = read_only.env.iter().map(|(name, value)| (name.into(), value.into()));
             agent.ground.launch.env.extend(env);

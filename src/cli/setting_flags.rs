@@ -58,21 +58,10 @@ impl<const WHICH: u8> FromArgMatches for SettingFlags<WHICH> {
             let id = if WHICH == RAISED { flag.long } else { setting.key };
             Some((setting.key, value(id, setting.kind, matches)?))
         });
-        let several = Self::rows().filter(|(_, flag)| WHICH != RAISED && !flag.several.is_empty());
-        let several = several.filter_map(|(setting, flag)| {
-            let all: Vec<&str> = matches.get_many::<String>(setting.key)?.map(String::as_str).collect();
-            (all.len() > 1).then_some((flag, all))
-        });
         let mut given: Vec<(&'static str, String)> = given.collect();
-        for (flag, all) in several {
-            if let Some(one) = all.iter().find(|one| one.contains(',') || one.trim().is_empty()) {
-                let long = flag.long;
-                let why = format!(
-                    "{long} '{one}': beside another {long} it needs a name, and has no comma in it\n"
-                );
-                return Err(clap::Error::raw(clap::error::ErrorKind::ValueValidation, why));
-            }
-            given.push((flag.several, all.join(", ")));
+        for (setting, flag) in Self::rows().filter(|(_, flag)| WHICH != RAISED && !flag.several.is_empty()) {
+            let all = several(setting.key, flag.long, matches)?;
+            given.extend(all.map(|all| (flag.several, all)));
         }
         Ok(Self { given })
     }
@@ -110,6 +99,19 @@ fn value(id: &str, kind: ValueKind, matches: &ArgMatches) -> Option<String> {
         ValueKind::Switch => matches.get_flag(id).then(|| "true".to_owned()),
         _ => matches.get_one::<String>(id).cloned(),
     }
+}
+
+/// All values of a flag that was given more than once, with commas between them.
+fn several(id: &str, long: &str, matches: &ArgMatches) -> Result<Option<String>, clap::Error> {
+    let all: Vec<&str> = matches.get_many::<String>(id).into_iter().flatten().map(String::as_str).collect();
+    if all.len() < 2 {
+        return Ok(None);
+    }
+    if let Some(one) = all.iter().find(|one| one.contains(',') || one.trim().is_empty()) {
+        let why = format!("{long} '{one}': beside another {long} it needs a name, and has no comma in it\n");
+        return Err(clap::Error::raw(clap::error::ErrorKind::ValueValidation, why));
+    }
+    Ok(Some(all.join(", ")))
 }
 
 /// For the arguments of a verb: those that have the key of a setting as their id say what holds there without them.

@@ -60,11 +60,10 @@ pub struct How {
     pub command: Option<CommandLine>,
     /// The model, by the agent's name for it.
     pub model: Option<String>,
-    /// Whether it may read everything and run commands, but edit no file, as far as it can be started so.
-    pub read_only: bool,
     /// The folder where it works.
     pub folder: Option<PathBuf>,
-    /// How it looks at the work of another agent, which the settings may name an agent of its own for; `None`: it does the work.
+    /// How it looks at the work of another agent, which the settings may name an agent of its own for: it may read everything and run
+    /// commands, but edit no file, as far as it can be started so. `None`: it does the work.
     pub inspects: Option<Inspects>,
 }
 

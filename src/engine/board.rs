@@ -19,7 +19,7 @@ pub struct Board {
     /// This loop's place in the list of what was spent.
     place: usize,
     /// What is known beyond this process.
-    limits: Option<Arc<dyn Limits>>,
+    limits: Option<Arc<dyn LoginLimits>>,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct Known {
 }
 
 /// Where usage limits are known beyond this process, by the login.
-pub trait Limits: fmt::Debug + Send + Sync {
+pub trait LoginLimits: fmt::Debug + Send + Sync {
     /// The limit of this login lasts until then, as its provider has said.
     fn close(&self, login: &str, until: DateTime<Utc>);
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Asks {
 impl Board {
     /// A board that also knows these limits.
     #[must_use]
-    pub fn with(limits: Option<Arc<dyn Limits>>) -> Self {
+    pub fn with(limits: Option<Arc<dyn LoginLimits>>) -> Self {
         Self { limits, ..Self::default() }
     }
 

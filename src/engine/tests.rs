@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use proptest::prelude::*;
 
-use super::agent::Attempt;
-use super::agent::Inspects;
+use super::agent::{Attempt, Inspects};
 use super::board::Board;
 use super::context::{Context, Renewed};
 use super::event::Stamped;

@@ -85,6 +85,12 @@ pub struct Proof<'a> {
 }
 
 impl Proof<'_> {
+    /// This proof, for another validator that is asked in turn.
+    #[must_use]
+    pub fn again(&mut self) -> Proof<'_> {
+        Proof { agent: &mut *self.agent, ..*self }
+    }
+
     /// Whether the agent says that its work is done.
     #[must_use]
     pub fn claims(&self) -> bool {

@@ -19,7 +19,7 @@ use super::tripwire::Surroundings;
 use super::workspace::{Call, Workspace};
 use super::worktree::GitWorktree;
 use crate::engine::agent::Agent;
-use crate::engine::board::{Board, Limits as KnowsLimits};
+use crate::engine::board::{Board, LoginLimits};
 use crate::engine::context::{Beside, Context, News, Sink};
 use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::fact::{Fact, ProofRecord};
@@ -357,7 +357,7 @@ impl<'a> Ready<'a> {
 /// What the loops of a run share; usage limits are known to all loops of the user's on this machine.
 #[must_use]
 pub(crate) fn board(project: &Project, settings: &Settings) -> Board {
-    let limits = project.known_limits().map(|folder| -> Arc<dyn KnowsLimits> {
+    let limits = project.known_limits().map(|folder| -> Arc<dyn LoginLimits> {
         Arc::new(KnownLimits { folder, longest: settings.max_limit_wait })
     });
     Board::with(limits)

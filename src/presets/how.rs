@@ -36,8 +36,6 @@ impl Unable {
     pub const MODEL: Self = Self("told which model to use");
     /// It has no option for how hard it thinks.
     pub const EFFORT: Self = Self("told how hard to think");
-    /// It has no read-only option.
-    pub const READ_ONLY: Self = Self("kept from changing files");
 }
 
 /// How an agent is made read-only.

@@ -10,6 +10,7 @@
 //! need be from reports ([`junit`]). Tests that agents do not get are laid over it ([`held_out`]). [`programs`] says
 //! whether the command runs the programs of the loop's start. Changes of the work that its tests do not notice are
 //! reported ([`mutants`], [`mutating`]). A claim that is doubtful then is judged by a second agent ([`voice`]).
+//! Behind all that, and where there is no command, a fresh agent may review the work ([`review`]).
 
 mod baseline;
 mod carry;

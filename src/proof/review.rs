@@ -77,9 +77,7 @@ impl<'a> Reviewed<'a> {
         let Some(inner) = &mut self.inner else {
             return Ok(Verdict::Found(Validation { ok: true, ..Validation::default() }));
         };
-        let Proof { iteration, work, report, signal, is_refuted, deadline, .. } = *proof;
-        let agent = &mut *proof.agent;
-        inner.validate(Proof { iteration, work, report, signal, is_refuted, agent, deadline }, context)
+        inner.validate(proof.again(), context)
     }
 
     fn facts(&self, proof: &Proof<'_>, passed: &Validation) -> Facts {

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::board::Limits;
+use crate::engine::board::LoginLimits;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::text::digest::sha256;
@@ -44,7 +44,7 @@ impl KnownLimits {
     }
 }
 
-impl Limits for KnownLimits {
+impl LoginLimits for KnownLimits {
     fn close(&self, login: &str, until: DateTime<Utc>) {
         let known = Known { login: login.to_owned(), until };
         // Text and times can always be written as JSON.

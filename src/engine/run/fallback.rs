@@ -74,7 +74,7 @@ impl Fallback {
         Some(self.known.get(self.at)?.outage?.elapsed())
     }
 
-    /// The first agent that can work; else the one that can at first, and when. One without login or credit is not waited for, and no
+    /// The first agent that can work; else the one that can at first. One without login or credit is not waited for, and no
     /// other one while it is not known how long the one that works has to be waited for.
     fn wanted(&self, choices: &[Choice], board: &Board, now: DateTime<Utc>) -> Option<usize> {
         let own = self.away(self.at);

@@ -372,7 +372,6 @@ impl Tasks {
         let model = choice.map(|(model, _)| model);
         let how = How {
             model: model.clone(),
-            read_only: only_verifies,
             inspects: only_verifies.then_some(Inspects::Verifies),
             ..How::default()
         };

@@ -150,10 +150,8 @@ impl<'a> Verifier<'a> {
         context: &mut Context<'_>,
     ) -> Result<Option<Verdict>, End> {
         let Some(command) = &mut self.command else { return Ok(None) };
-        let Proof { iteration, work, report, deadline, is_refuted, .. } = *proof;
         // It is asked only about a task whose agent says that it is done.
-        let signal = Signal::Done;
-        let again = Proof { iteration, work, report, signal, is_refuted, deadline, agent: &mut *proof.agent };
+        let again = Proof { signal: Signal::Done, ..proof.again() };
         match command.validate(again, context)? {
             Verdict::Found(validation) if validation.ok => {
                 self.state.has_asked = false;
