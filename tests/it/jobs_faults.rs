@@ -136,7 +136,8 @@ fn an_agent_sees_the_loops_of_its_run() {
     assert_all_landed(&scratch, &[id]);
     let loops: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(scratch.home().join("sees")).unwrap()).unwrap();
-    let at_work = loops.as_array().unwrap().iter().find(|one| one["current_iteration"] == 1).unwrap();
+    let at_work = loops.as_array().unwrap().iter().find(|one| one["current_iteration"] == 1);
+    let at_work = at_work.unwrap_or_else(|| panic!("{loops}"));
     assert_eq!(at_work["status"], "running", "{at_work}");
 }
 
