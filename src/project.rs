@@ -516,6 +516,13 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph/outbox"))
     }
 
+    /// The folder of program files of ralph that other programs may start, `~/.local/state/ralph/programs`; `None` without a home
+    /// directory.
+    #[must_use]
+    pub fn programs(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/programs"))
+    }
+
     /// The folder of usage limits that are known, `~/.local/state/ralph/limits`; `None` without a home directory.
     #[must_use]
     pub fn known_limits(&self) -> Option<PathBuf> {

@@ -200,8 +200,10 @@ fn top() -> Option<u32> {
     }
     let pid = std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok()?;
     let tests = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let own = std::env::current_exe().ok()?;
-    (tests.parent()? == own.parent()?.join("deps")).then_some(pid)
+    // By whichever path it was called.
+    let [built, own] = [tests.parent()?.with_file_name("ralph"), "/proc/self/exe".into()]
+        .map(|path| path.metadata().ok().map(|found| (found.dev(), found.ino())));
+    (built.is_some() && built == own).then_some(pid)
 }
 
 /// The state of a run.

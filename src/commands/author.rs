@@ -7,7 +7,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, bail};
 
 use super::graph_file::{self, DRAFT, FEATURE_VARIABLE, Opened, address};
-use super::run_tasks::own_call;
+use super::own_call::own_call;
 use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
 use crate::graph::postgres::{Address, PASSWORDS, PostgresStore};
 use crate::graph::sqlite::SqliteStore;
@@ -249,7 +249,7 @@ impl Author<'_> {
             brief: self.brief,
             ground: Ground { root, in_git, looks_only: preflight.can_look_only() },
             documents: project.graph_dir(),
-            ralph: own_call(Some(&draft))?,
+            ralph: own_call(project, Some(&draft))?,
             draft,
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,

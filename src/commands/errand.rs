@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::attempt;
 use super::graph_file::{FEATURE_VARIABLE, SCHEME, STORE_VARIABLE};
 use super::output;
+use super::own_call::with_words;
 use crate::cli::{self, Cli};
 use crate::process::socket;
 use crate::process::sweep::RUN_MARK;
 use crate::process::{OWN_EXECUTABLE, short};
-use crate::text::line::shell_words;
+use crate::project::Project;
 use crate::threads;
 
 /// The most that is sent and answered, in bytes.
@@ -139,9 +140,8 @@ impl Errands {
     }
 
     /// How an agent's shell calls our executable.
-    pub(super) fn call(&self) -> anyhow::Result<String> {
-        let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
-        Ok(shell_words(&[exe.into(), "--store".into(), self.address()]))
+    pub(super) fn call(&self, project: &Project) -> anyhow::Result<String> {
+        with_words(project, &["--store".into(), self.address()])
     }
 }
 

@@ -24,6 +24,7 @@ mod memory;
 mod notify;
 mod output;
 mod overview;
+mod own_call;
 mod plain_loop;
 mod pointers;
 mod proof;

@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use super::errand::Errands;
 use super::graph_file::{self, FEATURE_VARIABLE};
 use super::output::{print_as_it_is, remark};
+use super::own_call::own_call;
 use super::plain_loop::count_or_none;
 use super::{report, run_ralph_md, starter};
 use crate::cli::RunArgs;
@@ -31,7 +32,6 @@ use crate::project::Project;
 use crate::settings::sandbox::Mode;
 use crate::settings::{Origin, Settings, Verb};
 use crate::source::tasks::{Graph, Lease, Models, Places, Target, Tasks, no_tasks};
-use crate::text::line::shell_words;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 use run_graph::RunGraph;
@@ -143,7 +143,7 @@ impl Run<'_> {
     ) -> anyhow::Result<Tasks> {
         let mut places = self.places.clone();
         if let Some(errands) = errands {
-            places.ralph = errands.call()?;
+            places.ralph = errands.call(&self.workspace.project)?;
         }
         let holder = Holder::of_self(run).context("cannot tell which process this is")?;
         let target = Target {
@@ -332,19 +332,8 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
         ground: Ground { root: project.root().to_owned(), in_git: project.in_git(), looks_only },
         documents: graph.clone(),
         core: core.map(PromptText::at),
-        ralph: own_call((!is_usual).then_some(&*graph))?,
+        ralph: own_call(project, (!is_usual).then_some(&*graph))?,
     })
-}
-
-/// How an agent's shell calls our executable: by its path, because some agents give their shells another PATH, and with the
-/// `folder` of the graph if that is not the default, because some strip the environment.
-pub(super) fn own_call(folder: Option<&Path>) -> anyhow::Result<String> {
-    let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
-    let mut words: Vec<OsString> = vec![exe.into()];
-    if let Some(folder) = folder {
-        words.extend(["--ralph-dir".into(), folder.into()]);
-    }
-    Ok(shell_words(&words))
 }
 
 fn name_of(scope: &Scope) -> String {

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod key;
 mod locked;
 pub mod own;
+pub mod own_copy;
 mod record_file;
 pub mod room;
 pub mod temporary;

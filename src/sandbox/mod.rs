@@ -276,6 +276,8 @@ impl Grounds<'_> {
         plan.kept.extend(std::env::split_paths(&path).filter_map(|folder| folder.canonicalize().ok()));
         let own = std::env::current_exe().ok();
         plan.kept.extend(own.and_then(|exe| exe.parent().map(Path::to_owned)));
+        // By this path agents call it.
+        plan.kept.extend(self.project.programs());
     }
 
     /// A path of the settings: from the home, or from the project root.

@@ -132,6 +132,7 @@ mod tmux_control;
 mod tmux_panes;
 mod transcripts;
 mod trust;
+mod upgrades;
 mod usage_limits;
 mod users_files;
 mod verbs;

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use super::member::{Member, Told};
-use super::{Run, many, own_call};
+use super::{Run, many};
 use crate::commands::branches::{refuse_inside_a_branch, worktree_identity};
 use crate::commands::errand::Errands;
+use crate::commands::own_call::own_call;
 use crate::commands::report;
 use crate::commands::side_by_side::{SideBySide, ceiling, counts, lost};
 use crate::commands::target::count;
@@ -330,8 +331,8 @@ impl Jobs<'_> {
                 looks_only: asks && self.run.preflight.can_look_only(),
             },
             ralph: match &errands {
-                Some(errands) => errands.call()?,
-                None => own_call(Some(&main.graph_dir()))?,
+                Some(errands) => errands.call(main)?,
+                None => own_call(main, Some(&main.graph_dir()))?,
             },
             ..self.run.places.clone()
         };
