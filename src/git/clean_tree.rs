@@ -56,7 +56,7 @@ pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
     let place = Place::of(root, tree)?;
     let git = |words: &[&str]| place.git(words, Vec::new());
     let entry = known(root, tree)?;
-    if !entry.join("index").exists() {
+    if !entry.join("index").exists() && has_files(tree) {
         // Without times in it, git compares contents.
         git(&["read-tree", commit])?;
         git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
@@ -64,6 +64,12 @@ pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
     git(&["checkout", "--quiet", "--detach", "--force", commit, "--"])?;
     git(&["clean", "--quiet", "-d", "--force", "--force"])?;
     submodules::lay(&place, root, tree, &entry)
+}
+
+/// Whether a tree has more than its `.git` file.
+fn has_files(tree: &Path) -> bool {
+    let entries = fs::read_dir(tree).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name() != ".git")
 }
 
 /// Has the next [`lay`] compare the contents of all files.

@@ -77,7 +77,11 @@ impl Look {
         // Without a thread, the first claim that needs it does it.
         let _ = threads::start(move || {
             self.programs.take(self.tree.root(), &self.base);
-            drop(send.send(self.take(true, None, &flag).ok().flatten()));
+            let found = self.take(true, None, &flag).ok().flatten();
+            // A claim may wait for this, and not for what comes then.
+            let _ = send.send(found);
+            drop(send);
+            self.tree.sweep();
         });
         Baseline { result, cancelled }
     }
@@ -119,7 +123,7 @@ impl Look {
         if is_kept {
             self.tree.leave(&laid)?;
         } else {
-            self.tree.clear(laid);
+            self.tree.put_away(laid);
         }
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }

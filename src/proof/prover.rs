@@ -381,7 +381,11 @@ impl Prover {
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         let Some(look) = self.look_now() else { return Ok(Step::Goes(())) };
         let until = self.ends_at();
-        let step = with_tree(context, move |cancelled| look.take(false, until, cancelled).map(Step::Goes))?;
+        let step = with_tree(context, move |cancelled| {
+            let found = look.take(false, until, cancelled);
+            look.tree.sweep();
+            found.map(Step::Goes)
+        })?;
         let Some(found) = goes!(step) else {
             return Ok(self.cut_off("base", Verdict::CutOff(Box::default())));
         };

@@ -34,7 +34,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The longest seal, in bytes.
 const SEAL: u64 = 1024;
 /// What lies beside a tree, as ends of file names; no encoded name ends so.
-pub(super) const BESIDE: [&str; 5] = [TMP_AGAIN, "~home", "~lock", "~seal", TMP];
+pub(super) const BESIDE: [&str; 6] = [TMP_AGAIN, GONE, "~home", "~lock", "~seal", TMP];
+/// A tree of which nothing is used again, while it is removed.
+const GONE: &str = "~gone";
 /// The folders for temporary files, the second one for a run that is repeated.
 const TMP: &str = "~tmp";
 const TMP_AGAIN: &str = "~tmp2";
@@ -359,11 +361,19 @@ impl ProofTree {
         Ok(())
     }
 
-    /// Removes the tree, of which nothing is used again, so that no claim has to wait for that.
-    pub(super) fn clear(&self, laid: Laid) {
+    /// Puts the tree away, of which nothing is used again: a claim can begin with a new one while [`ProofTree::sweep`] removes it.
+    pub(super) fn put_away(&self, laid: Laid) {
+        self.sweep();
         // What stays is removed by the next proof.
+        let _ = std::fs::rename(&self.tree, self.beside(GONE));
         let _ = clean_tree::remove(&self.root, &self.tree);
         drop(laid);
+    }
+
+    /// Removes what was put away, also by a process that was killed.
+    pub(super) fn sweep(&self) {
+        // What stays is removed by the next call.
+        let _ = clean_tree::remove_folder(&self.beside(GONE));
     }
 
     /// Brings the files into the tree that were not committed when the loop `began`.
