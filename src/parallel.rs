@@ -75,7 +75,8 @@ pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Syn
     /// So many are done in one go; fewer are not worth a thread.
     const SHARE: usize = 16;
     let shares: Vec<&[T]> = things.chunks(SHARE).collect();
-    let processors = thread::available_parallelism().map_or(1, usize::from);
+    // How many there are takes as long to find out as to read some files.
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     // A thread that has finished its share takes the next one: processors are not equally free.
     let take_shares = || {
@@ -87,7 +88,7 @@ pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Syn
         }
     };
     let mut done = thread::scope(|scope| {
-        let threads = if shares.len() > 1 { processors.min(shares.len()) } else { 0 };
+        let threads = if shares.len() > 1 { processors().min(shares.len()) } else { 0 };
         let threads: Vec<_> =
             (0..threads).filter_map(|_| threads::start_in(scope, take_shares).ok()).collect();
         let join = |thread: ScopedJoinHandle<'_, _>| {
