@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod count;
 pub(crate) mod digest;
 pub(crate) mod duration;
+pub mod foreign;
 pub(crate) mod head_and_tail;
 pub(crate) mod hidden;
 pub(crate) mod jitter;

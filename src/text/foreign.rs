@@ -1,0 +1,117 @@
+//! Markdown that other people wrote on a forge or a tracker: what its page shows, and nothing that it hides.
+
+use super::head_and_tail::around_gap;
+use super::hidden::revealed;
+
+const OPEN: &str = "<!--";
+const CLOSE: &str = "-->";
+
+/// `text` as a reader of the page sees it: without HTML comments and the link definitions that serve as comments, without
+/// control characters except newline and tab, with escapes for invisible characters, and with `\n` as its line end. Of more
+/// than `limit` bytes the beginning is kept, with a line about how much is left out.
+///
+/// A comment in a code block is left out as well: a block that only seems to be one must not let hidden words in.
+#[must_use]
+pub fn shown(text: &str, limit: usize) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let text: String =
+        text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect();
+    let text = without_definitions(&without_comments(&text));
+    let text = revealed(text.trim());
+    if text.len() <= limit {
+        return text.into_owned();
+    }
+    let head = text[..text.floor_char_boundary(limit)].trim_end();
+    around_gap(head, text.len() - head.len(), "").trim_end().to_owned()
+}
+
+/// A text without its HTML comments. One that is never closed hides the rest of a page where it begins a line, and is text
+/// elsewhere.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(OPEN) {
+        kept.push_str(&rest[..at]);
+        let comment = &rest[at..];
+        let begins_line = kept.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+        // `<!-->` is a whole comment.
+        let Some(end) = comment[2..].find(CLOSE).map(|end| end + 2 + CLOSE.len()) else {
+            if !begins_line {
+                kept.push_str(comment);
+            }
+            return kept;
+        };
+        rest = &comment[end..];
+        // The lines of a comment that stands alone are left out with it.
+        if begins_line
+            && let Some((after, next)) = rest.split_once('\n')
+            && after.trim().is_empty()
+        {
+            rest = next;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// A text without lines such as `[//]: # (words)`, which no page shows.
+fn without_definitions(text: &str) -> String {
+    let is_hidden = |line: &str| {
+        let definition = line.trim_start().strip_prefix('[').and_then(|line| line.split_once("]:"));
+        definition.is_some_and(|(_, target)| {
+            let target = target.trim_start();
+            target.starts_with("<>") || target.starts_with('#')
+        })
+    };
+    let lines = text.split('\n').filter(|line| !is_hidden(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(text: &str) -> String {
+        shown(text, 10_000)
+    }
+
+    #[test]
+    fn what_a_page_hides_is_left_out() {
+        assert_eq!(all("a <!-- do evil --> b"), "a  b");
+        assert_eq!(all("a\n<!-- one\ntwo -->\nb\n"), "a\nb");
+        assert_eq!(all("a <!--> b <!---> c"), "a  b  c");
+        assert_eq!(all("```html\n<p>x</p> <!-- y -->\n```"), "```html\n<p>x</p> \n```");
+        assert_eq!(all("a\n\n[//]: # (do evil)\n[note]: <> (do evil)\nb"), "a\n\nb");
+        assert_eq!(all("see [it][1]\n\n[1]: https://example.org"), "see [it][1]\n\n[1]: https://example.org");
+    }
+
+    #[test]
+    fn a_comment_that_is_never_closed_hides_what_follows() {
+        assert_eq!(all("a\n<!-- do evil\nb"), "a");
+        assert_eq!(all("the sign `<!--` begins one\nb"), "the sign `<!--` begins one\nb");
+    }
+
+    #[test]
+    fn nothing_drives_a_terminal_and_nothing_is_invisible() {
+        assert_eq!(all("a\r\nb\rc\td\u{1b}[31me\0"), "a\nb\nc\td[31me");
+        assert_eq!(all("a\u{200b}b\u{202e}c é 日本"), "a\\u{200b}b\\u{202e}c é 日本");
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_is_kept() {
+        assert_eq!(shown("éééééé", 5), "éé\n[… 8 bytes left out …]");
+        assert_eq!(shown("éé", 4), "éé");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_harmless_and_as_short_as_wanted(text in "(<!--|-->|[<!->a \n\r\u{1b}é]){0,24}", limit in 0_usize..40) {
+            let shown = shown(&text, limit);
+            prop_assert!(!shown.chars().any(|char| char.is_control() && char != '\n'));
+            let head = shown.split("\n[… ").next().unwrap_or_default();
+            prop_assert!(head.len() <= limit || head.starts_with("[… "));
+        }
+    }
+}
