@@ -10,6 +10,7 @@ mod changes;
 mod checkout;
 pub mod clean_tree;
 pub mod clearing;
+pub mod comments;
 pub mod commits;
 pub mod contents;
 mod error;

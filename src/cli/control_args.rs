@@ -244,6 +244,12 @@ pub struct DiffArgs {
     /// Only how much each file has changed
     #[arg(long)]
     pub stat: bool,
+    /// Open it in the editor of VISUAL or EDITOR: lines that begin with '#>' are notes for the loop's next attempt
+    #[arg(long, conflicts_with = "stat")]
+    pub comment: bool,
+    /// With --comment: print the comments that were sent as JSON
+    #[arg(long, requires = "comment")]
+    pub json: bool,
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,
@@ -286,6 +292,9 @@ pub struct NoteArgs {
     /// Name of the loop, and what its agent should know
     #[arg(value_name = "[NAME] TEXT", required = true)]
     pub name_and_text: Vec<String>,
+    /// The line that it is about, in the loop's work tree; the agent sees it with the code around it
+    #[arg(long, value_name = "F:LINE", conflicts_with = "fleet")]
+    pub file: Option<String>,
     /// Or for which workers.
     #[command(flatten)]
     pub fleet: FleetArgs,

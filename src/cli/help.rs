@@ -150,6 +150,7 @@ pub(super) const NOTE_EXAMPLES: &str = "\
 Examples:
   ralph note \"The tests need the database: run make db first\"
   ralph note build \"Skip the Windows part\"
+  ralph note build --file src/main.rs:12 \"This may be empty\"
 
 Without NAME: every running loop of this project.";
 
@@ -433,7 +434,11 @@ Examples:
   ralph diff                     What the newest run has committed
   ralph diff feature/export      All that this branch has, in the newest of its runs and those before
   ralph diff t-3f9a01 --stat     How much the work on a task has changed
-  ralph diff build               While it runs also what is not committed yet";
+  ralph diff build               While it runs also what is not committed yet
+  ralph diff build --comment     In your editor: a line '#> TEXT' below a line of code is a note about it
+
+Comments reach the agent with file, line and the code around it: in the next prompt of a loop that runs, else
+when it goes on. Several '#>' lines in a row are one comment; one above the diff is about all of it.";
 
 pub(super) const PROOF_EXAMPLES: &str = "\
 Examples:

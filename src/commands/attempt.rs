@@ -99,6 +99,7 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Resume(_) => Steers("resume"),
         Command::Cancel(_) => Steers("cancel"),
         Command::Note(_) => Steers("note"),
+        Command::Diff(args) if args.comment => Steers("diff --comment"),
         Command::Clean(_) => Steers("clean"),
         Command::Revert(_) => Steers("revert"),
         Command::Trust(_) => Steers("trust"),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 
+use super::comment;
 use super::fleet;
 use super::output::{Said, remark, say, warn};
 use super::target;
@@ -171,24 +172,50 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     if text.trim().is_empty() {
         bail!("the note is empty: say what the agent should know");
     }
-    let fleet = args.fleet;
+    let (fleet, file) = (args.fleet, args.file);
     let args = TargetArgs { name, ralph_dir: args.ralph_dir };
-    if fleet::steer(&fleet, &args, Request::Note(text.clone()))? {
+    // The work trees of other machines are not here.
+    if file.is_none() && fleet::steer(&fleet, &args, Request::Note(text.clone()))? {
         return Ok(0);
     }
-    let (here, loops) = target::loops(&args)?;
+    let said = send_note(&args, |found| match &file {
+        Some(file) => Ok(comment::place(found.project.root(), file)?.note(&text)),
+        None => Ok(text.clone()),
+    })?;
+    said.iter().for_each(Said::print);
+    Ok(0)
+}
+
+/// Sends the note that `text` makes to each loop that is meant.
+pub(super) fn send_note(
+    args: &TargetArgs,
+    text: impl Fn(&Loop) -> anyhow::Result<String>,
+) -> anyhow::Result<Vec<Said>> {
+    let mut said = Vec::new();
+    for found in receivers(args)? {
+        let text = text(&found)?;
+        match found.alive() {
+            Some(_) => said.extend(give(&found, &text)?),
+            None => said.push(keep(&found, &text)?),
+        }
+    }
+    Ok(said)
+}
+
+/// The loops that a note is for: those that run, or the named one, which may have ended.
+///
+/// # Errors
+/// If there is none that can take one.
+pub(super) fn receivers(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
+    let (here, loops) = target::loops(args)?;
     if let (Some(_), [found]) = (&args.name, loops.as_slice())
         && found.alive().is_none()
         && found.is_own()
         && !found.project.is_of_worker()
     {
-        keep(found, &text)?.print();
-        return Ok(0);
+        return Ok(loops);
     }
-    for found in running_of(&args, &here, loops)? {
-        give(&found, &text)?.iter().for_each(Said::print);
-    }
-    Ok(0)
+    running_of(args, &here, loops)
 }
 
 /// Keeps a note for the next start of a loop that does not run.

@@ -1,5 +1,7 @@
 //! `ralph diff`: what the work of a loop, a task or a run has changed, shown by git itself.
 
+mod commenting;
+
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use super::landings;
 use super::output::{print, remark};
 use super::report::measured;
 use super::report::pick::{self, Picked};
-use crate::cli::DiffArgs;
+use crate::cli::{DiffArgs, TargetArgs};
 use crate::git::range::{self, Difference};
 use crate::graph::Landing;
 use crate::job::workspace::locate_records;
@@ -43,7 +45,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         if !piece.difference.is_there(&piece.tree) {
             bail!("git does not know the commits of '{id}' here: 'git fetch' brings what has landed");
         }
-        return shown(&piece, args.stat);
+        return shown(&piece, false, args);
     }
     let picked = pick::run(&here, args.target.as_deref())?;
     let (report, pieces) = chosen(&picked)?;
@@ -65,7 +67,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
                 before.unwrap_or_default()
             )
         }
-        [one] => shown(one, args.stat),
+        [one] => shown(one, picked.task.is_none(), args),
         several if args.stat => stats(several),
         several => {
             let names: Vec<&str> = several.iter().map(|piece| piece.name.as_str()).collect();
@@ -79,12 +81,23 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// Shows a difference, by git in the place of this process.
-fn shown(one: &Piece, stat: bool) -> anyhow::Result<u8> {
+/// Shows a difference, by git in the place of this process, or in the user's editor. `is_of_loop` is false for
+/// the work on a task.
+fn shown(one: &Piece, is_of_loop: bool, args: &DiffArgs) -> anyhow::Result<u8> {
     if one.difference.to.is_none() {
         tell_unknown(&one.tree);
     }
-    let error = range::diff(&one.tree, &one.difference, stat).exec();
+    if args.comment {
+        if !is_of_loop {
+            bail!(
+                "'{}' is a task, and comments go to the agent of a loop: name the loop that works on it",
+                one.name
+            );
+        }
+        let target = TargetArgs { name: Some(one.name.clone()), ralph_dir: args.ralph_dir.clone() };
+        return commenting::comment(one, &target, args.json);
+    }
+    let error = range::diff(&one.tree, &one.difference, args.stat).exec();
     Err(error).context("cannot run git")
 }
 

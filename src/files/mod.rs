@@ -3,6 +3,7 @@
 
 pub mod atomic;
 pub mod clock;
+pub mod draft;
 pub mod key;
 mod locked;
 pub mod own;

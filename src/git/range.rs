@@ -60,8 +60,30 @@ impl Difference {
 pub fn diff(root: &Path, difference: &Difference, stat: bool) -> Command {
     let mut git = Command::new("git");
     git.arg("-C").arg(root).arg("diff").args(stat.then_some("--stat")).arg("--end-of-options");
-    git.args(difference.from.clone().or_else(|| no_files(root))).args(&difference.to).arg("--");
+    git.args(sides(root, difference)).arg("--");
     git
+}
+
+/// Prints a difference as text of one form, whatever the user's settings are, with the names of files below `a/` and `b/`.
+#[must_use]
+pub fn plain_diff(root: &Path, difference: &Difference) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(root).args([
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--submodule=short",
+    ]);
+    git.args(["--src-prefix=a/", "--dst-prefix=b/", "--end-of-options"]);
+    git.args(sides(root, difference)).arg("--");
+    git
+}
+
+/// What git is to compare.
+fn sides(root: &Path, difference: &Difference) -> impl Iterator<Item = String> {
+    let from = difference.from.clone().or_else(|| no_files(root));
+    from.into_iter().chain(difference.to.clone())
 }
 
 /// The untracked, unignored files of a work tree, which a difference does not show; none if git fails.

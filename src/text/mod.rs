@@ -14,6 +14,7 @@ pub(crate) mod list;
 pub(crate) mod nearest;
 pub(crate) mod palette;
 pub mod pauses;
+pub mod place;
 pub mod redact;
 pub(crate) mod secret;
 pub(crate) mod telling;

@@ -9,7 +9,7 @@ use crate::workers::Tmux;
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 /// Verbs that end, change or steer, and how many of their words name them. `ID` is a task.
-const REFUSED: [(&str, usize); 36] = [
+const REFUSED: [(&str, usize); 37] = [
     ("plan 1", 1),
     ("build 1", 1),
     ("prompt p.md 1", 1),
@@ -25,6 +25,7 @@ const REFUSED: [(&str, usize); 36] = [
     ("cancel", 1),
     ("cancel --now", 1),
     ("note words", 1),
+    ("diff --comment", 2),
     ("clean", 1),
     ("revert", 1),
     ("trust --yes", 1),

@@ -27,6 +27,7 @@ mod claims;
 mod clean_force;
 mod clean_worktrees;
 mod clones;
+mod comments;
 mod completions;
 mod config;
 mod control;
