@@ -265,10 +265,11 @@ Examples:
   ralph loop build --dry-run         Only read the plan, and show what would be built
 
 Each branch has its work tree, its state and its logs in .worktrees/BRANCH; your own checkout is left alone.
-A branch that is done is pushed, gets a pull request (with gh) and the line 'Status: done' in
+A branch that is done is pushed, gets a pull request (with gh; on GitLab with glab) and the line 'Status: done' in
 IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are not done.
 The prompt is PROMPT_build.md at the project root, else a built-in one; it may name {{BRANCH_NAME}},
 {{BRANCH_GOAL}} and {{BASE_BRANCH}}.
+A line 'Base: pr/12' in the plan starts a branch from that pull request; its review is in the prompts.
 
 Limits of money and tokens hold for all branches together.
 

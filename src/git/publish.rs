@@ -1,13 +1,13 @@
 //! Pushes and pull requests: their command lines, and what became of them.
 
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use super::forge::{Forge, Request, Row};
 use super::remote::why_refused;
 use crate::process::OUT_OF_SIGHT;
-use crate::process::capture::{Captured, Ended};
+use crate::process::capture::{Captured, Ended, Kept};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::text::{duration, line};
@@ -18,8 +18,8 @@ pub(crate) const PUSH_LIMIT: Duration = Duration::from_mins(5);
 pub(crate) const PULL_REQUEST_LIMIT: Duration = Duration::from_mins(2);
 /// How many bytes of each output of a program are kept.
 pub(crate) const ROOM: usize = 64 * 1024;
-/// The exit code of `gh` if the user is not logged in.
-const GH_LOGIN: i32 = 4;
+/// How many bytes of an answer about a pull request are kept.
+pub(crate) const ANSWER_ROOM: usize = 8 * 1024 * 1024;
 
 /// Why something was not published.
 #[derive(Debug)]
@@ -72,65 +72,110 @@ pub(crate) fn answered(captured: Result<Captured, StartError>) -> Result<String,
     if code == 0 { Ok(stdout) } else { Err(Unpublished::Wrong(why_refused("", &stderr))) }
 }
 
-/// A pull request to open.
-pub(crate) struct Request<'a> {
-    /// The branch that it is to be merged into.
-    pub(crate) base: &'a str,
-    /// The branch with the work.
-    pub(crate) head: &'a str,
-    pub(crate) title: &'a str,
-    pub(crate) body: &'a str,
+/// What a command line of a forge came to, or why the caller cannot go on.
+type Ran<E> = Result<Result<Captured, StartError>, E>;
+
+/// Opens a pull request from the work tree `tree`, with the run mark of a loop, or finds the one that is there; returns its address.
+///
+/// # Errors
+/// The outer one is that of `run`.
+pub(crate) fn open<E>(
+    forge: Forge,
+    request: &Request<'_>,
+    (tree, mark): (&Path, &str),
+    run: &mut dyn FnMut(&Launch) -> Ran<E>,
+) -> Result<Result<String, Unpublished>, E> {
+    let row = forge.row();
+    let captured = run(&forge.call(tree, (row.create)(request), mark))?;
+    let Some(find) = row.find.filter(|_| is_there_already(&captured)) else {
+        return Ok(opened(row, captured));
+    };
+    let found = answered_by(forge, run(&forge.call(tree, find(request.head), mark))?);
+    Ok(found.and_then(|found| {
+        let value: serde_json::Value = serde_json::from_str(&found).unwrap_or_default();
+        let address = value.pointer(row.shape.address).and_then(serde_json::Value::as_str);
+        let unknown = || Unpublished::Impossible(format!("there is one already; see '{}'", row.list));
+        address.map(str::to_owned).ok_or_else(unknown)
+    }))
 }
 
-impl Request<'_> {
-    /// The command that opens it from the work tree `tree`, with the run mark of a loop.
-    pub(crate) fn call(&self, tree: &Path, mark: &str) -> Launch {
-        let Self { base, head, title, body } = self;
-        let args = ["pr", "create", "--base", base, "--head", head, "--title", title, "--body", body];
-        // `gh` must not ask, advertise or colour.
-        let env = [("GH_PROMPT_DISABLED", "1"), ("GH_NO_UPDATE_NOTIFIER", "1"), ("NO_COLOR", "1")];
-        Launch {
-            program: "gh".into(),
-            args: args.into_iter().map(OsString::from).collect(),
-            cwd: tree.to_owned(),
-            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            mark: mark.to_owned(),
-            ..Launch::default()
-        }
-    }
+/// Whether there is a pull request for the branch already.
+fn is_there_already(captured: &Result<Captured, StartError>) -> bool {
+    captured.as_ref().is_ok_and(|captured| {
+        let has_failed = !matches!(captured.end, Ended::Exited(0));
+        let is_said = |kept: &Kept| kept.text().contains("already exists");
+        has_failed && (is_said(&captured.stdout) || is_said(&captured.stderr))
+    })
 }
 
-/// The address of the pull request that `gh` has opened or found.
-pub(crate) fn opened(captured: Result<Captured, StartError>) -> Result<String, Unpublished> {
-    if let Err(StartError::Program { source, .. }) = &captured
-        && source.kind() == ErrorKind::NotFound
-    {
-        let why = "gh is not installed (https://cli.github.com); 'gh pr create --head BRANCH' does it later";
-        return Err(Unpublished::Impossible(why.to_owned()));
+/// What the program of a forge has printed, whole.
+///
+/// # Errors
+/// Why it has not answered.
+pub(crate) fn answered_by(
+    forge: Forge,
+    captured: Result<Captured, StartError>,
+) -> Result<String, Unpublished> {
+    let row = forge.row();
+    let whole = captured.as_ref().ok().and_then(|captured| captured.stdout.whole());
+    let (code, stdout, stderr) = spoken(row, captured, "")?;
+    if code != 0 {
+        return Err(failure(row, (code, &stdout, &stderr), ""));
     }
-    let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT)?;
+    let whole = whole.ok_or_else(|| Unpublished::Wrong(format!("{} has printed too much", row.program)))?;
+    Ok(String::from_utf8_lossy(&whole).into_owned())
+}
+
+/// The address of the pull request that the program has opened or found.
+fn opened(row: &Row, captured: Result<Captured, StartError>) -> Result<String, Unpublished> {
+    let hint = format!("; '{} BRANCH' does it later", row.create_by_hand);
+    let (code, stdout, stderr) = spoken(row, captured, &hint)?;
     let said = format!("{stdout}\n{stderr}");
     let address =
         said.split_whitespace().rfind(|word| word.starts_with("https://") || word.starts_with("http://"));
     match address {
-        Some(address) if code == 0 || said.contains("already exists") => return Ok(address.to_owned()),
+        Some(address) if code == 0 || said.contains("already exists") => Ok(address.to_owned()),
         None if code == 0 => {
-            return Err(Unpublished::Impossible("gh printed no address; see 'gh pr list'".to_owned()));
+            Err(Unpublished::Impossible(format!("{} printed no address; see '{}'", row.program, row.list)))
         }
-        _ => {}
+        _ => Err(failure(row, (code, &stdout, &stderr), &hint)),
     }
-    let line = line::first(&stderr).or_else(|| line::first(&stdout));
-    let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
-    if code == GH_LOGIN || said.contains("gh auth login") {
-        Err(Unpublished::Impossible(
-            "gh is not logged in; run 'gh auth login', then 'gh pr create --head BRANCH'".to_owned(),
-        ))
-    } else if said.contains("known GitHub host") || said.contains("no git remotes") {
-        Err(Unpublished::Impossible(line))
-    } else if said.contains("Base ref must be a branch") {
-        Err(Unpublished::Impossible("the branch that it starts from is not on the remote".to_owned()))
+}
+
+/// What a program of a forge has said; `hint` is for users who have to install it.
+fn spoken(
+    row: &Row,
+    captured: Result<Captured, StartError>,
+    hint: &str,
+) -> Result<(i32, String, String), Unpublished> {
+    if let Err(StartError::Program { source, .. }) = &captured
+        && source.kind() == ErrorKind::NotFound
+    {
+        return Err(Unpublished::Impossible(format!(
+            "{} is not installed ({}){hint}",
+            row.program, row.site
+        )));
+    }
+    outcome(captured, PULL_REQUEST_LIMIT)
+}
+
+/// Why such a program has failed; `hint` is for users who have to log in.
+fn failure(row: &Row, (code, stdout, stderr): (i32, &str, &str), hint: &str) -> Unpublished {
+    let program = row.program;
+    let said = format!("{stdout}\n{stderr}");
+    let line = line::first(stderr).or_else(|| line::first(stdout));
+    let line = line.map_or_else(
+        || format!("{program} ended with exit code {code}"),
+        |line| format!("{program}: {line}"),
+    );
+    if Some(code) == row.login_code || row.login_words.iter().any(|words| said.contains(words)) {
+        Unpublished::Impossible(format!("{program} is not logged in; run '{program} auth login'{hint}"))
+    } else if said.contains("point to a known") || said.contains("no git remotes") {
+        Unpublished::Impossible(line)
+    } else if said.contains(row.no_base) {
+        Unpublished::Impossible("the branch that it starts from is not on the remote".to_owned())
     } else {
-        Err(Unpublished::Wrong(line))
+        Unpublished::Wrong(line)
     }
 }
 
@@ -157,22 +202,33 @@ mod tests {
     use crate::process::capture::Kept;
     use crate::process::walls::TurnedAway;
 
-    /// The result for this exit code and output of `gh`.
-    fn answer(code: i32, stdout: &str, stderr: &str) -> String {
+    /// The result of opening one, if the program answers this: exit code, stdout and stderr of each call.
+    fn answers(forge: Forge, answers: &[(i32, &str, &str)]) -> String {
         let kept = |text: &str| {
             let mut kept = Kept::new(ROOM);
             kept.push(text.as_bytes());
             kept
         };
-        let (stdout, stderr, end) = (kept(stdout), kept(stderr), Ended::Exited(code));
-        let captured = Captured { stdout, stderr, end, turned_away: TurnedAway::default() };
-        match opened(Ok(captured)) {
+        let mut answers = answers.iter();
+        let mut run = |_: &Launch| -> Ran<()> {
+            let (code, stdout, stderr) = answers.next().unwrap();
+            let (stdout, stderr, end) = (kept(stdout), kept(stderr), Ended::Exited(*code));
+            Ok(Ok(Captured { stdout, stderr, end, turned_away: TurnedAway::default() }))
+        };
+        let request = Request { base: "main", head: "x", title: "t", body: "b" };
+        let opened = open(forge, &request, (Path::new("/"), ""), &mut run).unwrap();
+        assert!(answers.next().is_none());
+        match opened {
             Ok(address) => address,
             Err(Unpublished::Impossible(why)) => format!("impossible: {why}"),
             Err(Unpublished::Wrong(why)) => format!("wrong: {why}"),
             Err(Unpublished::Refused(why) | Unpublished::Behind(why)) => format!("refused: {why}"),
             Err(Unpublished::Cut) => "cut".to_owned(),
         }
+    }
+
+    fn answer(code: i32, stdout: &str, stderr: &str) -> String {
+        answers(Forge::GitHub, &[(code, stdout, stderr)])
     }
 
     #[test]
@@ -183,13 +239,35 @@ mod tests {
         assert_eq!(answer(1, "", &format!("{found}{address}\n")), address);
         assert!(answer(0, "done", "").starts_with("impossible: gh printed no address"));
         let login = "To get started with GitHub CLI, please run:  gh auth login\n";
-        for code in [1, GH_LOGIN] {
-            assert!(answer(code, "", login).starts_with("impossible: gh is not logged in"));
+        for code in [1, 4] {
+            let expected = "impossible: gh is not logged in; run 'gh auth login'; 'gh pr create --head BRANCH' does it later";
+            assert_eq!(answer(code, "", login), expected);
         }
         let host = "none of the git remotes configured for this repository point to a known GitHub host.";
         assert_eq!(answer(1, "", host), format!("impossible: gh: {host}"));
         let broken = "GraphQL: Something went wrong, see https://github.com/status";
         assert_eq!(answer(1, "", broken), format!("wrong: gh: {broken}"));
         assert_eq!(answer(3, "", ""), "wrong: gh ended with exit code 3");
+    }
+
+    #[test]
+    fn what_glab_says_about_a_merge_request() {
+        let lab = |said: &[(i32, &str, &str)]| answers(Forge::GitLab, said);
+        let address = "https://gitlab.com/a/b/-/merge_requests/7";
+        assert_eq!(
+            lab(&[(0, &format!("\n!7 t (x)\n {address}\n"), "Creating merge request for x into main\n")]),
+            address
+        );
+        let there = "POST https://gitlab.com/api/v4/projects/1/merge_requests: 409 {message: [Another open merge request already \
+                     exists for this source branch: !7]}";
+        let view = format!(r#"{{"iid":7,"web_url":"{address}"}}"#);
+        assert_eq!(lab(&[(1, "", there), (0, &view, "")]), address);
+        assert_eq!(
+            lab(&[(1, "", there), (0, "{}", "")]),
+            "impossible: there is one already; see 'glab mr list'"
+        );
+        let login = "GET https://gitlab.com/api/v4/projects/a%2Fb: 401 {message: 401 Unauthorized}";
+        let expected = "impossible: glab is not logged in; run 'glab auth login'; 'glab mr create --source-branch BRANCH' does it later";
+        assert_eq!(lab(&[(1, "", login)]), expected);
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::call::{LIMIT, run};
+use super::forge::Forge;
 use super::identity::CommitIdentity;
 use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
@@ -26,6 +27,16 @@ pub struct Remote {
     /// Its URLs that are relative paths, with their absolute paths: relative to another work tree they would be
     /// wrong.
     relative: Vec<(OsString, PathBuf)>,
+    /// The forge that serves it.
+    pub forge: Forge,
+}
+
+impl Remote {
+    /// The remote, served by the forge with this word in settings; other words leave it as its URL says.
+    #[must_use]
+    pub fn served_by(self, word: &str) -> Self {
+        Self { forge: Forge::named(word).unwrap_or(self.forge), ..self }
+    }
 }
 
 /// The remote for pushes: `remote.pushDefault`, else `origin`, else the only one.
@@ -57,7 +68,9 @@ fn named(root: &Path, name: String) -> Remote {
     let relative = urls.split(|&byte| byte == b'\n').filter(|url| is_relative(url)).map(OsStr::from_bytes);
     let mut relative: Vec<_> = relative.map(|url| (url.to_owned(), root.join(url))).collect();
     relative.dedup();
-    Remote { name, relative }
+    let url = urls.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let forge = Forge::of_url(&String::from_utf8_lossy(url));
+    Remote { name, relative, forge }
 }
 
 /// Whether git treats it as a path that depends on the working directory.

@@ -412,7 +412,7 @@ impl Exchange {
     fn request(&self, name: &str, branch: &str, cancelled: &AtomicBool) {
         let Some(mark) = self.requests.as_ref().filter(|_| !self.known().has_request) else { return };
         // One that is open already is the one; without one the branch is there all the same.
-        let _ = request(&self.root, (name, branch), mark, cancelled);
+        let _ = request((&self.root, self.remote.forge), (name, branch), mark, cancelled);
         self.known().has_request = true;
     }
 

@@ -1,14 +1,16 @@
 //! Brings what has landed to the remote: in a thread of its own, so that no landing waits for a network.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::team::Team;
 use crate::engine::fact::Fact;
+use crate::git::forge::{Forge, Request};
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
-use crate::git::publish::{PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Request, Unpublished, opened, pushed};
+use crate::git::publish::{PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Unpublished, open, pushed};
 use crate::git::remote::{Remote, push};
 use crate::side_command::run_alone;
 
@@ -73,12 +75,13 @@ impl Pusher {
 
     /// Opens the pull request, once in a run: one that is open already is the one.
     fn request(&mut self, name: &str, branch: &str) {
-        match request(&self.root, (name, branch), &self.mark, self.team.hurries()) {
+        let (forge, noun) = (self.remote.forge, self.remote.forge.row().noun);
+        match request((&self.root, forge), (name, branch), &self.mark, self.team.hurries()) {
             Ok(address) => {
-                let message = format!("pull request: {address}");
+                let message = format!("{noun}: {address}");
                 self.team.tell(Fact::Published { message: message.into() });
             }
-            Err(failure) => self.notice(failure.why().map(|why| format!("no pull request: {why}"))),
+            Err(failure) => self.notice(failure.why().map(|why| format!("no {noun}: {why}"))),
         }
         self.opens_request = false;
     }
@@ -108,7 +111,7 @@ impl Pusher {
 
 /// Opens a pull request for what has landed on a trunk and is on a branch beside it, unless one is open; returns its address.
 pub(super) fn request(
-    root: &Path,
+    (root, forge): (&Path, Forge),
     (name, branch): (&str, &str),
     mark: &str,
     cancelled: &AtomicBool,
@@ -119,7 +122,10 @@ pub(super) fn request(
         title: &format!("What has landed on {name}"),
         body: "Finished tasks, each landed after the gate. What lands later is pushed to this branch, too.\n",
     };
-    opened(run_alone(&request.call(root, mark), (PULL_REQUEST_LIMIT, ROOM), cancelled))
+    let Ok(opened) = open(forge, &request, (root, mark), &mut |launch| {
+        Ok::<_, Infallible>(run_alone(launch, (PULL_REQUEST_LIMIT, ROOM), cancelled))
+    });
+    opened
 }
 
 /// The branch for what has landed on a trunk that cannot be pushed.

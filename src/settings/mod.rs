@@ -8,6 +8,7 @@ mod agents;
 pub(crate) mod edit;
 mod error;
 mod example;
+pub mod forge;
 mod loading;
 mod near_miss;
 pub mod notify;

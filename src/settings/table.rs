@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::SettingsError;
+use super::forge::ForgeChoice;
 use super::notify::words::{Format, Moment, Secret, Target, Url};
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::{self, Resolved};
@@ -693,11 +694,17 @@ settings! {
             shell: "GIT_AUTO_PUSH",
             default: "true",
         }
-        /// Whether 'loop build' opens a pull request, with gh, for a branch that is done and pushed
+        /// Whether 'loop build' opens a pull request, with gh or glab, for a branch that is done and pushed
         auto_pr: bool = Setting {
             key: "git.auto_pr",
             shell: "GIT_AUTO_PR",
             default: "true",
+        }
+        /// What serves the remote: github (gh), gitlab (glab), or auto, by the name of the host: gitlab if it has that in it, else github
+        forge: ForgeChoice = Setting {
+            key: "git.forge",
+            shell: "GIT_FORGE",
+            default: "auto",
         }
         /// Branch that branches without a 'Base:' start from
         pr_base: Option<String> = Setting {

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::SettingsError;
+use super::forge::ForgeChoice;
 use super::proof_level::{LandingStyle, OnProtected, ProofLevel};
 use super::resolved::Resolved;
 use super::sandbox::{Mode, Network, Tripping};
@@ -171,7 +172,7 @@ macro_rules! choices {
     )*};
 }
 
-choices! { ProofLevel OnProtected LandingStyle Mode Network Tripping }
+choices! { ForgeChoice ProofLevel OnProtected LandingStyle Mode Network Tripping }
 
 impl SettingType for Pauses {
     const KIND: ValueKind = ValueKind::Pauses;

@@ -2,6 +2,7 @@
 
 pub(crate) mod main_plan;
 mod publisher;
+mod request;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -21,6 +22,7 @@ use crate::git::trees::CheckedOut;
 use crate::plan::Ticks;
 use main_plan::{MainPlan, open};
 pub(crate) use publisher::{Made, Publisher};
+pub(crate) use request::about;
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     // A constant that every test of this file compiles: it cannot fail at run time.
@@ -34,8 +36,10 @@ pub struct Facts {
     pub name: String,
     /// Its goal.
     pub goal: String,
-    /// Its base.
+    /// Its base, as git knows it.
     pub base: String,
+    /// A section about the pull request that it starts from.
+    pub request: Option<String>,
 }
 
 /// The source of one branch.
@@ -100,7 +104,7 @@ impl Branch {
 
     /// Adds a section for a prompt that does not say which branch of the plan is meant.
     fn with_branch(&self, prompt: &str) -> String {
-        let Facts { name, goal, base } = &self.facts;
+        let Facts { name, goal, base, .. } = &self.facts;
         let gap = if prompt.ends_with('\n') { "" } else { "\n" };
         format!(
             "{prompt}{gap}\n## Your branch\n\nThis is the work tree of branch `{name}`, which starts from `{base}`. Its \
@@ -232,6 +236,9 @@ impl Source for &mut Branch {
                 "{lock} was left behind by a git that was killed; the next prompt says so"
             ))?;
         }
+        if let Some(request) = &self.facts.request {
+            prompt = format!("{}\n\n{request}", prompt.trim_end());
+        }
         prompt += &left_behind(&locks);
         let prompt = with_given(prompt, given);
         Ok(Work { prompt, ..Work::default() })
@@ -300,7 +307,7 @@ impl Branch {
         if let Err(failure) =
             self.publisher.open_pull_request(&self.facts, &tasks, proof.as_ref(), context)?
         {
-            return Ok(instead_of(&end, "the pull request failed", failure, context));
+            return Ok(instead_of(&end, &format!("the {} failed", self.publisher.noun()), failure, context));
         }
         self.publisher.note_uncommitted();
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {

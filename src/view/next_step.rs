@@ -75,8 +75,8 @@ pub(crate) enum GoesTo {
     Nowhere,
     /// It has a pull request.
     PullRequest,
-    /// There is a remote, for a pull request by the user.
-    Remote,
+    /// There is a remote, for a pull request by the user, by this command before the name of the branch.
+    Remote(&'static str),
     /// There is no remote: the user merges it.
     Here,
 }
@@ -86,8 +86,8 @@ pub(crate) enum GoesTo {
 pub(crate) struct Merges {
     /// The folder of the project's runs, by which its branches are known.
     pub(crate) runs: PathBuf,
-    /// Whether there is a remote for branches.
-    pub(crate) has_remote: bool,
+    /// If there is a remote for branches, the command that opens a pull request there, before the name of the branch.
+    pub(crate) opened_by: Option<&'static str>,
     /// The branches with commits that are not merged; `None` if unknown.
     pub(crate) unmerged: Option<BTreeSet<String>>,
     /// The branches with a pull request.
@@ -102,8 +102,7 @@ impl Merges {
             _ if self.unmerged.as_ref().is_some_and(|names| !names.contains(name)) => GoesTo::Nowhere,
             Some(known) => known,
             None if self.published.contains(name) => GoesTo::PullRequest,
-            None if self.has_remote => GoesTo::Remote,
-            None => GoesTo::Here,
+            None => self.opened_by.map_or(GoesTo::Here, GoesTo::Remote),
         };
         Ending { goes_to: Some(goes_to), ..ending }
     }
@@ -242,7 +241,7 @@ fn done(ending: &Ending<'_>, name: &str) -> Advice {
                 Some(GoesTo::PullRequest) => {
                     return Advice::new(if is_proven { ToMerge } else { NeedsYou }, None);
                 }
-                Some(GoesTo::Remote) => Some(format!("gh pr create --head {name}")),
+                Some(GoesTo::Remote(command)) => Some(format!("{command} {name}")),
                 Some(GoesTo::Here) => Some(format!("git merge {name}")),
                 None => None,
             };
@@ -459,7 +458,7 @@ mod tests {
         assert_eq!(next(done("loop plan")), "ralph loop build");
         let branch = |goes_to| next(Ending { goes_to, has_work: true, ..done(BUILD) });
         assert_eq!(branch(Some(GoesTo::PullRequest)), "");
-        assert_eq!(branch(Some(GoesTo::Remote)), "gh pr create --head 'my loop'");
+        assert_eq!(branch(Some(GoesTo::Remote("gh pr create --head"))), "gh pr create --head 'my loop'");
         assert_eq!(branch(Some(GoesTo::Here)), "git merge 'my loop'");
         assert_eq!(branch(None), "ralph diff 'my loop'");
         let unchecked = Ending { is_unchecked: true, goes_to: Some(GoesTo::Here), ..done(BUILD) };

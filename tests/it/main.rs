@@ -88,6 +88,7 @@ mod proof_programs;
 mod proof_reports;
 mod proof_strict;
 mod proofs;
+mod pull_requests;
 mod ralph_md;
 mod ralph_md_faults;
 mod receiver;

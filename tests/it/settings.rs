@@ -20,6 +20,7 @@ fn sample(setting: &Setting) -> &'static str {
         "proof.level" => return "clean",
         "proof.on_protected" => return "tell",
         "landing.style" => return "rebase",
+        "git.forge" => return "gitlab",
         "sandbox.mode" => return "try",
         "sandbox.network" => return "none",
         "sandbox.tripwire" => return "stop",

@@ -1,6 +1,6 @@
 //! `ralph loop build`: every unfinished branch of the plan, each in its own loop, side by side.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::kept_plan::{self, KeptPlan, take_claims_of_killed_back};
 use super::planned::{self, Planned};
+use super::requests;
 use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
@@ -22,6 +23,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::places::{Places, Ticket};
 use crate::files::{FileError, theirs};
 use crate::git;
+use crate::git::pull_request::{PullRequest, kept_as};
 use crate::job::Refused;
 use crate::job::agent_choice;
 use crate::job::preflight::Preflight;
@@ -40,7 +42,7 @@ use crate::record::retention;
 use crate::record::run_folder::{self, RunStart};
 use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
-use crate::source::branch::{Branch, Facts, Made, Publisher};
+use crate::source::branch::{Branch, Facts, Made, Publisher, about};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::text::terminal::message;
 use crate::view::View;
@@ -91,8 +93,11 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     let lock = take_project(project)?;
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     // Read again: what was built until a moment ago is done now.
-    let branches = planned::chosen(project, settings, names)?;
+    let mut branches = planned::chosen(project, settings, names)?;
     branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
+    let remote = git::remote::remote(project.root());
+    let remote = remote.map(|remote| remote.served_by(settings.git.forge.word()));
+    let requests = requests::fetch(project.root(), remote.as_ref(), &identity, &mut branches)?;
     let run = run_id();
     let plan = MainPlan::new(project.branch_plan());
     let (mut housekeeping, mut kept_plan) = (None, None);
@@ -110,7 +115,8 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
         preflight,
         text,
         trees: git::trees::list(project.root())?,
-        remote: git::remote::remote(project.root()),
+        remote,
+        requests,
         identity,
         tracked: Tracked::default(),
         making: Mutex::default(),
@@ -148,6 +154,8 @@ struct Building<'a> {
     text: Text,
     trees: Vec<git::trees::Tree>,
     remote: Option<git::remote::Remote>,
+    /// The pull requests that branches start from, by their numbers.
+    requests: HashMap<u64, PullRequest>,
     identity: git::identity::CommitIdentity,
     tracked: Tracked,
     /// Held by the branch whose work tree is being made.
@@ -374,8 +382,13 @@ impl Building<'_> {
     /// The source of a branch's work.
     fn source(&self, branch: &Planned, tree: &Tree, run: &str) -> Branch {
         let section = &branch.section;
-        let facts =
-            Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
+        let request = self.request(branch);
+        let facts = Facts {
+            name: section.name.clone(),
+            goal: section.goal.clone(),
+            base: request.map_or_else(|| branch.base.clone(), |request| kept_as(request.number)),
+            request: request.zip(self.remote.as_ref()).map(|(request, remote)| about(request, remote.forge)),
+        };
         let mut names = prompt_names(self.preflight.call, &self.preflight.limits, &tree.project);
         names.insert("BRANCH_NAME".to_owned(), section.name.clone());
         Branch::new(
@@ -385,6 +398,11 @@ impl Building<'_> {
             self.publisher(branch, tree, run),
             tree.was_killed,
         )
+    }
+
+    /// The pull request that a branch starts from.
+    fn request(&self, branch: &Planned) -> Option<&PullRequest> {
+        self.requests.get(&branch.request?)
     }
 
     /// The work tree of a branch; `None` when the user wants to leave instead.
@@ -411,7 +429,10 @@ impl Building<'_> {
             tree: tree.project.root().to_owned(),
             branch: name.clone(),
             base: tree.start.clone(),
-            base_branch: git::refs::base_branch(self.workspace.project.root(), &branch.base),
+            base_branch: match self.request(branch) {
+                Some(request) => Some(request.target().to_owned()),
+                None => git::refs::base_branch(self.workspace.project.root(), &branch.base),
+            },
             remote: self.remote.clone(),
             identity: self.identity.clone(),
             auto_push: git.auto_push,

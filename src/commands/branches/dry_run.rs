@@ -52,6 +52,9 @@ fn standing(project: &Project, branch: &Planned) -> String {
             None => "done".to_owned(),
         },
         (_, _, Some(iteration)) => format!("goes on in {} after iteration {iteration}", place.display()),
+        (false, None, None) if branch.request.is_some() => {
+            format!("in {}, from what is fetched then", place.display())
+        }
         (_, Some(_), None) => format!("in {}, when '{}' is done", place.display(), branch.base),
         (_, None, None) => format!("in {}", place.display()),
     }

@@ -6,6 +6,7 @@ mod kept_plan;
 mod plan;
 mod plan_check;
 mod planned;
+mod requests;
 mod tree;
 
 pub(super) use tree::worktree_identity;

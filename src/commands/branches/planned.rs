@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use crate::engine::outcome::Outcome;
 use crate::files::{own, theirs};
 use crate::git;
+use crate::git::pull_request;
 use crate::job::Refused;
 use crate::plan::{self, Plan, PlanError, Section, Task};
 use crate::project::{BRANCH_PLAN, Project};
@@ -29,8 +30,11 @@ pub(super) struct Planned {
     pub(super) section: Section,
     /// Its base, by the user's name for it; empty for a finished branch.
     pub(super) base: String,
-    /// The commit of the base; `None` for a finished branch, or one that starts from an unfinished one.
+    /// The commit of the base; `None` for a finished branch, one that starts from an unfinished one, or from a pull request that
+    /// was not fetched yet.
     pub(super) commit: Option<String>,
+    /// The pull request that it starts from.
+    pub(super) request: Option<u64>,
     /// The unfinished branch that it starts from, by its place in the plan.
     pub(super) after: Option<usize>,
     /// Why it is not done, although the plan marks it so.
@@ -105,7 +109,8 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
     if plan.sections.is_empty() {
         bail!("{} has no section '## Branch: NAME': run 'ralph loop plan', or write one", path.display());
     }
-    let bases = Bases { project, settings };
+    let names = plan.sections.iter().map(|section| section.name.clone()).collect();
+    let bases = Bases { project, settings, names };
     plan.sections
         .into_iter()
         .zip(order)
@@ -116,6 +121,7 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
                     section,
                     base: String::new(),
                     commit: None,
+                    request: None,
                     after,
                     doubt,
                     is_meant: true,
@@ -125,7 +131,9 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
             let (base, commit) = bases
                 .of(&section, after)
                 .map_err(|error| anyhow!("{} line {line}: {error}", path.display()))?;
-            Ok(Planned { section, base, commit, after, doubt, is_meant: true })
+            // What is neither waited for nor a commit.
+            let request = pull_request::number(&base).filter(|_| commit.is_none() && after.is_none());
+            Ok(Planned { section, base, commit, request, after, doubt, is_meant: true })
         })
         .collect()
 }
@@ -192,6 +200,8 @@ fn undone(state: &State, tasks: &[Task]) -> Option<&'static str> {
 struct Bases<'a> {
     project: &'a Project,
     settings: &'a Settings,
+    /// The branches of the plan.
+    names: Vec<String>,
 }
 
 impl Bases<'_> {
@@ -199,7 +209,9 @@ impl Bases<'_> {
     fn of(&self, section: &Section, after: Option<usize>) -> anyhow::Result<(String, Option<String>)> {
         let root = self.project.root();
         let advice = match (&section.base, &self.settings.git.pr_base) {
-            (Some(_), _) => "name a branch, tag or commit that exists, or another branch of the plan",
+            (Some(_), _) => {
+                "name a branch, tag or commit that exists, a pull request (pr/12), or another branch of the plan"
+            }
             (None, Some(_)) => "fix git.pr_base, or give the branch a 'Base:'",
             (None, None) => "give the branch a 'Base:'",
         };
@@ -207,7 +219,8 @@ impl Bases<'_> {
             (Some((base, _)), _) | (None, Some(base)) => base.clone(),
             (None, None) => git::refs::default_base(root)?,
         };
-        if after.is_some() {
+        let is_request = pull_request::number(&base).is_some() && !self.names.contains(&base);
+        if after.is_some() || is_request {
             return Ok((base, None));
         }
         let commit = git::refs::base_commit(root, &base);

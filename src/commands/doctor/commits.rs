@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::probe::{ask, is_of_project, not_started};
 use super::{DoctorOptions, Finding};
+use crate::git::forge::Forge;
 use crate::git::identity::{
     CommitIdentity, author, signing_programs, signs, try_own_signature, try_signature,
 };
@@ -23,7 +24,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
     if project.in_git() {
         findings.push(check_signing(project, options));
         findings.push(check_remote(project, options));
-        findings.push(check_gh(project, options));
+        findings.push(check_forge(project, options));
     }
     findings
 }
@@ -103,29 +104,34 @@ fn check_remote(project: &Project, options: &DoctorOptions) -> Finding {
     }
 }
 
-fn check_gh(project: &Project, options: &DoctorOptions) -> Finding {
+/// The program that opens pull requests on the remote's forge.
+fn check_forge(project: &Project, options: &DoctorOptions) -> Finding {
+    let remote = remote(project.root()).map(|remote| remote.served_by(options.git.forge.word()));
+    let row = remote.map_or(Forge::GitHub, |remote| remote.forge).row();
+    let (program, noun) = (row.program, row.noun);
     if !options.git.auto_pr {
-        return Finding::ok("gh", "not needed: GIT_AUTO_PR is off");
+        return Finding::ok(program, "not needed: GIT_AUTO_PR is off");
     }
     let off = "or set GIT_AUTO_PR=false";
-    let Some(path) = find_program("gh", &options.search_path) else {
+    let Some(path) = find_program(program, &options.search_path) else {
         return Finding::warn(
-            "gh",
-            "not installed: 'ralph loop build' opens no pull requests",
-            format!("install it from https://cli.github.com, {off}"),
+            program,
+            format!("not installed: 'ralph loop build' opens no {noun}s"),
+            format!("install it from {}, {off}", row.site),
         );
     };
     match ask(&path, &["auth", "status"], project, options) {
-        Ok(output) if output.status.success() => Finding::ok("gh", "logged in"),
+        Ok(output) if output.status.success() => Finding::ok(program, "logged in"),
         Ok(output) => {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
             let said = line::one_line_within(line::first(&said).unwrap_or("no reason given"), 200);
-            Finding::warn("gh", format!("not logged in: {said}"), format!("run 'gh auth login', {off}"))
+            let advice = format!("run '{program} auth login', {off}");
+            Finding::warn(program, format!("not logged in: {said}"), advice)
         }
         Err(reason) => Finding::warn(
-            "gh",
-            format!("'gh auth status': {reason}"),
+            program,
+            format!("'{program} auth status': {reason}"),
             "run it by hand to see whether it works",
         ),
     }

@@ -56,7 +56,7 @@ pub(in crate::commands) fn merges(project: &Project, branches: &[&str]) -> Merge
     let published = sections.into_iter().filter(|section| section.pull_request.is_some());
     Merges {
         runs: project.runs(),
-        has_remote: git::remote::remote(project.root()).is_some(),
+        opened_by: git::remote::remote(project.root()).map(|remote| remote.forge.row().create_by_hand),
         unmerged: git::refs::unmerged(project.root(), branches),
         published: published.map(|section| section.name).collect(),
     }

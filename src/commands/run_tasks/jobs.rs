@@ -517,7 +517,7 @@ impl Jobs<'_> {
             team: Arc::clone(&self.team),
             trunk: self.plan.trunk.clone(),
             root: root.to_owned(),
-            remote,
+            remote: remote.served_by(settings.git.forge.word()),
             identity: self.identity.clone(),
             aside: is_protected.then(|| "it is protected (git.protected_branches)".to_owned()),
             opens_request: settings.git.auto_pr,

@@ -44,6 +44,7 @@ pub(super) fn exchange(
         );
     };
     server.require_repository(&first_commit(root, trunk.name())?)?;
+    let remote = remote.served_by(settings.git.forge.word());
     let name = remote.name.clone();
     let exchange = Exchange {
         root: root.to_owned(),

@@ -38,7 +38,7 @@ fn pushed(root: &Path) -> Result<(), String> {
 }
 
 fn named(name: &str) -> Remote {
-    Remote { name: name.to_owned(), relative: Vec::new() }
+    Remote { name: name.to_owned(), relative: Vec::new(), forge: Forge::GitHub }
 }
 
 #[test]

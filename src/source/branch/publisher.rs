@@ -9,8 +9,9 @@ use crate::engine::fact::Fact;
 use crate::engine::outcome::End;
 use crate::engine::validation::Evidence;
 use crate::git;
+use crate::git::forge::{Forge, Request};
 use crate::git::identity::CommitIdentity;
-use crate::git::publish::{PULL_REQUEST_LIMIT, Request, Unpublished, opened};
+use crate::git::publish::{PULL_REQUEST_LIMIT, Unpublished, open};
 use crate::git::remote::Remote;
 use crate::plan::Task;
 use crate::project::BRANCH_PLAN;
@@ -117,20 +118,31 @@ impl Publisher {
         context.clean(&mut title);
         context.clean(&mut body);
         let request = Request { base: &wanted, head: &self.branch, title: &title, body: &body };
-        let launch = request.call(&self.tree, &self.mark);
-        let captured = side_command::run(&launch, bounds(PULL_REQUEST_LIMIT), context)?;
-        match opened(captured) {
+        let (forge, noun) = (self.forge(), self.noun());
+        let opened = open(forge, &request, (&self.tree, &self.mark), &mut |launch| {
+            side_command::run(launch, bounds(PULL_REQUEST_LIMIT), context)
+        })?;
+        match opened {
             Ok(address) => {
-                context.tell(Fact::Published { message: format!("pull request: {address}").into() })?;
+                context.tell(Fact::Published { message: format!("{noun}: {address}").into() })?;
                 self.made.pull_request = Some(address);
                 Ok(Ok(()))
             }
             Err(Unpublished::Impossible(why)) => {
-                self.made.notes.push(format!("no pull request: {why}"));
+                self.made.notes.push(format!("no {noun}: {why}"));
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure)),
         }
+    }
+
+    fn forge(&self) -> Forge {
+        self.remote.as_ref().map_or(Forge::GitHub, |remote| remote.forge)
+    }
+
+    /// What the remote's forge calls a pull request.
+    pub(super) fn noun(&self) -> &'static str {
+        self.forge().row().noun
     }
 
     /// Notes the uncommitted changes of a finished branch.
@@ -142,7 +154,8 @@ impl Publisher {
 
     /// The target branch of the pull request, or the reason for none, if it needs to be said.
     fn pull_request_wanted(&self) -> Result<String, Option<String>> {
-        let no = |why: &str| Err(Some(why.to_owned()));
+        let noun = self.noun();
+        let no = |why: &str| Err(Some(why.replace("pull request", noun)));
         if self.commits() == Some(0) {
             return no("no commit ahead of its base: nothing to push, no pull request");
         }
@@ -163,9 +176,9 @@ impl Publisher {
         if !self.auto_pr {
             return Err(None);
         }
-        self.base_branch.clone().ok_or_else(|| {
-            Some("no pull request: its base is no branch that it could be merged into".to_owned())
-        })
+        self.base_branch
+            .clone()
+            .ok_or_else(|| Some(format!("no {noun}: its base is no branch that it could be merged into")))
     }
 }
 

@@ -11,6 +11,7 @@ fn branch(names: &[(&str, &str)]) -> Branch {
         name: "feature/x".to_owned(),
         goal: "Have ${SPECS_DIR} and {{BASE_BRANCH}}".to_owned(),
         base: "main".to_owned(),
+        request: None,
     };
     let publisher = Publisher {
         tree: PathBuf::new(),

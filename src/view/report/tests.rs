@@ -22,7 +22,7 @@ use crate::view::next_step::Merges;
 /// A project without a remote, whose plan has no other branches than the report.
 const KNOWN: Known<'_> = Known { merges: MERGES, has_whole_plan: true, spent: &|_| None };
 const MERGES: Merges =
-    Merges { runs: PathBuf::new(), has_remote: false, unmerged: None, published: BTreeSet::new() };
+    Merges { runs: PathBuf::new(), opened_by: None, unmerged: None, published: BTreeSet::new() };
 
 /// So many seconds after midnight of a certain day.
 pub(super) fn at(seconds: i64) -> DateTime<FixedOffset> {
@@ -153,7 +153,10 @@ fn text_of(report: &RunReport, width: Option<usize>) -> String {
 #[test]
 fn a_line_for_each_loop_a_total_and_what_to_type() {
     let mut report = night();
-    advise(&mut report, &Known { merges: Merges { has_remote: true, ..MERGES }, ..KNOWN });
+    advise(
+        &mut report,
+        &Known { merges: Merges { opened_by: Some("gh pr create --head"), ..MERGES }, ..KNOWN },
+    );
     let text = text_of(&report, None);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(
@@ -250,7 +253,7 @@ fn tasks_stand_for_their_loop() {
     advise(
         &mut report,
         &Known {
-            merges: Merges { has_remote: true, ..MERGES },
+            merges: Merges { opened_by: Some("gh pr create --head"), ..MERGES },
             spent: &|_| Some(<(Tally, Budget)>::default()),
             ..KNOWN
         },
@@ -271,7 +274,10 @@ fn words_of_others_are_code_in_markdown() {
     let mut report = night();
     report.loops[0].pull_request = Some("https://example.com/pull/1".to_owned());
     report.loops[1].pull_request = Some("https://example.com/<script>".to_owned());
-    advise(&mut report, &Known { merges: Merges { has_remote: true, ..MERGES }, ..KNOWN });
+    advise(
+        &mut report,
+        &Known { merges: Merges { opened_by: Some("gh pr create --head"), ..MERGES }, ..KNOWN },
+    );
     let text = markdown(&report);
     assert!(text.starts_with("## ralph loop build\n\n2026-01-3"), "{text}");
     assert!(text.contains("| `feature/export` | **done** | 3/3 | +412 −18 | 6 | 1h 2m | $4.50 |"), "{text}");
