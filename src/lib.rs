@@ -33,4 +33,6 @@ mod tell;
 pub mod text;
 mod threads;
 pub mod tmux;
+mod tracker;
 mod view;
+mod web;

@@ -346,9 +346,19 @@ Examples:
   ralph task import .beads/issues.jsonl
   ralph task import IMPLEMENTATION_PLAN.md  The plan of 'ralph loop'
   ralph task export | ralph task import - --ralph-dir ../copy/.ralph
+  ralph task import github:OWNER/REPO             Its open issues
+  ralph task import 'gitlab:GROUP/PROJECT#bug'    Those with this label
+  ralph task import linear:TEAM
+  ralph task import jira:HOST/PROJECT --report    Comments once on each whose task is done; closes none
+  gh issue list --json number,title,body,labels,state,url | ralph task import -
 
 All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
-list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged.";
+list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged, closed (tasks
+whose issues are closed there: told, not deleted) and reported.
+
+Tokens are read from GITHUB_TOKEN or GH_TOKEN, GITLAB_TOKEN, LINEAR_API_KEY, JIRA_API_TOKEN (with JIRA_USER in
+the cloud), or from the variable that the setting tracker.token_env names; without one, gh and glab are used. The
+setting tracker.urls says where a server of your own is.";
 
 pub(super) const JOURNAL_EXAMPLES: &str = "\
 Examples:

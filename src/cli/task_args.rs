@@ -80,7 +80,7 @@ pub enum TaskVerb {
         after_help = "Examples:\n  ralph task graph | dot -Tsvg > graph.svg\n  ralph task graph --format mermaid"
     )]
     Graph(TaskGraphArgs),
-    /// Take in the tasks of a file
+    /// Take in the tasks of a file, or the issues of a tracker
     #[command(after_help = help::TASK_IMPORT_EXAMPLES)]
     Import(TaskImportArgs),
     /// Print all tasks, for 'ralph task import'
@@ -292,12 +292,15 @@ pub struct TaskTreeArgs {
 /// `task import`.
 #[derive(Debug, Clone, Args)]
 pub struct TaskImportArgs {
-    /// The file; - reads stdin
+    /// The file, or the issues of a tracker, as github:OWNER/REPO; - reads stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Only show what would change
     #[arg(long)]
     pub dry_run: bool,
+    /// Also comment once on each imported issue whose task is done; closes none
+    #[arg(long)]
+    pub report: bool,
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,

@@ -1,17 +1,16 @@
 //! One request to a webhook.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
 use ureq::Agent;
 use ureq::http::{HeaderValue, StatusCode};
-use ureq::tls::{RootCerts, TlsConfig};
 
 use super::format::body;
 use super::message::Message;
 use crate::settings::notify::Webhook;
 use crate::text::digest::hmac_sha256;
+use crate::web;
 
 /// The time limit of a request, from its start to the head of the response.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -47,20 +46,7 @@ pub(super) struct Poster {
 
 impl Poster {
     pub(super) fn new(webhook: Webhook) -> Self {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .timeout_global(Some(LIMIT))
-            // A signed message must not be redirected to another receiver.
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .user_agent(concat!("ralph/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls)
-            .build();
-        Self { webhook, agent: config.into() }
+        Self { webhook, agent: web::client(LIMIT) }
     }
 
     /// The host of the receiver.

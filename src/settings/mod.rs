@@ -39,7 +39,7 @@ pub use origin::Origin;
 pub use phase::Phase;
 pub use resolved::Resolved;
 pub use setting::Verb;
-pub use table::{GitSettings, LandingSettings, RedactSettings, SandboxSettings};
+pub use table::{GitSettings, LandingSettings, RedactSettings, SandboxSettings, TrackerSettings};
 
 use crate::text::redact::Redactor;
 use loading::Loaded;
@@ -63,6 +63,8 @@ pub struct Settings {
     pub secrets: Redactor,
     /// Settings of notices.
     pub notify: NotifySettings,
+    /// Settings of issue trackers.
+    pub tracker: TrackerSettings,
     /// The user's commands beside a loop.
     pub hooks: HookSettings,
     /// The files of the settings, existing or not.
@@ -118,6 +120,7 @@ impl Settings {
             landing: LandingSettings::read(&rows)?,
             redact: RedactSettings::read(&rows)?,
             sandbox: SandboxSettings::read(&rows)?,
+            tracker: TrackerSettings::read(&rows)?,
             hooks: HookSettings::read(&rows)?,
             secrets: Redactor::default(),
             notify,

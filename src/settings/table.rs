@@ -961,6 +961,24 @@ settings! {
         }
     }
 
+    /// Settings of issue trackers.
+    TrackerSettings {
+        /// Where the API of a tracker is, if not at its usual place: github=https://git.example.org/api/v3, also for gitlab, linear and jira
+        urls: Vec<String> = Setting {
+            key: "tracker.urls",
+            shell: "TRACKER_URLS",
+            empty: "the usual ones",
+            needs_trust: true,
+        }
+        /// Which variable of the environment holds the token of a tracker, if not its usual one: jira=WORK_JIRA_TOKEN
+        token_env: Vec<String> = Setting {
+            key: "tracker.token_env",
+            shell: "TRACKER_TOKEN_ENV",
+            empty: "the usual ones",
+            needs_trust: true,
+        }
+    }
+
     /// The user's commands beside a loop.
     HookSettings {
         /// Command for sh when a loop starts, with the event as a line of JSON on stdin

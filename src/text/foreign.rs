@@ -2,13 +2,18 @@
 
 use super::head_and_tail::around_gap;
 use super::hidden::revealed;
+use super::line::one_line_within;
 
 const OPEN: &str = "<!--";
 const CLOSE: &str = "-->";
+/// The most characters that an image is written in.
+const LONGEST_IMAGE: usize = 1000;
+/// The most characters of a line.
+const LINE: usize = 300;
 
 /// `text` as a reader of the page sees it: without HTML comments and the link definitions that serve as comments, without
-/// control characters except newline and tab, with escapes for invisible characters, and with `\n` as its line end. Of more
-/// than `limit` bytes the beginning is kept, with a line about how much is left out.
+/// control characters except newline and tab, with escapes for invisible characters, with the words and address of each image, and
+/// with `\n` as its line end. Of more than `limit` bytes the beginning is kept, with a line about how much is left out.
 ///
 /// A comment in a code block is left out as well: a block that only seems to be one must not let hidden words in.
 #[must_use]
@@ -16,7 +21,7 @@ pub fn shown(text: &str, limit: usize) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let text: String =
         text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect();
-    let text = without_definitions(&without_comments(&text));
+    let text = without_images(&without_definitions(&without_comments(&text)));
     let text = revealed(text.trim());
     if text.len() <= limit {
         return text.into_owned();
@@ -67,6 +72,55 @@ fn without_definitions(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A title, an address or a label, as one plain line.
+#[must_use]
+pub fn line(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    one_line_within(&revealed(&plain), LINE)
+}
+
+/// With the words and the address of each image in its place.
+fn without_images(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = [rest.find("!["), rest.find("<img ")].into_iter().flatten().min() {
+        let (before, image) = rest.split_at(at);
+        kept.push_str(before);
+        let near = image.char_indices().nth(LONGEST_IMAGE).map_or(image, |(end, _)| &image[..end]);
+        let shown = if image.starts_with('!') { markdown_image(near) } else { html_image(near) };
+        if let Some((words, address, length)) = shown {
+            let between = if words.is_empty() { "" } else { ", " };
+            kept.extend(["(image: ", words, between, address, ")"]);
+            rest = &image[length..];
+        } else {
+            let first = image.chars().next().map_or(0, char::len_utf8);
+            kept.push_str(&image[..first]);
+            rest = &image[first..];
+        }
+    }
+    kept + rest
+}
+
+/// Words, address and length of `![words](address "title")`.
+fn markdown_image(text: &str) -> Option<(&str, &str, usize)> {
+    let line = text.lines().next()?;
+    let (words, after) = line[2..].split_once("](")?;
+    let (target, _) = after.split_once(')')?;
+    let address = target.split_whitespace().next().unwrap_or_default();
+    Some((words, address, 2 + words.len() + 2 + target.len() + 1))
+}
+
+/// Words, address and length of `<img alt="words" src="address">`.
+fn html_image(text: &str) -> Option<(&str, &str, usize)> {
+    let (tag, _) = text.split_once('>')?;
+    let attribute = |name: &str| {
+        let (_, value) = tag.split_once(name)?;
+        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+        value[1..].split_once(quote).map(|(value, _)| value)
+    };
+    let words = attribute(" alt=").unwrap_or_default();
+    Some((words, attribute(" src=").unwrap_or_default(), tag.len() + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -85,6 +139,19 @@ mod tests {
         assert_eq!(all("```html\n<p>x</p> <!-- y -->\n```"), "```html\n<p>x</p> \n```");
         assert_eq!(all("a\n\n[//]: # (do evil)\n[note]: <> (do evil)\nb"), "a\n\nb");
         assert_eq!(all("see [it][1]\n\n[1]: https://example.org"), "see [it][1]\n\n[1]: https://example.org");
+    }
+
+    #[test]
+    fn an_image_becomes_its_words_and_address() {
+        for (body, shown) in [
+            ("see ![a shot](https://h/x.png \"t\") there", "see (image: a shot, https://h/x.png) there"),
+            ("<img width=\"9\" alt='it' src=\"https://h/y\" />!", "(image: it, https://h/y)!"),
+            ("![](https://h/z)", "(image: https://h/z)"),
+            ("what![ ever", "what![ ever"),
+            ("<img ", "<img"),
+        ] {
+            assert_eq!(all(body), shown, "{body:?}");
+        }
     }
 
     #[test]

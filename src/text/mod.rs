@@ -8,6 +8,7 @@ pub(crate) mod duration;
 pub mod foreign;
 pub(crate) mod head_and_tail;
 pub(crate) mod hidden;
+pub(crate) mod issue_words;
 pub(crate) mod jitter;
 pub(crate) mod line;
 pub(crate) mod list;

@@ -132,6 +132,7 @@ mod terminal;
 mod tmux;
 mod tmux_control;
 mod tmux_panes;
+mod trackers;
 mod transcripts;
 mod trust;
 mod upgrades;

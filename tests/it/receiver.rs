@@ -16,6 +16,7 @@ use crate::scratch::wait_for;
 /// What a request had.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
+    pub method: String,
     pub path: String,
     /// By their names in small letters.
     pub headers: BTreeMap<String, String>,
@@ -60,6 +61,15 @@ trait Stream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Stream for S {}
 
+/// Makes the answer to a request: all that is written, with its head.
+type Make = dyn Fn(&Request) -> String + Send + Sync;
+
+/// An answer with this status, these lines of its head and this body.
+pub(crate) fn answered(status: u16, head: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status} Status\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+}
+
 /// How a connection is opened.
 type Open = dyn Fn(TcpStream) -> Box<dyn Stream> + Send;
 
@@ -73,13 +83,20 @@ pub(crate) struct Receiver {
 
 struct Shared {
     answer: Mutex<Answer>,
+    /// It is asked first, if it is there.
+    make: Option<Box<Make>>,
     requests: Mutex<Vec<Request>>,
     is_over: AtomicBool,
 }
 
 impl Receiver {
     pub(crate) fn start(answer: Answer) -> Self {
-        Self::open("http", answer, Box::new(|stream| Box::new(stream)))
+        Self::open("http", answer, None, Box::new(|stream| Box::new(stream)))
+    }
+
+    /// One that answers each request with what is made for it.
+    pub(crate) fn making(make: impl Fn(&Request) -> String + Send + Sync + 'static) -> Self {
+        Self::open("http", Answer::Never, Some(Box::new(make)), Box::new(|stream| Box::new(stream)))
     }
 
     /// One that speaks TLS, and the certificate, as PEM, of the authority that vouches for it.
@@ -99,14 +116,18 @@ impl Receiver {
         let open = move |stream| -> Box<dyn Stream> {
             Box::new(StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream))
         };
-        (Self::open("https", answer, Box::new(open)), certificate)
+        (Self::open("https", answer, None, Box::new(open)), certificate)
     }
 
-    fn open(scheme: &'static str, answer: Answer, open: Box<Open>) -> Self {
+    fn open(scheme: &'static str, answer: Answer, make: Option<Box<Make>>, open: Box<Open>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared =
-            Arc::new(Shared { answer: answer.into(), requests: Mutex::default(), is_over: false.into() });
+        let shared = Arc::new(Shared {
+            answer: answer.into(),
+            make,
+            requests: Mutex::default(),
+            is_over: false.into(),
+        });
         let its = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             let mut held = Vec::new();
@@ -154,8 +175,9 @@ fn serve(mut stream: Box<dyn Stream>, shared: &Shared) -> Option<Box<dyn Stream>
     let mut line = String::new();
     // A client that does not trust the server's certificate closes the connection.
     reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    assert!(line.starts_with("POST "), "{line}");
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    assert!(method == "POST" || shared.make.is_some(), "{line}");
     let mut headers = BTreeMap::new();
     loop {
         line.clear();
@@ -163,10 +185,15 @@ fn serve(mut stream: Box<dyn Stream>, shared: &Shared) -> Option<Box<dyn Stream>
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    let mut body = vec![0; headers["content-length"].parse().unwrap()];
+    let mut body = vec![0; headers.get("content-length").map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
     let body = String::from_utf8(body).unwrap();
-    shared.requests.lock().unwrap().push(Request { path, headers, body });
+    let request = Request { method, path, headers, body };
+    shared.requests.lock().unwrap().push(request.clone());
+    if let Some(make) = &shared.make {
+        let _ = write!(stream, "{}", make(&request));
+        return None;
+    }
     let head = match *shared.answer.lock().unwrap() {
         Answer::Never => return Some(stream),
         Answer::Status(status) => format!("HTTP/1.1 {status} Status"),

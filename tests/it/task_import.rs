@@ -80,7 +80,10 @@ fn an_export_can_be_taken_in_elsewhere() {
     scratch.write("tasks.jsonl", &exported);
     let mut from_stdin = scratch.ralph("task import - --ralph-dir copy/.ralph --json");
     from_stdin.stdin(fs::File::open(scratch.path("tasks.jsonl")).unwrap());
-    assert_eq!(Scratch::finish(&mut from_stdin).stdout, "{\"added\":3,\"updated\":0,\"unchanged\":0}\n");
+    assert_eq!(
+        Scratch::finish(&mut from_stdin).stdout,
+        "{\"added\":3,\"updated\":0,\"unchanged\":0,\"closed\":[],\"reported\":[]}\n"
+    );
     assert_eq!(good(&scratch, "task export --ralph-dir copy/.ralph"), exported);
 }
 

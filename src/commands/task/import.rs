@@ -1,23 +1,61 @@
 //! `ralph task import` and `ralph task export`.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use serde::Serialize;
 use serde_json::json;
 
-use super::{answer, look};
+use super::tracked::{Known, Tracked, known};
+use super::{answer, look, secrets};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::graph_file::{Opened, create, is_on_server, make_room, open, place};
 use crate::commands::output::Stream;
 use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
-use crate::graph::{Imported, Store, import};
+use crate::graph::import::{ImportEntries, ImportEntry};
+use crate::graph::{Imported, Status, Store, import};
+
+/// What is imported.
+enum Work {
+    /// A file; `-` is stdin.
+    File(PathBuf),
+    /// The issues of a tracker, fetched before the graph is changed.
+    Issues(Vec<ImportEntry>),
+}
+
+/// What an import has done.
+#[derive(Serialize)]
+struct Taken {
+    #[serde(flatten)]
+    imported: Imported,
+    /// Tasks that are not done here, and whose issues are closed.
+    closed: Vec<String>,
+    /// Tasks whose issues were told that they are done.
+    reported: Vec<String>,
+}
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
+    let shown = if args.file == Path::new("-") { "stdin".into() } else { args.file.display().to_string() };
+    let taken = imported(args).with_context(|| format!("cannot import {shown}"))?;
+    answer(&args.graph, &json!(taken), &words(&taken, args.dry_run))
+}
+
+fn imported(args: &TaskImportArgs) -> anyhow::Result<Taken> {
+    let tracked = args.file.to_str().and_then(|text| Tracked::read(text, &args.graph)).transpose()?;
+    if args.report && tracked.is_none() {
+        bail!("--report is for the issues of a tracker: name them, as in github:OWNER/REPO");
+    }
     let makes = !args.dry_run && is_on_server(&args.graph)?;
     let mut store = if makes { create(&args.graph)? } else { open(&args.graph)? };
-    let mut imported = take(&mut *store, &args.file, args.dry_run)?;
+    let from = match &tracked {
+        Some(tracked) => Work::Issues(tracked.entries(&known(&*store)?)?),
+        None => Work::File(args.file.clone()),
+    };
+    let mut taken = take(&mut *store, &from, args.dry_run)?;
     if let Opened::File(store) = &store
         && !store.has_place()
         && !args.dry_run
@@ -29,29 +67,62 @@ pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
         match store.save(&project.graph()) {
             // Another process has made a graph meanwhile. A file can be read again.
             Err(_) if project.graph().exists() && !is_stdin => {
-                imported = take(&mut *open(&args.graph)?, &args.file, false)?;
+                taken = take(&mut *open(&args.graph)?, &from, false)?;
             }
             saved => saved?,
         }
     }
-    let Imported { added, updated, unchanged } = imported;
-    let would = if args.dry_run { "would be " } else { "" };
-    let text = format!("{added} added, {updated} updated, {unchanged} unchanged");
-    answer(&args.graph, &json!(imported), &format!("{would}{text}"))
+    if let Some(tracked) = tracked.filter(|_| args.report) {
+        let told = tracked.report(&*look(&args.graph)?, &secrets(&args.graph)?, args.dry_run);
+        taken.reported =
+            told.context("the issues are imported, and not all could be told of what is done")?;
+    }
+    Ok(taken)
 }
 
-fn take(store: &mut dyn Store, path: &Path, dry_run: bool) -> anyhow::Result<Imported> {
-    let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
-    let mut all = || {
-        let file: Box<dyn Read> = if path == Path::new("-") {
-            Box::new(io::stdin().lock())
-        } else {
-            Box::new(theirs::open(path).context("name a file that can be read")?)
-        };
-        let mut items = import::read(file, &is_valid_branch)?;
-        anyhow::Ok(store.import(&mut items, dry_run)?)
+fn words(taken: &Taken, dry_run: bool) -> String {
+    let Taken { imported: Imported { added, updated, unchanged }, closed, reported } = taken;
+    let would = if dry_run { "would be " } else { "" };
+    let mut text = format!("{would}{added} added, {updated} updated, {unchanged} unchanged");
+    if !reported.is_empty() {
+        let _ = write!(text, "\n{would}told there as done: {}", reported.join(", "));
+    }
+    if !closed.is_empty() {
+        let closed = closed.join(", ");
+        let _ = write!(
+            text,
+            "\nclosed there, and kept here: {closed}; 'ralph task done ID' or 'ralph task delete ID' follows"
+        );
+    }
+    text
+}
+
+fn take(store: &mut dyn Store, from: &Work, dry_run: bool) -> anyhow::Result<Taken> {
+    let items: ImportEntries<'_> = match from {
+        Work::Issues(entries) => Box::new(entries.iter().cloned().map(Ok)),
+        Work::File(path) => {
+            let file: Box<dyn Read> = if path == Path::new("-") {
+                Box::new(io::stdin().lock())
+            } else {
+                Box::new(theirs::open(path).context("name a file that can be read")?)
+            };
+            import::read(file, &is_valid_branch)?
+        }
     };
-    all().with_context(|| format!("cannot import {shown}"))
+    let mut closed = BTreeSet::new();
+    let mut open = items.filter(|entry| match entry {
+        Ok(ImportEntry::Task(item)) if item.is_closed => {
+            closed.extend(item.key.origin().map(str::to_owned));
+            false
+        }
+        _ => true,
+    });
+    let imported = store.import(&mut open, dry_run)?;
+    drop(open);
+    let is_meant = |task: &Known| task.status != Status::Done && closed.contains(&task.origin);
+    let known = if closed.is_empty() { Vec::new() } else { known(store)? };
+    let closed = known.into_iter().filter(is_meant).map(|task| task.id).collect();
+    Ok(Taken { imported, closed, reported: Vec::new() })
 }
 
 pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {

@@ -4,6 +4,7 @@ mod graph;
 mod import;
 mod look;
 mod show;
+mod tracked;
 mod tree;
 
 use std::io::{Read as _, Write as _};

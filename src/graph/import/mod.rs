@@ -3,6 +3,7 @@
 mod beads;
 mod checklist;
 mod exported;
+mod issue;
 mod json;
 mod plan;
 mod prd;
@@ -19,6 +20,7 @@ use crate::memory::journal::JournalEntry;
 pub use exported::ExportedLanding;
 pub use exported::header;
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
+pub use issue::Issue;
 
 /// The size limit in bytes: of a line, and of a file that is read whole.
 const LARGEST: u64 = 16 << 20;
@@ -33,6 +35,15 @@ pub enum Key {
 }
 
 impl Key {
+    /// The id or name in the file, if it is one.
+    #[must_use]
+    pub fn origin(&self) -> Option<&str> {
+        match self {
+            Self::Id(_) => None,
+            Self::Origin(origin) => Some(origin),
+        }
+    }
+
     /// The key as the file has it.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -74,6 +85,8 @@ pub struct Item {
     pub times: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// With parts, it only groups them.
     pub is_group: bool,
+    /// It is an issue that is closed there: nothing to add or change, only to tell.
+    pub is_closed: bool,
     /// The id in another file, of a task whose key is a ralph id.
     pub origin: Option<String>,
     /// Its log, used only if the task is new, as is all that follows.
@@ -103,6 +116,7 @@ impl Item {
             verification: Verification::Pending,
             times: None,
             is_group: false,
+            is_closed: false,
             origin: None,
             log: Vec::new(),
             retries_given: false,
@@ -172,6 +186,9 @@ pub fn read<'a>(
         whole.push_str(&line?.1);
         require_size(&whole)?;
     }
+    if issue::is_list(&whole) {
+        return Ok(Box::new(issue::entries(&whole)?.into_iter().map(Ok)));
+    }
     let items = if whole.trim_start().starts_with(['{', '[']) {
         prd::items(&whole)?
     } else if plan::is_one(&whole) {
@@ -180,7 +197,7 @@ pub fn read<'a>(
         checklist::items(&whole)?
     };
     if items.is_empty() {
-        let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";
+        let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md, what 'gh issue list --json …' or what 'ralph task export' prints";
         return Err(at(0, &format!("there are no tasks in it: give {known}")));
     }
     Ok(Box::new(items.into_iter().map(|item| Ok(task(item)))))
