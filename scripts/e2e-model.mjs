@@ -39,17 +39,20 @@ const SCRIPTS = [
       const write = { says: 'I write it.', write: path, content: `${fact.line}\n` };
       // Some agents replace no file that was not read.
       const isRefused = results.some((result) => result.includes('has not been read'));
+      const isThere = results.some((result) => result.includes('already exists as a file'));
       return [
         LOOK,
         write,
         ...(isRefused ? [{ says: 'I read it first.', read: path }, write] : []),
+        ...(isThere ? [{ says: 'I remove it first.', run: `rm ${fact.file}` }, write] : []),
         { says: 'I commit it.', run: commit(fact.file, 'Greet') },
         { says: `It is written and committed.\n\n<task-done>${id}</task-done>` },
       ];
     },
   },
   {
-    prompt: /^# Verify the task \S+$/m,
+    // copilot marks what it hears where it may only look.
+    prompt: /^(?:\[\[PLAN\]\] )?# Verify the task \S+$/m,
     turns: ({ fact }) => [
       // Not every agent has a shell where it may only look.
       { says: 'I look at it.', run: `cat ${fact.file}; git status --short`, read: fact.file },
@@ -120,10 +123,12 @@ const TOOLS = {
   },
   read: {
     read_file: (file_path) => ({ file_path }),
+    view: (path) => ({ path }),
   },
   write: {
     Write: (file_path, { content }) => ({ file_path, content }),
     write: (filePath, { content }) => ({ filePath, path: filePath, content }),
+    create: (path, { content }) => ({ path, file_text: content }),
     write_file: (file_path, { content }) => ({ file_path, content }),
     // Its input is no JSON, but a text of a form of its own.
     apply_patch: (path, { content }) =>

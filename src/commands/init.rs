@@ -81,7 +81,7 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
 /// The agents whose programs are on this `PATH`, in the order of preference.
 pub(super) fn installed(search_path: &OsStr) -> Vec<&'static str> {
     let is_there = |preset: &&Preset| find_program(preset.cli, search_path).is_some();
-    presets::headless().filter(is_there).map(|preset| preset.name).collect()
+    presets::named().filter(is_there).map(|preset| preset.name).collect()
 }
 
 pub(super) fn choose_agent<'a>(
@@ -128,11 +128,13 @@ fn config_text(agent: Option<&str>, tools: &Tools) -> anyhow::Result<String> {
 
 /// The possible agents, as comments.
 fn agents() -> String {
-    let over_acp = |preset: &&Preset| preset.protocol == Protocol::Acp && !preset.cli.is_empty();
+    let over_acp = |preset: &&Preset| {
+        preset.protocol == Protocol::Acp && !preset.cli.is_empty() && preset.title.is_empty()
+    };
     let text = format!(
         "The coding agent: {}, script (built in, for trying things out) or custom; {} or acp:COMMAND for one that speaks the \
          Agent Client Protocol.",
-        presets::sorted(presets::headless()).join(", "),
+        presets::sorted(presets::named()).join(", "),
         presets::sorted(presets::all().filter(over_acp)).join(", ")
     );
     let lines = wrapped(&text, 126, usize::MAX);
@@ -175,7 +177,7 @@ fn tell_agent(
         writeln!(
             out,
             "Agent: none found on PATH ({}).",
-            presets::headless().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+            presets::named().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
         )?;
         return writeln!(
             out,

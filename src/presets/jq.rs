@@ -63,7 +63,7 @@ macro_rules! classes {
   def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
   if $m | billing then "billing"
   elif says("context.(window|length)|context exceeds|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
-  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|(is|was) not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model") or ($plain | test("^(\\[API Error: )?model: [^ ]+$"))
+  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|((is|was) )?not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model") or ($plain | test("^(\\[API Error: )?model: [^ ]+$"))
   then "model"
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
@@ -75,7 +75,7 @@ macro_rules! classes {
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT|incomplete response returned, reason:") then "other"
   elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif says("(cannot|unable to|could not|couldn.t|failed to) connect|(cannot|can.t) reach the API server|no internet route|waiting for network|(could not|couldn.t|cannot) resolve host|name resolution|name or service not known|no route to host|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|dropped|timed out|failed|error)|request timed out|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|NETDOWN|HOSTUNREACH|HOSTDOWN|PIPE)\\b|EAI_(AGAIN|NONAME)")
+  elif says("(cannot|unable to|could not|couldn.t|failed to) connect|(cannot|can.t) reach the API server|no internet route|waiting for network|(could not|couldn.t|cannot) resolve host|name resolution|name or service not known|no route to host|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|unexpected EOF|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|dropped|timed out|failed|error)|request timed out|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|NETDOWN|HOSTUNREACH|HOSTDOWN|PIPE)\\b|EAI_(AGAIN|NONAME)")
   then "network"
   elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
   then "overload"

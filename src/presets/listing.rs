@@ -25,7 +25,7 @@ impl Listing {
         self
     }
 
-    /// The text, followed by the names of all agents with a program of their own.
+    /// The text, followed by the names of all agents.
     pub(crate) const fn agents(self) -> Self {
         self.names(false)
     }
@@ -62,7 +62,7 @@ const fn next(before: &str, with_acp: bool) -> Option<&'static str> {
     let (mut first, mut at): (Option<&str>, usize) = (None, 0);
     while at < AGENTS.len() {
         if let [preset, others @ ..] = AGENTS[at].presets
-            && preset.is_headless()
+            && preset.is_named()
             && (!with_acp || !others.is_empty())
             && is_less(before, preset.name)
             && (first.is_none() || matches!(first, Some(first) if is_less(preset.name, first)))
@@ -86,7 +86,7 @@ const fn is_less(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Protocol, headless, preset, sorted};
+    use super::super::{Protocol, named, preset, sorted};
     use super::Listing;
 
     #[test]
@@ -94,8 +94,8 @@ mod tests {
         let speaks_acp = |name: &str| {
             preset(&format!("{name}-acp")).is_some_and(|preset| preset.protocol == Protocol::Acp)
         };
-        let speaking = headless().filter(|preset| speaks_acp(preset.name));
-        let expected = format!("a: {}; b: {}.", sorted(headless()).join(", "), sorted(speaking).join(", "));
+        let speaking = named().filter(|preset| speaks_acp(preset.name));
+        let expected = format!("a: {}; b: {}.", sorted(named()).join(", "), sorted(speaking).join(", "));
         let text = Listing::new("a: ").agents().then("; b: ").agents_with_acp().then(".");
         assert_eq!(text.text(), expected);
     }

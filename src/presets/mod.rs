@@ -11,6 +11,7 @@ mod amp;
 mod claude;
 mod cline;
 mod codex;
+mod copilot;
 pub mod fault;
 mod gemini;
 mod how;
@@ -53,6 +54,7 @@ static AGENTS: &[Facts] = &[
     amp::FACTS,
     pi::FACTS,
     qwen::FACTS,
+    copilot::FACTS,
     aider::FACTS,
     script::FACTS,
     Facts { presets: &[Preset::BLANK], screens: None },
@@ -61,7 +63,7 @@ static AGENTS: &[Facts] = &[
 
 /// The data about one agent.
 struct Facts {
-    /// Its presets: over its stdin and stdout first, then over the Agent Client Protocol.
+    /// Its presets: the one under its own name first, then another over the Agent Client Protocol.
     presets: &'static [Preset],
     /// Its screens in a terminal.
     screens: Option<Program>,
@@ -72,7 +74,7 @@ struct Facts {
 pub struct Preset {
     /// The name in `AGENT_TYPE`.
     pub name: &'static str,
-    /// Its product name, for the README. Empty: it has no program of its own that reads its prompt on stdin.
+    /// Its product name, for the README. Empty: it is no agent under its own name, but another way to one, or none of its own.
     pub title: &'static str,
     /// The program, looked up on PATH. Empty: for `script` our own executable, for `custom` unknown.
     pub cli: &'static str,
@@ -228,9 +230,9 @@ pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
     AGENTS.iter().filter_map(|agent| agent.screens.as_ref())
 }
 
-/// The agents with a program of their own that reads its prompt on stdin, in the order of preference of `ralph init`.
-pub(crate) fn headless() -> impl Iterator<Item = &'static Preset> {
-    all().filter(|preset| preset.is_headless())
+/// The agents under their own names, in the order of preference of `ralph init`.
+pub(crate) fn named() -> impl Iterator<Item = &'static Preset> {
+    all().filter(|preset| preset.is_named())
 }
 
 /// The agents whose output is read by filters.
@@ -340,9 +342,9 @@ impl PromptLimit {
 }
 
 impl Preset {
-    /// Whether it has a program of its own that reads its prompt on stdin.
-    const fn is_headless(&self) -> bool {
-        matches!(self.protocol, Protocol::Lines) && !self.cli.is_empty()
+    /// Whether it is an agent under its own name.
+    const fn is_named(&self) -> bool {
+        !self.title.is_empty()
     }
 
     /// Whether the assistant's text can be read.
@@ -531,7 +533,9 @@ mod tests {
     #[test]
     fn presets_are_found_by_name_and_by_command() {
         let names = names();
-        assert!(all().all(|preset| preset.is_headless() != preset.title.is_empty()));
+        assert!(named().all(|preset| !preset.cli.is_empty() && !preset.name.ends_with("-acp")));
+        let reads_stdin = |preset: &&Preset| preset.protocol == Protocol::Lines && !preset.cli.is_empty();
+        assert!(all().filter(reads_stdin).all(Preset::is_named));
         assert!(names.is_sorted_by(|name, next| name < next), "{names:?}");
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));

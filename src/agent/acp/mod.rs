@@ -3,6 +3,7 @@
 
 mod asks;
 mod codex;
+mod copilot;
 mod envelope;
 mod error;
 mod files;

@@ -29,6 +29,11 @@ pub(super) const PERMISSIVE: [&str; 12] = [
 /// The read-only modes.
 pub(super) const READ_ONLY: [&str; 2] = ["read-only", "plan"];
 
+/// The name of a mode: copilot gives modes addresses, with the name behind `#`.
+fn name_of(mode: &str) -> &str {
+    mode.rsplit_once('#').map_or(mode, |(_, name)| name)
+}
+
 /// A choice to make.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
@@ -68,24 +73,28 @@ impl<'a> Modes<'a> {
 
     /// The first of these modes that exists.
     pub(super) fn first(&self, wanted: &[&str]) -> Option<String> {
-        wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
+        wanted.iter().find_map(|wanted| self.known(wanted)).cloned()
     }
 
     /// The current mode of the session, if it is one of these.
     pub(super) fn current(&self, wanted: &[&str]) -> Option<String> {
-        self.current.clone().filter(|current| wanted.contains(&current.as_str()))
+        self.current.clone().filter(|current| wanted.contains(&name_of(current)))
     }
 
     /// The choices of these modes that exist, down to the current one.
     pub(super) fn choices(&self, session: &str, wanted: &[&str]) -> Vec<Choice> {
-        let is_known = |mode: &&&str| self.known.iter().any(|known| known == **mode);
-        let is_other = |mode: &&&str| self.current.as_deref() != Some(**mode);
-        let choose = |mode: &&str| {
+        let is_other = |mode: &&String| self.current.as_ref() != Some(*mode);
+        let choose = |mode: &String| {
             let otherwise = ("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
             let choice = choice(self.option, session, mode, otherwise, format!("mode '{mode}'"));
-            Choice { mode: Some((*mode).to_owned()), ..choice }
+            Choice { mode: Some(mode.clone()), ..choice }
         };
-        wanted.iter().filter(is_known).take_while(is_other).map(choose).collect()
+        wanted.iter().filter_map(|wanted| self.known(wanted)).take_while(is_other).map(choose).collect()
+    }
+
+    /// The id of the mode with this name.
+    fn known(&self, name: &str) -> Option<&String> {
+        self.known.iter().find(|known| name_of(known) == name)
     }
 }
 

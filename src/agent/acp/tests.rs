@@ -187,7 +187,9 @@ fn what_real_agents_have_said_is_understood() {
             assert!(talk.reply.speech.sigils().complete(), "{name}: {}", talk.text());
             let text = talk.text().replace(r#"")Delta(""#, "");
             assert!(text.contains(COMPLETE), "{name}: {text}");
-            assert!(usage.output_tokens.is_some() && usage.model.is_some(), "{name}");
+            assert!(usage.output_tokens.is_some(), "{name}");
+            // copilot names no model.
+            assert_eq!(usage.model.is_some(), !name.starts_with("copilot"), "{name}");
         }
         if name.starts_with("claude") && !name.contains("cancel") {
             assert!(usage.cost_usd.is_some_and(|cost| cost > 0.0), "{name}");
@@ -204,7 +206,7 @@ fn what_real_agents_have_said_is_understood() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 20);
+    assert_eq!(seen, 23);
 }
 
 #[test]

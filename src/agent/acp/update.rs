@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, Notice, SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdate,
-    UsageUpdate,
+    ContentBlock, ContentChunk, MessageId, Meta, Notice, SessionNotification, SessionUpdate, ToolCallStatus,
+    ToolCallUpdate, UsageUpdate,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::codex::Beside;
+use super::copilot::{Aside, aside};
 use super::error::Fault;
 use super::options::current_mode;
 use crate::reply::decode::Item;
@@ -26,6 +27,8 @@ const MOST_OPEN: usize = 1000;
 /// Agents that name each message of the assistant. Text without a name is a notice of theirs, or the text of an error: they send
 /// these so to a client that did not ask for notices.
 const NAMES_MESSAGES: [&str; 2] = ["claude-agent-acp", "codex-acp"];
+/// The name of copilot in its introduction.
+const COPILOT: &str = "Copilot";
 /// How many entries of a plan are shown.
 const SOME: usize = 3;
 
@@ -53,6 +56,10 @@ pub(super) struct Updates {
     open: HashMap<String, Option<String>>,
     /// The reports of codex about its turn.
     beside: Beside,
+    /// Whether the agent is copilot.
+    is_copilot: bool,
+    /// The last text of copilot's, if it reads as an error: an error only if nothing follows.
+    held: Option<(String, Fault)>,
 }
 
 impl Updates {
@@ -90,12 +97,13 @@ impl Updates {
 
     /// Why the turn has failed, if no answer will say so.
     pub(super) fn failure(&self) -> Option<&Fault> {
-        self.beside.failure()
+        self.held.as_ref().map(|(_, fault)| fault).or_else(|| self.beside.failure())
     }
 
     /// Takes the agent's name from its introduction, as in `@agentclientprotocol/codex-acp 1.2`.
     pub(super) fn introduced(&mut self, agent: &str) {
         let name = agent.split_whitespace().next().unwrap_or_default();
+        self.is_copilot = name == COPILOT;
         self.names_messages = NAMES_MESSAGES.contains(&name.rsplit('/').next().unwrap_or_default());
     }
 
@@ -106,16 +114,31 @@ impl Updates {
         if is_about_the_mode(&text.text) {
             return Vec::new();
         }
-        let id = chunk.message_id.map(|id| id.0.to_string());
+        let mut items = self.went_on();
+        match aside(&text.text).filter(|_| self.is_copilot) {
+            Some(Aside::Notice) => items.push(Item::Show(Show::notice(&text.text))),
+            Some(Aside::Error(fault)) => self.held = Some((text.text, fault)),
+            None => items.extend(self.said_text(text.text, chunk.message_id, chunk.meta.as_ref())),
+        }
+        items
+    }
+
+    /// What was held is the assistant's: it has gone on after it.
+    fn went_on(&mut self) -> Vec<Item> {
+        self.held.take().map_or_else(Vec::new, |(text, _)| words(text).into())
+    }
+
+    fn said_text(&mut self, text: String, id: Option<MessageId>, meta: Option<&Meta>) -> Vec<Item> {
+        let id = id.map(|id| id.0.to_string());
         let is_named = id.is_some();
-        if !is_named && self.beside.take_text(&text.text) {
+        if !is_named && self.beside.take_text(&text) {
             return Vec::new();
         }
-        let kind = chunk.meta.as_ref().and_then(|meta| meta.get("claudeCode")?.get("kind"));
+        let kind = meta.and_then(|meta| meta.get("claudeCode")?.get("kind"));
         if !is_named && (kind.is_some() || self.names_messages && self.message.is_some()) {
             self.beside.begins_message();
-            self.beside.take_piece(&text.text);
-            return vec![Item::Show(Show::notice(&text.text))];
+            self.beside.take_piece(&text);
+            return vec![Item::Show(Show::notice(&text))];
         }
         self.beside.tries_again_no_more();
         let begun = id.filter(|id| self.message.as_ref() != Some(id)).map(|id| {
@@ -123,9 +146,8 @@ impl Updates {
             self.message = Some(id.clone());
             Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() }))
         });
-        self.beside.take_piece(&text.text);
-        let shown = Item::Show(Show::Delta(text.text.clone()));
-        begun.into_iter().chain([Item::Text(text.text), shown]).collect()
+        self.beside.take_piece(&text);
+        begun.into_iter().chain(words(text)).collect()
     }
 
     /// Takes news of a tool call. The first news begins it: not all agents announce the beginning.
@@ -137,7 +159,7 @@ impl Updates {
         let is_over = matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
         let name = fields.name.or(fields.title).unwrap_or_else(|| "a tool".to_owned());
         let note = |note| Item::Note(Box::new(note));
-        let mut items = Vec::new();
+        let mut items = self.went_on();
         if self.known.len() >= MOST_KNOWN {
             self.known = self.open.keys().cloned().collect();
         }
@@ -167,6 +189,11 @@ impl Updates {
         }
         self.called(call)
     }
+}
+
+/// Words of the assistant.
+fn words(text: String) -> [Item; 2] {
+    [Item::Text(text.clone()), Item::Show(Show::Delta(text))]
 }
 
 /// gemini says so, in the assistant's text, when we have chosen its mode.

@@ -45,7 +45,13 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
         findings.extend(check_flags(path, project, options));
     }
     findings.extend(check_root(options));
-    findings.extend(check_login(asked, project, options));
+    if let Some(login) = check_login(asked, project, options) {
+        // What a session says of it counts, but where it says nothing.
+        findings.retain(|finding| finding.check != "login" || finding.status != Health::Warn);
+        if findings.iter().all(|finding| finding.check != "login") {
+            findings.push(login);
+        }
+    }
     if options.preset.protocol != Protocol::Acp {
         findings.push(check_verifying(options));
     }

@@ -9,7 +9,7 @@ use super::{TOPICS, Topic};
 use crate::agent::pane::programs::Program;
 use crate::cli::Cli;
 use crate::engine::outcome::Outcome;
-use crate::presets::{self, CliOption, Preset};
+use crate::presets::{self, CliOption, Preset, Protocol};
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
 
@@ -86,7 +86,7 @@ fn pages() -> String {
 
 /// The products' names.
 fn agents_by_title() -> String {
-    let titles: Vec<&str> = presets::headless().map(|preset| preset.title).collect();
+    let titles: Vec<&str> = presets::named().map(|preset| preset.title).collect();
     format!("ralph knows {} and any agent that speaks the Agent Client Protocol.\n", titles.join(", "))
 }
 
@@ -105,7 +105,7 @@ fn agents() -> String {
     table(&["type", "started as", "to run without a person it needs"], presets.map(row))
 }
 
-/// The options of agents with a program of their own: model, effort, read-only.
+/// The options of agents that read their prompt on stdin: model, effort, read-only.
 fn options() -> String {
     let row = |preset: &Preset| {
         let option = |option: Option<CliOption>| match option {
@@ -117,7 +117,8 @@ fn options() -> String {
         let kept = preset.read_only.map_or("", |_| "yes").to_owned();
         vec![code(preset.name), option(preset.model), option(preset.effort), longest, kept]
     };
-    let presets = presets::sorted(presets::headless()).into_iter().filter_map(presets::preset);
+    let on_stdin = presets::named().filter(|preset| preset.protocol == Protocol::Lines);
+    let presets = presets::sorted(on_stdin).into_iter().filter_map(presets::preset);
     table(&["type", "model", "effort", "longest prompt", "edits nothing while it verifies"], presets.map(row))
 }
 
