@@ -15,6 +15,7 @@ mod copilot;
 pub mod fault;
 mod gemini;
 mod how;
+mod kimi;
 mod listing;
 mod opencode;
 mod pi;
@@ -26,6 +27,7 @@ pub mod setup;
 #[cfg(test)]
 mod shortcuts;
 mod state;
+mod vibe;
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ static AGENTS: &[Facts] = &[
     pi::FACTS,
     qwen::FACTS,
     copilot::FACTS,
+    kimi::FACTS,
+    vibe::FACTS,
     aider::FACTS,
     script::FACTS,
     Facts { presets: &[Preset::BLANK], screens: None },

@@ -26,8 +26,8 @@ pub(super) const PERMISSIVE: [&str; 12] = [
     "auto-edit",
     "default",
 ];
-/// The read-only modes.
-pub(super) const READ_ONLY: [&str; 2] = ["read-only", "plan"];
+/// The modes in which nothing is changed; in the last one only because it asks us.
+pub(super) const READ_ONLY: [&str; 3] = ["read-only", "plan", "ask"];
 
 /// The name of a mode: copilot gives modes addresses, with the name behind `#`.
 fn name_of(mode: &str) -> &str {

@@ -187,7 +187,8 @@ fn what_real_agents_have_said_is_understood() {
             assert!(talk.reply.speech.sigils().complete(), "{name}: {}", talk.text());
             let text = talk.text().replace(r#"")Delta(""#, "");
             assert!(text.contains(COMPLETE), "{name}: {text}");
-            assert!(usage.output_tokens.is_some(), "{name}");
+            // kimi tells no tokens but those of its context.
+            assert_eq!(usage.output_tokens.is_some(), !name.starts_with("kimi"), "{name}");
             // copilot names no model.
             assert_eq!(usage.model.is_some(), !name.starts_with("copilot"), "{name}");
         }
@@ -206,7 +207,7 @@ fn what_real_agents_have_said_is_understood() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 23);
+    assert_eq!(seen, 29);
 }
 
 #[test]

@@ -9,6 +9,8 @@ fn the_most_permissive_mode_is_chosen_or_the_one_in_which_nothing_is_changed() {
         ("codex-acp.tool", "agent-full-access", "read-only"),
         ("gemini.tool", "yolo", "plan"),
         ("opencode.tool", "", "plan"),
+        ("kimi.tool", "yolo", "plan"),
+        ("vibe.tool", "auto-approve", "ask"),
         ("copilot.tool", "", "https://agentclientprotocol.com/protocol/session-modes#plan"),
         // As root it does not offer what may do everything; by its settings it begins where a classifier decides.
         ("claude-agent-acp.root", "acceptEdits", "plan"),

@@ -1,0 +1,23 @@
+//! Kimi Code CLI, over the Agent Client Protocol: its pipe takes a prompt as an argument only, and tells no usage.
+
+use super::{Facts, Preset, Provider, State, Structured};
+
+pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: None };
+
+const OVER_ACP: Preset = Preset {
+    name: "kimi",
+    title: "Kimi Code CLI",
+    cli: "kimi",
+    args: &["acp"],
+    needs: "`kimi login`, or a provider and a `default_model` in ~/.kimi-code/config.toml",
+    keys: &["KIMI_API_KEY", "MOONSHOT_API_KEY"],
+    login: "run 'kimi login', or name a provider and a default_model in ~/.kimi-code/config.toml",
+    install: "npm install -g @moonshot-ai/kimi-code",
+    structured: Structured { subcommand: "acp", ..Structured::NONE },
+    state: State { folders: &[".kimi-code"], beside: &[], variable: Some("KIMI_CODE_HOME") },
+    provider: Provider {
+        hosts: &["api.kimi.com", "api.kimi.ai", "auth.kimi.com", "api.moonshot.ai", "api.moonshot.cn"],
+        variables: &["KIMI_CODE_BASE_URL", "KIMI_BASE_URL"],
+    },
+    ..Preset::ACP
+};
