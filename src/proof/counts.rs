@@ -123,8 +123,10 @@ fn pytest(line: &str) -> Option<Counts> {
         return None;
     }
     let of = |word| before(counted, word).unwrap_or_default();
-    let failed = of("failed") + of("error") + of("errors");
+    let failed = of("failed");
     let ran = of("passed") + failed + of("xfailed") + of("xpassed");
+    // What fails before or after a test: that one may have passed, and is counted then.
+    let failed = failed + of("error") + of("errors");
     Some(Counts { ran, failed, skipped: of("skipped") + of("deselected") })
 }
 

@@ -40,12 +40,24 @@ pub(super) fn fitness(at_base: &Validation, with_others: Option<&Validation>) ->
         return Fitness::Fit { failure: None, tests: tests_in(&at_base.output) };
     }
     let failure = failure_in(&at_base.output);
-    let is_same = |others: &Validation| !others.ok && outline(&others.output) == outline(&at_base.output);
+    let is_same = |others: &Validation| !others.ok && is_alike(&others.output, &at_base.output);
     if with_others.is_none_or(is_same) {
         Fitness::Fit { failure: Some(failure), tests: tests_in(&at_base.output) }
     } else {
         Fitness::Lacking { failure, preparation: None }
     }
+}
+
+/// Whether two runs have failed in the same way: they print the same, or as many tests have failed for the same reason. What is built
+/// already is not built again, and says so.
+fn is_alike(one: &str, other: &str) -> bool {
+    let (lines, end) = outline(one);
+    let (other_lines, other_end) = outline(other);
+    let reason = |output: &str| plain(&failure_in(output));
+    let has_failed = tests_in(one).is_some_and(|tests| tests.failed > 0);
+    end == other_end
+        && (lines == other_lines
+            || has_failed && tests_in(one) == tests_in(other) && reason(one) == reason(other))
 }
 
 impl Fitness {
@@ -105,17 +117,18 @@ fn failure_in(output: &str) -> String {
 /// addresses and the order of what runs at once differ between two runs.
 fn outline(output: &str) -> (Vec<String>, &str) {
     let (printed, end) = output.trim_end().rsplit_once('\n').unwrap_or(("", output));
-    let plain = |word: &str| {
-        let has_number = word.bytes().any(|byte| byte.is_ascii_digit());
-        if has_number { "#".to_owned() } else { word.to_owned() }
-    };
-    // Test runners print a letter or a dot for each test, and break that line where one has failed.
-    let is_mark = |char: char| char.is_ascii_digit() || char.is_ascii_punctuation() || "FEsxX".contains(char);
-    let is_word = |word: &&str| !word.chars().all(is_mark);
-    let line = |line: &str| line.split_whitespace().filter(is_word).map(plain).collect::<Vec<_>>().join(" ");
-    let mut lines: Vec<String> = printed.lines().map(line).filter(|line| !line.is_empty()).collect();
+    let mut lines: Vec<String> = printed.lines().map(plain).filter(|line| !line.is_empty()).collect();
     lines.sort();
     (lines, end)
+}
+
+/// A line without numbers and marks of progress.
+fn plain(line: &str) -> String {
+    // Test runners print a letter or a dot for each test, and break that line where one has failed.
+    let is_mark = |char: char| char.is_ascii_digit() || char.is_ascii_punctuation() || "FEsxX".contains(char);
+    let words = line.split_whitespace().filter(|word| !word.chars().all(is_mark));
+    let has_number = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+    words.map(|word| if has_number(word) { "#" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -142,6 +155,24 @@ mod tests {
         assert_eq!(outline("a\nb 1\n\n(exit code 1)"), outline("b 2\na\n(exit code 1)"));
         assert_eq!(outline(". 1/2\nadd FAILED\n(exit code 1)"), outline("add FAILED\n.\n(exit code 1)"));
         assert_eq!(outline(".F [100%]\nadd\n(exit code 1)"), outline("F. [100%]\nadd\n(exit code 1)"));
+    }
+
+    #[test]
+    fn what_is_built_only_once_is_no_other_failure() {
+        let tests = |failed: u32, why: &str| {
+            format!(
+                "running 2 tests\n{why}\ntest result: FAILED. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; \
+                 finished in 0.0{failed}s\n\nerror: test failed, to rerun pass `--test adds`\n(exit code 101)",
+                2 - failed
+            )
+        };
+        let built =
+            "   Compiling calc v0.1.0 (/t/calc)\nwarning: `calc` (lib) generated 1 warning (1 duplicate)\n";
+        let base = found(false, &(built.to_owned() + &tests(1, "assertion failed: add(1, 2)")));
+        let fits = |others: &str| matches!(fitness(&base, Some(&found(false, others))), Fitness::Fit { .. });
+        assert!(fits(&tests(1, "assertion failed: add(1, 2)")));
+        assert!(!fits(&tests(2, "assertion failed: add(1, 2)")), "another one has failed");
+        assert!(!fits(&tests(1, "cannot open /etc/calc.conf")), "for another reason");
     }
 
     #[test]
