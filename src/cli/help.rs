@@ -350,7 +350,7 @@ Examples:
   ralph task import 'gitlab:GROUP/PROJECT#bug'    Those with this label
   ralph task import linear:TEAM
   ralph task import jira:HOST/PROJECT --report    Comments once on each whose task is done; closes none
-  gh issue list --json number,title,body,labels,state,url | ralph task import -
+  gh issue list --json number,title,body,labels,url | ralph task import -
 
 All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
 list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged, closed (tasks

@@ -87,7 +87,10 @@ fn is_same(path: &Path, file: &File) -> bool {
 fn sweep(folder: &Path, own: &Path) {
     for other in own::entries(folder).unwrap_or_default() {
         let path = other.join(NAME);
-        let is_free = || File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        let is_free = || match File::open(&path) {
+            Ok(file) => file.try_lock().is_ok(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
         if other != own && is_free() {
             // What stays is removed by a later start.
             let _ = fs::remove_file(&path);

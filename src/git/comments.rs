@@ -36,7 +36,9 @@ pub fn in_diff(diff: &str, edited: &str) -> Found {
     let (mut comments, mut strays): (Vec<Comment>, usize) = (Vec::new(), 0);
     let mut goes_on = false;
     for (index, line) in edited.iter().enumerate() {
-        if let Some(text) = line.strip_prefix(COMMENT) {
+        // Editors indent a new line as the one above it.
+        let indented = || line.trim_start().strip_prefix(COMMENT).filter(|_| !walk.is_next(line));
+        if let Some(text) = line.strip_prefix(COMMENT).or_else(indented) {
             let text = text.strip_prefix(' ').unwrap_or(text).trim_end();
             match comments.last_mut().filter(|_| goes_on) {
                 Some(comment) => comment.text = format!("{}\n{text}", comment.text),
@@ -65,6 +67,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Whether the diff goes on with this line.
+    fn is_next(&self, line: &str) -> bool {
+        self.diff.lines.get(self.next).is_some_and(|(next, _)| next.trim_end() == line.trim_end())
+    }
+
     /// Whether the first of these lines is one of the diff, here or, if a part was removed, further below.
     fn meets(&mut self, edited: &[&str]) -> bool {
         let lines = &self.diff.lines;

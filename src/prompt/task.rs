@@ -147,11 +147,11 @@ fn filled(text: &str, facts: &Facts) -> String {
         .as_ref()
         .map(|name| format!(" --feature {}", shell_words([&name.into()])))
         .unwrap_or_default();
-    let description = described(&facts.task.text);
+    let (title, description) = (quoted_line(&facts.task.title, LINE), described(&facts.task.text));
     template::filled(text, &|name| {
         Some(Cow::Borrowed(match name {
             "task.id" => &facts.task.id,
-            "task.title" => &facts.task.title,
+            "task.title" => &title,
             "task.description" => &description,
             "task.feature" => facts.feature.as_deref().unwrap_or_default(),
             "of_feature" => &of_feature,
@@ -167,9 +167,8 @@ fn described(text: &str) -> Cow<'_, str> {
     match issue_words::parted(text.trim()) {
         Some((mark, words)) => {
             let words = quoted(words, DESCRIPTION);
-            Cow::Owned(
-                format!("{}\n\n{OF_AN_ISSUE}\n\n{words}", quoted_line(mark, LINE)).trim_end().to_owned(),
-            )
+            let quoted = format!("{}\n\n{OF_AN_ISSUE}\n\n{words}", quoted_line(mark, LINE));
+            Cow::Owned(quoted.trim_end().to_owned())
         }
         None => Cow::Owned(cut(text.trim(), DESCRIPTION)),
     }
@@ -178,7 +177,10 @@ fn described(text: &str) -> Cow<'_, str> {
 /// The task, its parent and the tasks done before it.
 fn assignment(facts: &Facts) -> String {
     let Words { id, title, text } = &facts.task;
-    let mut section = format!("## Your task: {id}\n\n**{}**\n", quoted_line(title, LINE));
+    let title = quoted_line(title, LINE);
+    let is_of_issue = issue_words::parted(text.trim()).is_some();
+    let title = if is_of_issue { format!("> {title}") } else { format!("**{title}**") };
+    let mut section = format!("## Your task: {id}\n\n{title}\n");
     if !text.trim().is_empty() {
         let _ = write!(section, "\n{}\n", described(text));
     }

@@ -82,9 +82,15 @@ pub fn line(text: &str) -> String {
 /// With the words and the address of each image in its place.
 fn without_images(text: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = [rest.find("!["), rest.find("<img ")].into_iter().flatten().min() {
+    // Each sign is met once, whatever follows it.
+    while let Some(at) = rest.find(['!', '<']) {
         let (before, image) = rest.split_at(at);
         kept.push_str(before);
+        if !image.starts_with("![") && !image.starts_with("<img ") {
+            kept.push_str(&image[..1]);
+            rest = &image[1..];
+            continue;
+        }
         let near = image.char_indices().nth(LONGEST_IMAGE).map_or(image, |(end, _)| &image[..end]);
         let shown = if image.starts_with('!') { markdown_image(near) } else { html_image(near) };
         if let Some((words, address, length)) = shown {

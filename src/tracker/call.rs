@@ -54,7 +54,7 @@ impl Reply {
         let used_up = number("x-ratelimit-remaining") == Some(0);
         let is_limit = match self.status {
             429 => true,
-            403 => number("retry-after").is_some() || used_up,
+            403 => number("retry-after").is_some() || used_up || self.body.contains("secondary rate limit"),
             400 => self.body.contains("\"RATELIMITED\""),
             _ => false,
         };
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
     pub(super) fn read<T: DeserializeOwned>(&self, reply: &Reply, what: &str) -> Result<T, Fault> {
         serde_json::from_str(&reply.body).map_err(|error| {
             Fault::other(format!(
-                "{} answers for {what} with what is not understood ({}): is it the address of its API? nothing was changed",
+                "{} answers for {what} with what is not understood ({}): is it the address of its API?",
                 self.who,
                 foreign::line(&error.to_string())
             ))
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
     }
 
     fn call(&mut self, path: &str, body: Option<&Value>, what: &str) -> Result<Reply, Fault> {
-        for _ in 0..=MOST_WAITS {
+        for waits in 0..=MOST_WAITS {
             self.calls += 1;
             if self.calls > MOST_CALLS || self.bytes > ROOM {
                 return Err(self.too_much());
@@ -133,7 +133,9 @@ impl<'a> Session<'a> {
             }?;
             self.bytes += reply.body.len();
             match reply.wait() {
-                Some(wait) if wait > LONGEST_WAIT => return Err(fault::of_limit(self.who, wait)),
+                Some(wait) if wait > LONGEST_WAIT || waits == MOST_WAITS => {
+                    return Err(fault::of_limit(self.who, wait));
+                }
                 Some(wait) => {
                     let seconds = count::of(wait, "second");
                     (self.tell)(&format!("{} was asked too often: asked again in {seconds}", self.who));
@@ -192,7 +194,7 @@ impl<'a> Session<'a> {
             ureq::Error::Io(error) => error.to_string(),
             error => error.to_string(),
         };
-        Fault::other(format!("{} cannot be asked at {base}: {why}: nothing was changed", self.who))
+        Fault::other(format!("{} cannot be asked at {base}: {why}", self.who))
     }
 
     fn by_program(&self, name: &str, host: &str, path: &str, body: Option<&Value>) -> Result<Reply, Fault> {
@@ -223,7 +225,7 @@ impl<'a> Session<'a> {
             let login = if errors.contains("auth login") || errors.contains("authenticat") {
                 format!(": run '{name} auth login', or set a token")
             } else {
-                ": nothing was changed".to_owned()
+                String::new()
             };
             Fault::other(format!("{} cannot be asked through {name}: {why}{login}", self.who))
         })

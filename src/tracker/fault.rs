@@ -35,10 +35,12 @@ pub(super) fn of_status(who: &str, what: &str, status: u16, login: &str, said: &
                 "{who} has no {what}, or does not show it, {login}{said}: check the address, and that the token may see it"
             ));
         }
-        300..=399 => format!(
-            "{who} says that {what} is elsewhere (status {status}), which is not followed: give its new address"
-        ),
-        500.. => format!("{who} fails with status {status}{said}: nothing was changed; try again later"),
+        300..=399 => {
+            return Fault::NotThere(format!(
+                "{who} says that {what} is elsewhere (status {status}), which is not followed: give its new address"
+            ));
+        }
+        500.. => format!("{who} fails with status {status}{said}: try again later"),
         _ => format!("{who} refuses {what} with status {status}{said}"),
     };
     Fault::Other(why)
@@ -49,7 +51,7 @@ pub(super) fn of_limit(who: &str, wait_s: u64) -> Fault {
     let seconds = i64::try_from(wait_s.min(1 << 31)).unwrap_or_default();
     let at: DateTime<Utc> = Utc::now() + TimeDelta::seconds(seconds);
     Fault::Other(format!(
-        "{who} was asked too often, and answers again at {}: nothing was changed; try again then",
+        "{who} was asked too often, and answers again at {}: try again then",
         nearby(&at, Local::now())
     ))
 }

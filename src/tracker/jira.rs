@@ -127,7 +127,7 @@ fn open(session: &mut Session<'_>, place: &Place, label: Option<&str>) -> Result
     let jql = format!("project = \"{}\" AND statusCategory != Done{label} ORDER BY key", place.scope);
     let jql = utf8_percent_encode(&jql, NON_ALPHANUMERIC);
     let what = format!("project '{}'", place.scope);
-    let is_cloud = session.has_user;
+    let is_cloud = place.prefix.contains(".atlassian.net/") || session.has_user;
     let mut all: Vec<Issue> = Vec::new();
     let mut token: Option<String> = None;
     loop {

@@ -118,9 +118,7 @@ fn ask<T: DeserializeOwned>(
     }
     let found = answer.pointer_mut(at).map(Value::take).unwrap_or_default();
     serde_json::from_value(found).map_err(|error| {
-        Fault::other(format!(
-            "linear answers for {what} with what is not understood ({error}): nothing was changed"
-        ))
+        Fault::other(format!("linear answers for {what} with what is not understood ({error})"))
     })
 }
 

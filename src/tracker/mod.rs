@@ -78,6 +78,8 @@ impl Address {
         tell: &'a dyn Fn(&str),
     ) -> Result<Session<'a>, Fault> {
         let Tracker { name, headers, .. } = *self.tracker;
+        require_known("tracker.urls", access.urls)?;
+        require_known("tracker.token_env", access.token_env)?;
         let url = of(access.urls, name);
         let (variables, is_named) = match of(access.token_env, name) {
             Some(variable) => (vec![variable], true),
@@ -105,6 +107,15 @@ impl Address {
         }
         let base = url.or(self.place.base.as_deref()).unwrap_or(self.tracker.base).trim_end_matches('/');
         require_safe(name, base)?;
+        if let Some(named) =
+            self.place.base.as_deref().filter(|named| host(named) != host(base) && !is_here(base))
+        {
+            return Err(Fault::other(format!(
+                "tracker.urls has {} for {name}, and the address names {}: a token goes to the named host only",
+                host(base),
+                host(named)
+            )));
+        }
         session.login = match &token {
             Some((variable, _)) => format!("with the token in {variable}"),
             None => self.without_token(),
@@ -182,11 +193,32 @@ fn of<'a>(list: &'a [String], name: &str) -> Option<&'a str> {
     list.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
 }
 
+/// Refuses what would be overlooked: then a token could go to a place that was not meant.
+fn require_known(key: &str, list: &[String]) -> Result<(), Fault> {
+    let is_known = |pair: &String| {
+        let (name, value) = pair.split_once('=').unwrap_or_default();
+        !value.is_empty() && TRACKERS.iter().any(|tracker| tracker.name == name)
+    };
+    list.iter().find(|pair| !is_known(pair)).map_or(Ok(()), |pair| {
+        let names = TRACKERS.map(|tracker| tracker.name).join(", ");
+        Err(Fault::other(format!("'{pair}' in {key} is no NAME=VALUE, with a name of {names}")))
+    })
+}
+
+/// The host of an address, with its port.
+fn host(base: &str) -> &str {
+    base.split_once("://").map_or(base, |(_, rest)| rest).split('/').next().unwrap_or_default()
+}
+
+/// Whether it is this machine, without encryption.
+fn is_here(base: &str) -> bool {
+    let host = host(base).split(':').next();
+    base.starts_with("http://") && host.is_some_and(|host| ["127.0.0.1", "localhost"].contains(&host))
+}
+
 /// Refuses to send a token where others can read it.
 fn require_safe(name: &str, base: &str) -> Result<(), Fault> {
-    let host = base.strip_prefix("http://").map(|rest| rest.split(['/', ':']).next().unwrap_or_default());
-    let is_here = host.is_some_and(|host| ["127.0.0.1", "localhost"].contains(&host));
-    if (base.starts_with("https://") || is_here) && !base.contains('@') {
+    if (base.starts_with("https://") || is_here(base)) && !base.contains('@') {
         return Ok(());
     }
     Err(Fault::other(format!(

@@ -103,7 +103,7 @@ fn values_of_flags() {
         ("plan --config=specs", &["specs", "folder"]),
         (
             "plan --agent cluade",
-            &["'cluade'", "amp, claude, claude-acp, cline", "gemini, gemini-acp, opencode"],
+            &["'cluade'", "amp, claude, claude-acp, cline", "gemini, gemini-acp, kimi, opencode"],
         ),
         ("plan --agent=", &["agent"]),
         ("plan --ralph-dir=", &["--ralph-dir"]),

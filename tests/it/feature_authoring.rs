@@ -76,11 +76,7 @@ fn a_feature_comes_from_a_brief_to_tasks_that_can_be_run() {
     assert!(prompt(&scratch, 2).contains("\n> \\# The spec, version 1\n"), "{}", prompt(&scratch, 2));
     assert!(prompt(&scratch, 3).contains("\n## The spec\n\n# The spec, version 1\n"));
     assert!(prompt(&scratch, 5).contains("\n## The plan\n\n# The plan, version 3\n"));
-    let call = format!(
-        "{} --ralph-dir {} task add",
-        env!("CARGO_BIN_EXE_ralph"),
-        scratch.path(".ralph/task-draft/.ralph").display()
-    );
+    let call = format!("/ralph --ralph-dir {} task add", scratch.path(".ralph/task-draft/.ralph").display());
     assert!(prompt(&scratch, 5).contains(&call), "{}", prompt(&scratch, 5));
     assert!(run_.stderr.contains("↑ spec of export: .ralph/features/export/spec.md"), "{run_:?}");
     let feature = json(&scratch, "feature show export");

@@ -793,8 +793,7 @@ fn what_an_agent_does_in_another_work_tree_is_done_to_the_one_graph() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let found = fs::read_to_string(beside(&scratch, "found")).unwrap();
     assert_eq!(status(&scratch, found.trim()), "pending");
-    let call =
-        format!("{} --ralph-dir {} task add", env!("CARGO_BIN_EXE_ralph"), scratch.path(".ralph").display());
+    let call = format!("/ralph --ralph-dir {} task add", scratch.path(".ralph").display());
     assert!(prompt(&scratch, 1).contains(&call), "{}", prompt(&scratch, 1));
 }
 

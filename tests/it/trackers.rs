@@ -114,7 +114,7 @@ fn issues_of_github_become_tasks_and_are_known_again() {
     let description = first["description"].as_str().unwrap();
     assert_eq!(
         description,
-        "From the issue tracker: https://github.com/Ann/Tool/issues/1\n\nLabels: bug\n\nDo it.\n\n(image: shot, https://h/x.png)"
+        "From the issue tracker: https://github.com/Ann/Tool/issues/1\n\nLabels: bug\n\nDo it.\n(image: shot, https://h/x.png)"
     );
     assert!(!tasks(&scratch)[2]["title"].as_str().unwrap().contains('\u{1b}'));
     assert_eq!(counts(&run("")), [0, 0, 3]);
@@ -166,7 +166,7 @@ fn what_github_refuses_is_said_and_changes_nothing() {
             answered(301, "Location: http://elsewhere.example/\r\n", ""),
             "is elsewhere (status 301), which is not followed",
         ),
-        (answered(500, "", "<html>"), "fails with status 500: nothing was changed; try again later"),
+        (answered(500, "", "<html>"), "fails with status 500: try again later"),
         (answered(200, "", "{\"no\": \"list\"}"), "is not understood"),
         (answered(200, "", "[{\"number\": 1"), "is not understood"),
         (answered(429, "Retry-After: 4000\r\n", ""), "was asked too often, and answers again at"),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::run_tasks::{add, tasks};
 use crate::scratch::{Scratch, agent_on_screen, executable, finish, wait_for};
@@ -12,7 +12,9 @@ use crate::workers::Tmux;
 fn install(scratch: &Scratch) -> PathBuf {
     let installed = scratch.outside().join("installed/ralph");
     fs::create_dir(installed.parent().unwrap()).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_ralph"), &installed).unwrap();
+    // By another program: one that we had open to write could not be started while a thread of ours forks.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ralph")).arg(&installed).status().unwrap();
+    assert!(copied.success());
     installed
 }
 

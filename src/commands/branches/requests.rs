@@ -40,6 +40,12 @@ pub(super) fn fetch(
         if let Entry::Vacant(place) = requests.entry(number) {
             place.insert(one(root, remote, identity, number).map_err(failed)?);
         }
+        let request = &requests[&number];
+        if !request.is_fork && request.head == *name {
+            return Err(failed(anyhow!(
+                "that is the branch of {base} itself: give this section another name"
+            )));
+        }
         branch.commit = git::refs::base_commit(root, &pull_request::reference(number));
     }
     Ok(requests)

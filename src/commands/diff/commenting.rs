@@ -48,7 +48,13 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
     let initial = [help(&piece.name).as_bytes(), &diff].concat();
     let draft = Draft::new(&initial, ".diff").context("the diff cannot be written for the editor")?;
     let edited = editor.edit(&draft).and_then(|()| Ok(draft.read(2 * LARGEST)?));
-    let sent = edited.and_then(|edited| send(&in_diff(&text(&diff), &text(&edited)), piece, args, is_json));
+    let found = edited.map(|edited| in_diff(&text(&diff), &text(&edited)));
+    let strays = found.as_ref().map_or(0, |found| found.strays);
+    let sent = found.and_then(|found| send(&found, piece, args, is_json));
+    if sent.is_ok() && strays > 0 {
+        warn(&format!("what you wrote is in {}", draft.keep().display()));
+        return sent;
+    }
     sent.map_err(|error| {
         // An editor that has failed may have written something.
         if draft.read(2 * LARGEST).is_ok_and(|now| now == initial) {

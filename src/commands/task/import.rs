@@ -52,7 +52,7 @@ fn imported(args: &TaskImportArgs) -> anyhow::Result<Taken> {
     let makes = !args.dry_run && is_on_server(&args.graph)?;
     let mut store = if makes { create(&args.graph)? } else { open(&args.graph)? };
     let from = match &tracked {
-        Some(tracked) => Work::Issues(tracked.entries(&known(&*store)?)?),
+        Some(tracked) => Work::Issues(tracked.entries(&known(&*store)?).context("nothing was changed")?),
         None => Work::File(args.file.clone()),
     };
     let mut taken = take(&mut *store, &from, args.dry_run)?;

@@ -47,6 +47,8 @@ pub(super) fn known(store: &dyn Store) -> Result<Vec<Known>, GraphError> {
 pub(super) struct Tracked {
     pub(super) address: Address,
     session: RefCell<Session<'static>>,
+    /// The open issues, when they have been fetched.
+    open: RefCell<BTreeSet<u64>>,
 }
 
 impl Tracked {
@@ -63,14 +65,15 @@ impl Tracked {
         let access =
             Access { urls: &settings.tracker.urls, token_env: &settings.tracker.token_env, env: &env };
         let session = address.session(&access, &remark)?.into();
-        Ok(Self { address, session })
+        Ok(Self { address, session, open: RefCell::default() })
     }
 
     /// The open issues, and those of known tasks that are closed there by now.
     pub(super) fn entries(&self, known: &[Known]) -> anyhow::Result<Vec<ImportEntry>> {
         let session = &mut *self.session.borrow_mut();
         let mut issues = self.address.open(session)?;
-        let open: BTreeSet<u64> = issues.iter().map(|issue| issue.number).collect();
+        let mut open = self.open.borrow_mut();
+        *open = issues.iter().map(|issue| issue.number).collect();
         let here = known.iter().filter(|task| task.status != Status::Done);
         let here = here.filter_map(|task| self.address.number(&task.origin));
         for number in here.filter(|number| !open.contains(number)) {
@@ -85,7 +88,7 @@ impl Tracked {
         Ok(issues.into_iter().enumerate().map(entry).collect())
     }
 
-    /// Tells below each issue of a done task that it is done, if that is not told there; returns these tasks.
+    /// Tells below each open issue of a done task that it is done, if that is not told there; returns these tasks.
     pub(super) fn report(
         &self,
         store: &dyn Store,
@@ -95,7 +98,8 @@ impl Tracked {
         let session = &mut *self.session.borrow_mut();
         let mut reported = Vec::new();
         for task in known(store)?.into_iter().filter(|task| task.status == Status::Done) {
-            let Some(number) = self.address.number(&task.origin) else { continue };
+            let number = self.address.number(&task.origin);
+            let Some(number) = number.filter(|number| self.open.borrow().contains(number)) else { continue };
             if self.address.is_reported(session, number)? {
                 continue;
             }
@@ -128,6 +132,5 @@ fn words(task: &Known, proof: &str) -> String {
     let proof = if proof.is_empty() { String::new() } else { format!("\n\nProof: {proof}") };
     let commit = task.landing.as_ref().and_then(|landing| landing.landed.as_ref()).or(task.commit.as_ref());
     let commit = commit.map(|commit| format!("\n\nCommit: {commit}")).unwrap_or_default();
-    let next = "It stays open until the pull request with the work is merged.";
-    format!("Task {} of ralph: {how}{proof}{commit}\n\n{next}", task.id)
+    format!("Task {} of ralph: {how}{proof}{commit}\n\nralph does not close it.", task.id)
 }

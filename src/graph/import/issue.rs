@@ -1,5 +1,7 @@
 //! Issues of a tracker, and the list of them that `gh issue list --json` prints.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::json::bad_json;
@@ -77,9 +79,12 @@ pub(super) fn is_list(text: &str) -> bool {
 }
 
 pub(super) fn entries(text: &str) -> Result<Vec<ImportEntry>, GraphError> {
-    let kind = "no list of 'gh issue list --json number,title,body,labels,state,url'";
+    let kind = "no list of 'gh issue list --json number,title,body,labels,url'";
     let list: Vec<Listed> = serde_json::from_str(text).map_err(|error| bad_json(None, kind, text, &error))?;
-    list.into_iter().map(entry).collect()
+    let mut seen = BTreeSet::new();
+    // Lists of two labels have some issues twice.
+    let first = list.into_iter().filter(|listed| seen.insert(listed.url.clone()));
+    first.map(entry).collect()
 }
 
 fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {

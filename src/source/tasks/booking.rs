@@ -224,7 +224,10 @@ impl Tasks {
     ) -> Result<(), End> {
         let _renewed = self.graph.keep_while_booked(&current.claim);
         let head = left.head.clone();
-        let mut entry = self.entry(current, booked, Became::Done, "", left, context);
+        // What a done task rests on; other reasons come with the decision.
+        let rests_on = booked.proof.filter(|proof| proof.ok).and_then(|proof| proof.by.as_deref());
+        let mut entry =
+            self.entry(current, booked, Became::Done, rests_on.unwrap_or_default(), left, context);
         let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
         if current.only_verifies && became != Became::Done {
             self.unverified = Some(format!("{} is not verified: {reason}", current.task.id));
