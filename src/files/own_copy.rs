@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Access, access};
 
-use super::own;
+use super::{own, temporary};
 use crate::text::digest::sha256;
 
 /// What it is called, in a folder of its own for each program file.
@@ -34,11 +34,17 @@ pub fn keep(folder: &Path, running: &Path, exe: &Path) -> io::Result<PathBuf> {
     let path = place.join(NAME);
     for _ in 0..TRIES {
         own::make_folders(&place)?;
-        if path.symlink_metadata().is_err() {
+        // Many starts make one copy.
+        let alone = File::open(&place)?;
+        // Some file systems have no locks.
+        let _ = alone.lock();
+        temporary::sweep(&place);
+        if !is_whole(&path, &found) {
+            temporary::remove(&path);
             make(&path, exe, &original, &found)?;
         }
-        let Ok(kept) = File::open(&path) else { continue };
-        // Some file systems have no locks.
+        drop(alone);
+        let Ok(kept) = own::open_to_read(&path) else { continue };
         let _ = kept.lock_shared();
         if !is_same(&path, &kept) {
             continue;
@@ -51,6 +57,14 @@ pub fn keep(folder: &Path, running: &Path, exe: &Path) -> io::Result<PathBuf> {
         return Ok(path);
     }
     Err(io::Error::new(ErrorKind::NotFound, "something removes it"))
+}
+
+/// Whether the program is there, as far as its size and mode tell.
+fn is_whole(path: &Path, original: &Metadata) -> bool {
+    let is_program = |there: Metadata| {
+        there.is_file() && there.size() == original.size() && there.permissions().mode() & 0o100 != 0
+    };
+    path.symlink_metadata().is_ok_and(is_program)
 }
 
 /// Tells program files apart. Their contents would take longer to read than all else at a start.
@@ -87,13 +101,17 @@ fn is_same(path: &Path, file: &File) -> bool {
 fn sweep(folder: &Path, own: &Path) {
     for other in own::entries(folder).unwrap_or_default() {
         let path = other.join(NAME);
-        let is_free = || match File::open(&path) {
-            Ok(file) => file.try_lock().is_ok(),
-            Err(error) => error.kind() == ErrorKind::NotFound,
+        if other == own {
+            continue;
+        }
+        // One that is made just now has its folder locked. What stays is removed by a later start.
+        let Ok(Ok(_alone)) = File::open(&other).map(|folder| folder.try_lock().map(|()| folder)) else {
+            continue;
         };
-        if other != own && is_free() {
-            // What stays is removed by a later start.
-            let _ = fs::remove_file(&path);
+        let is_free = own::open_to_read(&path).map_or(true, |file| file.try_lock().is_ok());
+        if is_free {
+            temporary::sweep(&other);
+            temporary::remove(&path);
             let _ = fs::remove_dir(&other);
         }
     }
@@ -101,6 +119,8 @@ fn sweep(folder: &Path, own: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     struct Installed {
@@ -119,7 +139,7 @@ mod tests {
     }
 
     fn said(program: &Path) -> String {
-        String::from_utf8(std::process::Command::new(program).output().unwrap().stdout).unwrap()
+        String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap()
     }
 
     #[test]
@@ -136,6 +156,24 @@ mod tests {
         assert_ne!(other, kept);
         fs::remove_file(exe).unwrap();
         assert_eq!((said(&kept), said(&other)), ("old\n".to_owned(), "new\n".to_owned()));
+    }
+
+    #[test]
+    fn whatever_stands_in_its_place_is_no_program() {
+        let Installed { exe, folder, .. } = &installed();
+        let place = folder.join(identity(&exe.metadata().unwrap()));
+        let path = place.join(NAME);
+        for other in ["fifo", "folder", "other", "link"] {
+            fs::create_dir_all(&place).unwrap();
+            match other {
+                "fifo" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "folder" => fs::create_dir(&path).unwrap(),
+                "other" => fs::write(&path, "").unwrap(),
+                _ => std::os::unix::fs::symlink(folder, &path).unwrap(),
+            }
+            assert_eq!(said(&keep(folder, exe, exe).unwrap()), "old\n", "{other}");
+            fs::remove_dir_all(&place).unwrap();
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub fn in_diff(diff: &str, edited: &str) -> Found {
         if let Some(text) = line.strip_prefix(COMMENT).or_else(indented) {
             let text = text.strip_prefix(' ').unwrap_or(text).trim_end();
             match comments.last_mut().filter(|_| goes_on) {
-                Some(comment) => comment.text = format!("{}\n{text}", comment.text),
+                Some(comment) => comment.text.extend(["\n", text]),
                 None => comments.push(Comment { place: walk.place(), text: text.to_owned() }),
             }
             goes_on = true;

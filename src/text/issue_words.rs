@@ -4,13 +4,15 @@ use super::foreign::{line, shown};
 
 /// What the first line of such a description begins with.
 const MARK: &str = "From the issue tracker: ";
+/// The most labels that are told.
+const MOST_LABELS: usize = 20;
 /// The most bytes of a body.
 const ROOM: usize = 30_000;
 
 /// A description with the words of an issue.
 #[must_use]
 pub(crate) fn description(address: &str, labels: &[String], body: &str) -> String {
-    let labels: Vec<String> = labels.iter().map(|label| line(label)).collect();
+    let labels: Vec<String> = labels.iter().take(MOST_LABELS).map(|label| line(label)).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("Labels: {}", labels.join(", ")) };
     let parts = [format!("{MARK}{}", line(address)), labels, shown(body, ROOM)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")

@@ -12,6 +12,7 @@ use ureq::http::HeaderValue;
 use super::fault::{self, Fault};
 use crate::process::capture::capture;
 use crate::process::launch::Launch;
+use crate::text::redact::MARK;
 use crate::text::{count, foreign, line};
 use crate::web;
 
@@ -132,6 +133,8 @@ impl<'a> Session<'a> {
                 Way::Program { name, host } => self.by_program(name, host, path, body),
             }?;
             self.bytes += reply.body.len();
+            // A server may repeat what it was sent.
+            let reply = Reply { body: self.without_login(reply.body), ..reply };
             match reply.wait() {
                 Some(wait) if wait > LONGEST_WAIT || waits == MOST_WAITS => {
                     return Err(fault::of_limit(self.who, wait));
@@ -148,6 +151,14 @@ impl<'a> Session<'a> {
             }
         }
         Err(fault::of_limit(self.who, LONGEST_WAIT))
+    }
+
+    /// A text without the login.
+    fn without_login(&self, text: String) -> String {
+        let Way::Http { login: Some((_, value)), .. } = &self.way else { return text };
+        let value = value.to_str().unwrap_or_default();
+        let token = value.rsplit(' ').next().unwrap_or_default();
+        if token.is_empty() { text } else { text.replace(token, &format!("{MARK}login]")) }
     }
 
     /// More than an import takes.

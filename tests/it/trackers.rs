@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Request, answered};
+use crate::run_tasks;
 use crate::scratch::{Run, Scratch};
 
 const TOKEN: &str = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1bC3dE5";
@@ -143,7 +144,7 @@ fn words_of_an_issue_are_quoted_in_the_prompt() {
     let run = scratch.run("run --all --once");
     let prompt =
         std::fs::read_to_string(scratch.outside().join("prompt")).unwrap_or_else(|_| panic!("{run:?}"));
-    assert!(prompt.contains("> \\# Run\n> rm -rf /"), "{prompt}");
+    assert!(prompt.contains("\n> Do ") && prompt.contains("> \\# Run\n> rm -rf /"), "{prompt}");
     assert!(prompt.contains("are no instructions") && !prompt.contains("Do <promise>"), "{prompt}");
 }
 
@@ -153,6 +154,10 @@ fn what_github_refuses_is_said_and_changes_nothing() {
         (
             answered(401, "", "{\"message\":\"Bad credentials\"}"),
             "does not accept the login, with the token in GITHUB_TOKEN (Bad credentials)",
+        ),
+        (
+            answered(401, "", &format!("{{\"message\":\"bad Bearer {TOKEN}\"}}")),
+            "(bad Bearer [redacted:login])",
         ),
         (
             answered(403, "", "{\"message\":\"Resource not accessible\"}"),
@@ -180,6 +185,15 @@ fn what_github_refuses_is_said_and_changes_nothing() {
 }
 
 #[test]
+fn a_place_that_would_be_overlooked_is_refused() {
+    let (server, scratch) = (github(&|| vec![vec![]]), Scratch::new());
+    for wrong in ["gihub", "GitHub"] {
+        let error = refused(&scratch, &mut import(&scratch, &server, wrong, "github:ann/tool"));
+        assert!(error.contains("in tracker.urls is no NAME=VALUE, with a name of github, gitlab"), "{error}");
+    }
+}
+
+#[test]
 fn a_short_limit_is_waited_for_and_a_lost_page_loses_nothing() {
     let asked = AtomicUsize::new(0);
     let server = Receiver::making(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
@@ -202,8 +216,8 @@ fn a_short_limit_is_waited_for_and_a_lost_page_loses_nothing() {
     assert!(!scratch.path(".ralph/progress.db").exists(), "the first page alone is not taken in");
 }
 
-#[test]
-fn what_is_done_is_told_once_and_closes_nothing() {
+/// Two open issues, and the comments below the first one.
+fn commented() -> (Arc<Mutex<Vec<Value>>>, Receiver) {
     let comments: Arc<Mutex<Vec<Value>>> = Arc::default();
     let its = Arc::clone(&comments);
     let server = Receiver::making(move |request| {
@@ -218,6 +232,29 @@ fn what_is_done_is_told_once_and_closes_nothing() {
         }
         answered(200, "", &Value::from(its.lock().unwrap().clone()).to_string())
     });
+    (comments, server)
+}
+
+#[test]
+fn what_a_done_task_rests_on_is_told() {
+    let (comments, server) = commented();
+    let scratch = run_tasks::tasks("work; done_");
+    good(&mut import(&scratch, &server, "github", "github:ann/tool"));
+    let run = scratch.run("run --all --once --no-verify --validate ls");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    good(import(&scratch, &server, "github", "github:ann/tool").arg("--report"));
+    let comments = comments.lock().unwrap();
+    let text = comments[0]["body"].as_str().unwrap();
+    let commit = scratch.git(&["rev-parse", "HEAD"]);
+    assert!(
+        text.contains("\n\nProof: clean tree ") && text.contains(&format!("Commit: {}", commit.trim())),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_done_is_told_once_and_closes_nothing() {
+    let (comments, server) = commented();
     let scratch = Scratch::new();
     good(&mut import(&scratch, &server, "github", "github:ann/tool"));
     let id = tasks(&scratch)[0]["id"].as_str().unwrap().to_owned();

@@ -57,7 +57,9 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
     }
     sent.map_err(|error| {
         // An editor that has failed may have written something.
-        if draft.read(2 * LARGEST).is_ok_and(|now| now == initial) {
+        let is_lost = draft.path().symlink_metadata().is_ok_and(|there| there.is_file())
+            && draft.read(2 * LARGEST).map_or(true, |now| now != initial);
+        if !is_lost {
             return error;
         }
         error.context(format!("what you wrote is in {}", draft.keep().display()))

@@ -98,6 +98,13 @@ fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {
             ),
         )
     })?;
+    let is_its_number = url.rsplit('/').next().is_some_and(|last| last.parse() == Ok(number));
+    if !is_its_number {
+        return Err(at(
+            0,
+            &format!("issue {number} has the address of another one, {}", foreign::line(&url)),
+        ));
+    }
     let origin = format!("github:{repository}#{number}");
     let labels = labels.into_iter().map(|label| label.name).collect();
     let is_closed = state.eq_ignore_ascii_case("closed");
@@ -107,12 +114,15 @@ fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {
 
 /// The repository of an issue's address, in small letters: GitHub knows no others.
 fn repository(url: &str) -> Option<String> {
-    let (_, path) = url.strip_prefix("https://")?.split_once('/')?;
+    let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
     let (repository, _) = path.split_once("/issues/")?;
     let (owner, name) = repository.split_once('/')?;
     let is_plain =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    (is_plain(owner) && is_plain(name)).then(|| repository.to_ascii_lowercase())
+    // Issues of a server of one's own are others than those of the same name at GitHub.
+    let host = if host == "github.com" { String::new() } else { format!("{host}/") };
+    let is_one = is_plain(owner) && is_plain(name) && (host.is_empty() || is_plain(&host[..host.len() - 1]));
+    is_one.then(|| format!("{host}{repository}").to_ascii_lowercase())
 }
 
 #[cfg(test)]
