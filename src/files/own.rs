@@ -86,22 +86,6 @@ pub fn create_filled<E: From<io::Error>>(
     Ok(())
 }
 
-/// Makes a hard link at a free path to the file at `from`, if that `is_it`; returns whether it was.
-///
-/// # Errors
-/// [`ErrorKind::AlreadyExists`] if something is there by then, and if there can be no such link.
-pub fn create_linked(path: &Path, from: &Path, is_it: impl FnOnce(&Metadata) -> bool) -> io::Result<bool> {
-    let folder = path.parent().ok_or(io::Error::from(ErrorKind::NotFound))?;
-    let temporary = temporary::make(folder, None)?.into_temp_path();
-    fs::remove_file(&temporary)?;
-    fs::hard_link(from, &temporary)?;
-    if !is_it(&temporary.symlink_metadata()?) {
-        return Ok(false);
-    }
-    temporary.persist_noclobber(path).map_err(|error| error.error)?;
-    Ok(true)
-}
-
 /// Creates one of our folders if it is missing, but not its parents, which may have been removed on purpose. Anything
 /// else in its place is refused.
 pub fn make_folder(path: &Path) -> io::Result<()> {

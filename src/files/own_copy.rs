@@ -76,16 +76,22 @@ fn identity(found: &Metadata) -> String {
 
 /// Makes a link to the file at `exe` if that is still the one that runs, or else a copy.
 fn make(path: &Path, exe: &Path, original: &File, found: &Metadata) -> io::Result<()> {
-    let linked =
-        own::create_linked(path, exe, |linked| (linked.dev(), linked.ino()) == (found.dev(), found.ino()));
-    // It lies on another file system, or belongs to another user.
-    let made = match linked {
-        Ok(true) => Ok(()),
-        _ => own::create_filled(path, |into| {
-            io::copy(&mut &*original, &mut File::options().write(true).open(into)?)?;
-            fs::set_permissions(into, fs::Permissions::from_mode(MODE))
-        }),
-    };
+    // Not if it lies on another file system, or belongs to another user.
+    if fs::hard_link(exe, path).is_ok() {
+        let linked = path.symlink_metadata()?;
+        if (linked.dev(), linked.ino()) == (found.dev(), found.ino()) {
+            return Ok(());
+        }
+        fs::remove_file(path)?;
+    }
+    let made = own::create_filled(path, |into| {
+        io::copy(&mut &*original, &mut File::options().write(true).open(into)?)?;
+        fs::set_permissions(into, fs::Permissions::from_mode(MODE))
+    });
+    if let Some(folder) = path.parent() {
+        // Or a power cut would leave it under its temporary name.
+        File::open(folder)?.sync_all()?;
+    }
     match made {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made,
