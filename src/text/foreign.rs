@@ -86,21 +86,19 @@ fn without_images(text: &str) -> String {
     while let Some(at) = rest.find(['!', '<']) {
         let (before, image) = rest.split_at(at);
         kept.push_str(before);
-        if !image.starts_with("![") && !image.starts_with("<img ") {
-            kept.push_str(&image[..1]);
-            rest = &image[1..];
-            continue;
-        }
-        let near = image.char_indices().nth(LONGEST_IMAGE).map_or(image, |(end, _)| &image[..end]);
-        let shown = if image.starts_with('!') { markdown_image(near) } else { html_image(near) };
+        let near = || image.char_indices().nth(LONGEST_IMAGE).map_or(image, |(end, _)| &image[..end]);
+        let shown = match image {
+            _ if image.starts_with("![") => markdown_image(near()),
+            _ if image.starts_with("<img ") => html_image(near()),
+            _ => None,
+        };
         if let Some((words, address, length)) = shown {
             let between = if words.is_empty() { "" } else { ", " };
             kept.extend(["(image: ", words, between, address, ")"]);
             rest = &image[length..];
         } else {
-            let first = image.chars().next().map_or(0, char::len_utf8);
-            kept.push_str(&image[..first]);
-            rest = &image[first..];
+            kept.push_str(&image[..1]);
+            rest = &image[1..];
         }
     }
     kept + rest
