@@ -345,10 +345,12 @@ fn ctrl_c_lands_what_is_handed_in_and_a_second_one_leaves_it_to_the_next_run() {
     let asked = events(&scratch, "asked").len();
     signal(&child, Signal::INT);
     wait_for("both loops", || (events(&scratch, "asked").len() == asked + 2).then_some(()));
+    let landing = || ids.iter().filter(|id| status(&scratch, id) == "landing").count();
+    wait_for("both tasks to be handed in", || (landing() == 2).then_some(()));
     signal(&child, Signal::INT);
     let run = finish(child);
     ended(&run, 130);
-    assert_eq!(ids.iter().filter(|id| status(&scratch, id) == "landing").count(), 2, "{run:?}");
+    assert_eq!(landing(), 2, "{run:?}");
     assert_eq!(refs(&scratch, "tasks").len(), 2);
     ended(&scratch.run(&format!("{RUN} 2 --validate ls")), 0);
     assert_all_landed(&scratch, &ids);
