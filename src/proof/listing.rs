@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::parallel;
+
 /// Every entry of a folder, ignored ones included, by its path in it. Comparing them as paths would take longer than reading them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Listing(BTreeMap<OsString, Stamp>);
@@ -40,16 +42,19 @@ impl Listing {
     /// If a folder in it cannot be read.
     pub(super) fn of(folder: &Path) -> io::Result<Self> {
         let mut entries = BTreeMap::new();
-        if folder.symlink_metadata().is_ok() {
-            let mut folders = vec![PathBuf::new()];
-            while let Some(inner) = folders.pop() {
-                for entry in fs::read_dir(folder.join(&inner))? {
-                    let entry = entry?;
-                    let (name, found) = (inner.join(entry.file_name()), entry.metadata()?);
-                    if found.is_dir() {
-                        folders.push(name.clone());
+        let mut level = vec![PathBuf::new()];
+        if folder.symlink_metadata().is_err() {
+            level.clear();
+        }
+        while !level.is_empty() {
+            let read = parallel::each(&level, &|inner| read(folder, inner));
+            level.clear();
+            for found in read {
+                for (name, is_folder, stamp) in found? {
+                    if is_folder {
+                        level.push(PathBuf::from(&name));
                     }
-                    entries.insert(name.into_os_string(), Stamp::of(&found));
+                    entries.insert(name, stamp);
                 }
             }
         }
@@ -87,6 +92,16 @@ impl Listing {
         }
         into.push(0);
     }
+}
+
+/// What lies in one folder below `root`: the path of each entry in that, whether it is a folder, and its stamp.
+fn read(root: &Path, inner: &Path) -> io::Result<Vec<(OsString, bool, Stamp)>> {
+    let entry = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        Ok((inner.join(entry.file_name()).into_os_string(), found.is_dir(), Stamp::of(&found)))
+    };
+    fs::read_dir(root.join(inner))?.map(entry).collect()
 }
 
 #[cfg(test)]
