@@ -104,7 +104,7 @@ impl Board {
     #[must_use]
     pub fn spent_by_others(&self, tally: &Tally) -> Spent {
         let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
-        let spent = tally.spent();
+        let spent = tally.spent;
         let (noted, asks) = {
             let mut known = self.lock();
             let noted = known.spent.get_mut(own).map(|noted| mem::replace(noted, spent));
@@ -176,14 +176,15 @@ mod tests {
 
     #[test]
     fn what_others_spend_is_known_and_ones_own_counts_once() {
-        let tally =
-            |cost| Tally { cost_usd: Some(cost), input_tokens: 10, output_tokens: 1, ..Tally::default() };
+        let spent =
+            |cost, input_tokens, output_tokens| Spent { cost_usd: Some(cost), input_tokens, output_tokens };
+        let tally = |cost| Tally { spent: spent(cost, 10, 1), ..Tally::default() };
         let alone = Board::default();
         assert_eq!(alone.spent_by_others(&tally(7.0)), Spent::default());
         let loops = [alone.join(), alone.join(), alone.join()];
         assert_eq!(loops[0].spent_by_others(&tally(1.0)), Spent::default());
         assert_eq!(loops[0].spent_by_others(&tally(2.0)), Spent::default());
-        assert_eq!(loops[1].spent_by_others(&tally(4.0)), Spent { cost_usd: 2.0, tokens: 11 });
-        assert_eq!(loops[2].spent_by_others(&tally(0.0)), Spent { cost_usd: 6.0, tokens: 22 });
+        assert_eq!(loops[1].spent_by_others(&tally(4.0)), spent(2.0, 10, 1));
+        assert_eq!(loops[2].spent_by_others(&tally(0.0)), spent(6.0, 20, 2));
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
+use crate::reply::usage::Usage;
 
 /// What an amount is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,7 @@ limits! {
         json: "max_cost_usd",
         unit: Unit::Dollars,
         outcome: Outcome::BudgetReached,
-        used: |used| used.spent.cost_usd,
+        used: |used| used.spent.dollars(),
     };
     /// Read and written ones together.
     Tokens(max_tokens, max_tokens: u64) = Row {
@@ -119,7 +120,7 @@ limits! {
         json: "max_tokens",
         unit: Unit::Count("tokens"),
         outcome: Outcome::BudgetReached,
-        used: |used| used.spent.tokens as f64,
+        used: |used| used.spent.tokens() as f64,
     };
     /// The time of the whole loop, in seconds.
     Duration(max_duration_seconds, max_duration_s: f64) = Row {
@@ -166,26 +167,62 @@ pub struct Used {
     pub seconds: f64,
 }
 
-/// What loops with a shared budget count together.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// What a loop has spent, or several together: whatever agents report the amount of. The names are those of the state file and of the
+/// events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Spent {
-    /// In US dollars.
-    pub cost_usd: f64,
-    /// Read and written ones together.
-    pub tokens: u64,
+    /// In US dollars, as far as agents reported it; left out if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Tokens read by the models, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written by the models, reasoning included.
+    pub output_tokens: u64,
 }
 
 impl Spent {
+    /// What an agent reports to have spent.
+    #[must_use]
+    pub fn reported(usage: &Usage) -> Self {
+        Self {
+            cost_usd: usage.cost_usd,
+            input_tokens: usage.input_tokens.unwrap_or_default(),
+            output_tokens: usage.output_tokens.unwrap_or_default(),
+        }
+    }
+
+    /// In US dollars.
+    #[must_use]
+    pub fn dollars(self) -> f64 {
+        self.cost_usd.unwrap_or_default()
+    }
+
+    /// Read and written tokens together.
+    #[must_use]
+    pub fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     /// What is left of it without another one's part.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
-        let cost_usd = (self.cost_usd - other.cost_usd).max(0.0);
-        Self { cost_usd, tokens: self.tokens.saturating_sub(other.tokens) }
+        Self {
+            cost_usd: self.cost_usd.map(|cost| (cost - other.dollars()).max(0.0)),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+        }
     }
 
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { cost_usd: self.cost_usd + other.cost_usd, tokens: self.tokens.saturating_add(other.tokens) }
+        let sum = |cost: f64| (cost + other.dollars()).min(f64::MAX);
+        Self {
+            cost_usd: self.cost_usd.map_or(other.cost_usd, |cost| Some(sum(cost))),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
     }
 }

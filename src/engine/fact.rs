@@ -18,6 +18,7 @@ use chrono::{DateTime, FixedOffset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::budget::Spent;
 use super::refused::Refused;
 use super::stop::Urgency;
 use super::tally::Tally;
@@ -25,9 +26,7 @@ use crate::files::room::Shortage;
 use crate::reply::show::Leave;
 use crate::text::texts::{New, Texts};
 
-pub use parts::{
-    AttemptEnded, LineBranch, LineLimits, LineSpent, LineUsage, LoopEnded, TaskAtWork, TaskCounts,
-};
+pub use parts::{AttemptEnded, LineBranch, LineLimits, LineUsage, LoopEnded, TaskAtWork, TaskCounts};
 pub use proof::{
     ProofChange, ProofFile, ProofMutant, ProofMutants, ProofProgram, ProofRecord, ProofRun, ProofTests,
     ProofVoice,
@@ -53,7 +52,7 @@ pub enum Fact<'a> {
         project: Cow<'a, str>,
         /// Cost and tokens used before, if the loop goes on; left out if there are none.
         #[serde(skip_serializing_if = "Option::is_none")]
-        spent: Option<LineSpent>,
+        spent: Option<Spent>,
         /// All that was counted before; left out if that is nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tally: Option<Box<Tally>>,
@@ -299,7 +298,7 @@ pub enum Fact<'a> {
     Validating {
         /// What the loop has spent so far, with the attempt whose work it is; left out in older lines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        spent: Option<LineSpent>,
+        spent: Option<Spent>,
     },
     /// The validation is over.
     Validated {

@@ -244,7 +244,7 @@ fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
 
 /// The end of a loop whose budget is used up.
 fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
-    let used = Used { spent: tally.spent().and(now.spent_by_others), seconds: now.running.as_secs_f64() };
+    let used = Used { spent: tally.spent.and(now.spent_by_others), seconds: now.running.as_secs_f64() };
     limits.budget.reached(&used).map(|limit| at_limit(limit.outcome(), limits, tally))
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Spent;
 use super::refused::Refused;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{Class, Usage};
@@ -211,5 +212,11 @@ impl Report {
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
         self.usage.cost_usd.or_else(|| self.balance.and_then(|balance| balance.spent))
+    }
+
+    /// What the attempt has spent.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        Spent { cost_usd: self.cost_usd(), ..Spent::reported(&self.usage) }
     }
 }

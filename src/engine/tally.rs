@@ -11,7 +11,7 @@ use super::refused::Refused;
 use super::report::{AttemptStatus, Report, Signal};
 use super::validation::{Base, Evidence, Validation, reason};
 use crate::reply::sigil::TASK_FAILED;
-use crate::reply::usage::{Class, Usage};
+use crate::reply::usage::Class;
 use crate::text::texts::{New, Texts};
 
 /// How many durations are kept.
@@ -45,13 +45,9 @@ pub struct Tally {
     pub blind_waits: u32,
     /// Seconds of all waits in a row, including those with a known end.
     pub waited_seconds: u64,
-    /// Money spent as far as agents reported it, in US dollars; `None` where none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// Tokens read by the models, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens written by the models.
-    pub output_tokens: u64,
+    /// What the loop has spent.
+    #[serde(flatten)]
+    pub spent: Spent,
     /// How long the loop has run, in seconds, in all its processes.
     pub elapsed_seconds: f64,
     /// An attempt has begun and is not booked: it runs, or it was cut off.
@@ -355,7 +351,7 @@ impl Tally {
 
     /// Books the report of an agent that was asked beside an attempt and could not work.
     pub(super) fn met(&mut self, report: &Report) {
-        self.spend(report.cost_usd(), &report.usage);
+        self.spend(report.spent());
         let Some(failure) = &report.failure else { return };
         self.last_error = Some(failure.message.clone());
         self.last = match (report.status, failure.class) {
@@ -370,12 +366,12 @@ impl Tally {
     pub fn book(&mut self, max_retries: u32, report: &Report, settled: &Settled) {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
-        self.spend(report.cost_usd(), &report.usage);
+        self.spend(report.spent());
         // Git does not see all that an agent may have changed.
         self.changed_since_validation = settled.proof.as_ref().is_none_or(|proof| proof.ended_with_agent);
         match &settled.proof {
             Some(Validation { usage, ok, .. }) => {
-                self.spend(usage.cost_usd, usage);
+                self.spend(Spent::reported(usage));
                 self.unproven = !ok;
             }
             // No claim is open any more.
@@ -455,29 +451,15 @@ impl Tally {
         }
     }
 
-    /// What this loop has spent.
-    #[must_use]
-    pub fn spent(&self) -> Spent {
-        Spent {
-            cost_usd: self.cost_usd.unwrap_or_default(),
-            tokens: self.input_tokens.saturating_add(self.output_tokens),
-        }
-    }
-
     /// What this loop has used.
     #[must_use]
     pub fn used(&self) -> Used {
-        Used { spent: self.spent(), seconds: self.elapsed_seconds }
+        Used { spent: self.spent, seconds: self.elapsed_seconds }
     }
 
     /// Books what an agent has cost.
-    pub(super) fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
-        if let Some(cost) = cost_usd {
-            let spent = self.cost_usd.get_or_insert_default();
-            *spent = (*spent + cost).min(f64::MAX);
-        }
-        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
-        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());
+    pub(super) fn spend(&mut self, spent: Spent) {
+        self.spent = self.spent.and(spent);
     }
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new

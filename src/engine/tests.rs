@@ -68,7 +68,7 @@ fn a_claim_that_its_validation_refutes_is_not_believed_and_the_next_prompt_is_gi
     let seen = Rc::clone(&spent);
     let listen = Box::new(move |stamped: &Stamped<'_>| {
         if let Fact::LoopEnded(_) = stamped.fact {
-            seen.set(stamped.tally.cost_usd.unwrap_or_default());
+            seen.set(stamped.tally.spent.dollars());
         }
         Ok(())
     });

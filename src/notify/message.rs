@@ -198,6 +198,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::engine::budget::Spent;
     use crate::engine::tally::Tally;
     use crate::engine::worktree::WorkDone;
 
@@ -208,7 +209,11 @@ mod tests {
     }
 
     fn told(outcome: Outcome, detail: Option<&str>) -> String {
-        let tally = Tally { iteration: 3, cost_usd: Some(1.2), ..Tally::default() };
+        let tally = Tally {
+            iteration: 3,
+            spent: Spent { cost_usd: Some(1.2), ..Spent::default() },
+            ..Tally::default()
+        };
         let from = Some("0123456789abcdef".into());
         let work = WorkDone { commits: 5, deletions: 0, files: 1, from, insertions: 1 };
         let fact = Fact::loop_ended(outcome, detail, &tally, Duration::from_secs(1), Some(work));

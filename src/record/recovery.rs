@@ -68,11 +68,11 @@ impl ReadOn {
 
     /// Applies a line to the state.
     fn take(&mut self, line: &EventLine<'_>, state: &mut State) {
-        let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.cost_usd.unwrap_or_default());
+        let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.spent.dollars());
         state.apply(line.at.to_utc(), &line.fact);
         self.attempts += u64::from(was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)));
         // An attempt that had not ended may have been paid for as well.
-        let spent = state.tally.cost_usd.unwrap_or_default() - before;
+        let spent = state.tally.spent.dollars() - before;
         if was_in_attempt && spent > 0.0 {
             *self.cost_usd.get_or_insert_default() += spent;
         }

@@ -107,7 +107,7 @@ impl Replayed {
     /// What the loop has spent.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        self.state.tally.spent()
+        self.state.tally.spent
     }
 
     /// Sets what the other loops that share the budget have spent until the next line.

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Pending, State};
+use crate::engine::budget::Spent;
 use crate::engine::event::{Stamped, Unwritten};
-use crate::engine::fact::{Asked, AttemptEnded, ChangeReason, Fact, LineSpent, LoopEnded, Word};
+use crate::engine::fact::{Asked, AttemptEnded, ChangeReason, Fact, LoopEnded, Word};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::stop::Change;
@@ -238,10 +239,8 @@ impl State {
     }
 
     /// Counts what the loop has spent by then, where a line tells it.
-    fn spend(&mut self, spent: Option<LineSpent>) {
-        let Some(spent) = spent else { return };
-        self.tally.cost_usd = spent.cost_usd;
-        (self.tally.input_tokens, self.tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
+    fn spend(&mut self, spent: Option<Spent>) {
+        self.tally.spent = spent.unwrap_or(self.tally.spent);
     }
 
     fn asked(&mut self, what: &Word<Asked>, note: Option<&str>) -> Durability {
@@ -262,7 +261,6 @@ impl State {
     }
 
     fn loop_ends(&mut self, at: DateTime<Utc>, ended: &LoopEnded<'_>) {
-        let LoopEnded { cost_usd, input_tokens, output_tokens, .. } = *ended;
         let outcome = ended.outcome();
         // Its agent keeps running: the loop counts as killed.
         if outcome == Some(Outcome::Detached) {
@@ -271,7 +269,7 @@ impl State {
         let status = ended.status.known().copied();
         self.stands(status.unwrap_or(Status::Stopped), None);
         let tally = &mut self.tally;
-        (tally.cost_usd, tally.input_tokens, tally.output_tokens) = (cost_usd, input_tokens, output_tokens);
+        tally.spent = ended.spent();
         tally.ended(outcome.map_or(Ended::Failed, Outcome::ended), ended.detail.as_deref());
         self.active = false;
         self.pending = None;

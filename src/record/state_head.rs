@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::state::{AtTask, Pending, Setup, State};
-use crate::engine::budget::Budget;
+use crate::engine::budget::{Budget, Spent};
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
@@ -90,7 +90,13 @@ impl From<Head> for State {
             at_task,
             session_log: head.session_log,
             setup: Setup { verb: head.verb, ..Setup::default() },
-            tally: Tally { iteration, allowance_from, failed, cost_usd, ..Tally::default() },
+            tally: Tally {
+                iteration,
+                allowance_from,
+                failed,
+                spent: Spent { cost_usd, ..Spent::default() },
+                ..Tally::default()
+            },
             ..Self::new(&identity, head.process, head.started_at, PathBuf::new())
         }
     }
@@ -172,7 +178,11 @@ settled = "continue"
                 state.progress(),
                 (state.ended_at, state.session_log.clone(), state.setup.verb.clone()),
                 state.tally.failed,
-                (state.tally.cost_usd, state.budget.max_cost_usd, state.at_task.as_ref().map(AtTask::counts)),
+                (
+                    state.tally.spent.cost_usd,
+                    state.budget.max_cost_usd,
+                    state.at_task.as_ref().map(AtTask::counts),
+                ),
                 state.process.clone(),
             )
         };

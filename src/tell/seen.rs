@@ -79,7 +79,7 @@ impl Seen {
         match stamped.fact {
             Fact::LoopStarted { limits, max_iterations, .. } => {
                 self.end = None;
-                self.cost_before = tally.cost_usd.unwrap_or_default();
+                self.cost_before = tally.spent.dollars();
                 self.limits = limits.as_deref().map(Limits::from);
                 self.last_iteration = tally.last_iteration(*max_iterations);
                 self.count(tally);
@@ -148,7 +148,7 @@ impl Seen {
     fn count(&mut self, tally: &Tally) {
         self.iteration = tally.iteration;
         self.mean = tally.durations.mean();
-        self.cost_usd = tally.cost_usd;
+        self.cost_usd = tally.spent.cost_usd;
     }
 
     /// `/20` after the number of an iteration, if there is a limit.

@@ -364,6 +364,7 @@ fn dollars(amount: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::budget::Spent;
 
     #[test]
     fn a_budget_that_is_used_up_is_raised_by_its_own_flag() {
@@ -378,7 +379,10 @@ mod tests {
             })
         };
         let money = Budget { max_cost_usd: Some(0.015), max_tokens: Some(50), ..Budget::default() };
-        let spent = Tally { cost_usd: Some(0.02), input_tokens: 10, ..Tally::default() };
+        let spent = Tally {
+            spent: Spent { cost_usd: Some(0.02), input_tokens: 10, ..Spent::default() },
+            ..Tally::default()
+        };
         let by_money = Some("ralph resume b --max-cost 0.04".to_owned());
         assert_eq!(next(Outcome::BudgetReached, &spent, money), by_money);
         // What is refuted is looked at before it is paid for again.
@@ -391,7 +395,10 @@ mod tests {
         });
         assert_eq!(refuted.command.as_deref(), Some("ralph logs b --agent"));
         assert!(refuted.then.unwrap().starts_with("ralph resume b --max-cost 0.04"));
-        let spent = Tally { cost_usd: Some(0.01), input_tokens: 60, ..Tally::default() };
+        let spent = Tally {
+            spent: Spent { cost_usd: Some(0.01), input_tokens: 60, ..Spent::default() },
+            ..Tally::default()
+        };
         let by_tokens = Some("ralph resume b --max-tokens 120".to_owned());
         assert_eq!(next(Outcome::BudgetReached, &spent, money), by_tokens);
         let by_others = Some("ralph resume b --max-cost 0.03 --max-tokens 100".to_owned());

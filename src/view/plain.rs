@@ -403,7 +403,7 @@ fn branch_ended(ended: &LoopEnded<'_>, outcome: Outcome, detail: Option<&str>, t
     let end = words::loop_ended(ended, Some(outcome), detail.as_deref());
     let (iterations, took) = (count::of(tally.ran(), "iteration"), duration::elapsed(ended.duration()));
     let proof = further_proof(ended).map(|proof| proof.text);
-    let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.cost_usd), proof];
+    let facts = [Some(end.text), Some(iterations), Some(took), count::money(tally.spent.cost_usd), proof];
     Entry { text: words::figures(facts), ..end }
 }
 

@@ -64,9 +64,9 @@ impl LoopSnapshot<'_> {
             "inactivity_timeout": setup.inactivity_timeout,
             "last_commit": tally.last_commit,
             "last_error": tally.last_error,
-            "cost_usd": tally.cost_usd,
-            "input_tokens": tally.input_tokens,
-            "output_tokens": tally.output_tokens,
+            "cost_usd": tally.spent.cost_usd,
+            "input_tokens": tally.spent.input_tokens,
+            "output_tokens": tally.spent.output_tokens,
             "agent_model": state.agent_model,
             "agent_session": state.agent_session,
             "context_tokens": state.agent_context.map(|context| context.tokens),
@@ -237,11 +237,11 @@ fn write_counts(
         (None, Some(why)) => line("Validation", &why)?,
         (None, None) => {}
     }
-    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
+    if let Some(cost) = tally.spent.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;
     }
-    if tally.input_tokens.saturating_add(tally.output_tokens) > 0 {
-        line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;
+    if tally.spent.input_tokens.saturating_add(tally.spent.output_tokens) > 0 {
+        line("Tokens", &format_args!("{} in, {} out", tally.spent.input_tokens, tally.spent.output_tokens))?;
     }
     if let Some(budget) = budget(&state.budget, is_of_branch) {
         line("Budget", &budget)?;

@@ -94,6 +94,7 @@ mod tests {
     use chrono::Local;
 
     use super::*;
+    use crate::engine::budget::Spent;
     use crate::engine::event::{LoopIdentity, Stamped};
     use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
     use crate::engine::outcome::Ended;
@@ -104,7 +105,11 @@ mod tests {
         let identity =
             LoopIdentity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
         let mut status = StatusLine::branch(name, 9, started);
-        let mut tally = Tally { iteration: 3, cost_usd: Some(0.42), ..Tally::default() };
+        let mut tally = Tally {
+            iteration: 3,
+            spent: Spent { cost_usd: Some(0.42), ..Spent::default() },
+            ..Tally::default()
+        };
         tally.durations.count = 1;
         let mut take =
             |fact: &Fact<'_>| status.seen.take(&Stamped::new(Local::now(), &identity, &tally, fact));

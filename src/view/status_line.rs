@@ -122,6 +122,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::engine::budget::Spent;
     use crate::engine::event::{LoopIdentity, Stamped};
     use crate::engine::fact::{Fact, TaskAtWork, TaskCounts};
     use crate::engine::policy::Limits;
@@ -151,7 +152,11 @@ mod tests {
         let resumed = Tally { iteration: 12, allowance_from: 10, ..Tally::default() };
         assert!(line(&resumed, &[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
 
-        let mut tally = Tally { iteration: 1, cost_usd: Some(0.4249), ..Tally::default() };
+        let mut tally = Tally {
+            iteration: 1,
+            spent: Spent { cost_usd: Some(0.4249), ..Spent::default() },
+            ..Tally::default()
+        };
         tally.durations.sum = 241.0;
         tally.durations.count = 1;
         let started = Fact::attempt_started(&tally, None);
@@ -171,7 +176,11 @@ mod tests {
 
     #[test]
     fn a_task_is_told_with_its_model() {
-        let tally = Tally { iteration: 8, cost_usd: Some(1.5), ..Tally::default() };
+        let tally = Tally {
+            iteration: 8,
+            spent: Spent { cost_usd: Some(1.5), ..Spent::default() },
+            ..Tally::default()
+        };
         let tasks = TaskCounts { done: 7, failed: 1, total: 20 };
         let task = || TaskAtWork {
             feature: None,

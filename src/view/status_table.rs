@@ -88,7 +88,7 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, width: Option<usize>) -> [S
 
 /// `$1.20`, and where there is a budget `$1.20/$5.00`; that of branches is one for all of them.
 fn cost(state: &State, is_of_branch: bool) -> String {
-    match (state.tally.cost_usd, state.budget.max_cost_usd.filter(|_| !is_of_branch)) {
+    match (state.tally.spent.cost_usd, state.budget.max_cost_usd.filter(|_| !is_of_branch)) {
         (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
         (spent, None) => money(spent).unwrap_or_default(),
     }
@@ -132,7 +132,7 @@ fn shared_budget(loops: &[Loop]) -> Option<String> {
     let newest = branches().max_by_key(|state| state.started_at)?;
     let budget = newest.budget.max_cost_usd?;
     let same: Vec<&State> = branches().filter(|state| state.process == newest.process).collect();
-    let spent = same.iter().filter_map(|state| state.tally.cost_usd).fold(0.0, |sum, cost| sum + cost);
+    let spent = same.iter().filter_map(|state| state.tally.spent.cost_usd).fold(0.0, |sum, cost| sum + cost);
     let what = if same.len() == 1 { "1 branch".to_owned() } else { format!("all {} branches", same.len()) };
     Some(format!("budget of {what}: ${spent:.2}/${budget:.2}"))
 }

@@ -7,6 +7,7 @@ use chrono::Local;
 use regex::Regex;
 
 use super::*;
+use crate::engine::budget::Spent;
 use crate::engine::event::{LoopIdentity, Unwritten};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
@@ -49,7 +50,7 @@ fn take(view: &mut View, name: &str, tally: &Tally, fact: &Fact<'_>) {
 fn iteration(view: &mut View, name: &str, words: &[&str]) {
     let (limits, tally) = (
         Limits { max_iterations: Some(3), ..Limits::EXAMPLE },
-        Tally { iteration: 1, cost_usd: Some(0.5), ..Tally::default() },
+        Tally { iteration: 1, spent: Spent { cost_usd: Some(0.5), ..Spent::default() }, ..Tally::default() },
     );
     let report = Report::given_up(AttemptStatus::Success, Duration::from_millis(1234));
     let mut take = |fact: &Fact<'_>| take(view, name, &tally, fact);

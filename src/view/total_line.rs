@@ -86,6 +86,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
+    use crate::engine::budget::Spent;
     use crate::engine::event::{LoopIdentity, Stamped};
     use crate::engine::fact::{Fact, TaskAtWork};
     use crate::engine::outcome::Outcome;
@@ -109,7 +110,7 @@ mod tests {
     }
 
     fn cost(cost: f64) -> Tally {
-        Tally { cost_usd: Some(cost), ..Tally::default() }
+        Tally { spent: Spent { cost_usd: Some(cost), ..Spent::default() }, ..Tally::default() }
     }
 
     fn take(run: &mut Run, place: usize, tally: &Tally, fact: &Fact<'_>) {

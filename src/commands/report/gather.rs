@@ -124,7 +124,7 @@ pub(in crate::commands) fn ended(project: &Project, loops: &[Loop]) -> anyhow::R
             end: state.word().to_owned(),
             reason: state.reason(),
             proof: state.proof.clone(),
-            cost_usd: state.tally.cost_usd,
+            cost_usd: state.tally.spent.cost_usd,
             group: Some(advice.group),
             next: advice.command,
             then: advice.then,

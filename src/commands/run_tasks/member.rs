@@ -121,8 +121,8 @@ impl Member {
             logs: &self.logs,
             login: &self.login,
             closed_until,
-            spent: (spent.cost_usd, spent.tokens),
-            told: (self.told.spent.cost_usd, self.told.spent.tokens),
+            spent: (spent.dollars(), spent.tokens()),
+            told: (self.told.spent.dollars(), self.told.spent.tokens()),
             found: &self.found,
             known: if self.told.count.is_multiple_of(often) { known - overlap } else { known },
             heard: self.heard,
@@ -135,8 +135,10 @@ impl Member {
     }
 
     fn hear(&mut self, heard: Heard) -> bool {
-        let all = Spent { cost_usd: heard.spent.0, tokens: heard.spent.1 };
-        let own = self.told.spent;
+        // The server has one count of all tokens.
+        let counted = |(cost, tokens)| Spent { cost_usd: Some(cost), input_tokens: tokens, output_tokens: 0 };
+        let all = counted(heard.spent);
+        let own = counted((self.told.spent.dollars(), self.told.spent.tokens()));
         let before = *self.before.get_or_insert(all.without(own));
         self.board.note(all.without(before).without(own));
         if let Some(until) = heard.closed_until {

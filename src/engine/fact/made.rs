@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{
-    Asked, AttemptEnded, ChangeReason, Fact, LineLimits, LineSpent, LineUsage, LoopEnded, WaitReason, Word,
-};
-use crate::engine::budget::Budget;
+use super::{Asked, AttemptEnded, ChangeReason, Fact, LineLimits, LineUsage, LoopEnded, WaitReason, Word};
+use crate::engine::budget::{Budget, Spent};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OUTAGE_PAUSE, OnFailure};
 use crate::engine::report::Report;
@@ -32,7 +30,7 @@ impl<'a> Fact<'a> {
             max_iterations: limits.max_iterations,
             max_retries: limits.max_retries,
             project: project.to_string_lossy(),
-            spent: Some(LineSpent::of(tally)).filter(|spent| *spent != LineSpent::default()),
+            spent: Some(tally.spent).filter(|spent| *spent != Spent::default()),
             tally: (!begins).then(|| Box::new(tally.clone())),
         }
     }
@@ -40,7 +38,7 @@ impl<'a> Fact<'a> {
     /// The work of an attempt that is not booked yet is validated, or the files as they are.
     #[must_use]
     pub fn validating(tally: &Tally, report: Option<&Report>) -> Self {
-        Self::Validating { spent: report.map(|report| LineSpent::with(tally, report)) }
+        Self::Validating { spent: report.map(|report| tally.spent.and(report.spent())) }
     }
 
     /// Another agent goes on; the one before may be tried again at `until`.
@@ -94,7 +92,7 @@ impl<'a> Fact<'a> {
             said_alone: (&tally.said_alone).into(),
             signal: report.signal,
             skipped_lines: report.skipped_lines,
-            spent: Some(LineSpent::of(tally)),
+            spent: Some(tally.spent),
             status: report.status.into(),
             unproven: tally.unproven,
             unvalidated: tally.changed_since_validation,
@@ -170,7 +168,7 @@ impl<'a> Fact<'a> {
     ) -> Self {
         Self::LoopEnded(LoopEnded {
             attempts: Some(tally.durations.count),
-            cost_usd: tally.cost_usd,
+            cost_usd: tally.spent.cost_usd,
             detail: detail.map(Into::into),
             duration_s: duration.as_secs_f64(),
             end: Some(outcome.ended().into()),
@@ -178,9 +176,9 @@ impl<'a> Fact<'a> {
             exit_reason: outcome.word().into(),
             failed: tally.error_count,
             failed_iterations: Some(tally.failed),
-            input_tokens: tally.input_tokens,
+            input_tokens: tally.spent.input_tokens,
             iterations: tally.ran(),
-            output_tokens: tally.output_tokens,
+            output_tokens: tally.spent.output_tokens,
             proof: tally.evidence(outcome.ended(), detail),
             status: outcome.status().into(),
             succeeded: tally.succeeded,
@@ -289,18 +287,12 @@ impl From<&LineLimits> for Limits {
     }
 }
 
-impl LineSpent {
-    /// What a loop with this tally has spent.
-    fn of(tally: &Tally) -> Self {
-        let Tally { cost_usd, input_tokens, output_tokens, .. } = *tally;
-        Self { cost_usd, input_tokens, output_tokens }
-    }
-
-    /// What a loop with this tally has spent, with an attempt that is not booked yet.
-    fn with(tally: &Tally, report: &Report) -> Self {
-        let mut tally = tally.clone();
-        tally.spend(report.cost_usd(), &report.usage);
-        Self::of(&tally)
+impl LoopEnded<'_> {
+    /// What the loop has spent.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        let Self { cost_usd, input_tokens, output_tokens, .. } = *self;
+        Spent { cost_usd, input_tokens, output_tokens }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{BranchResult, Word};
-use crate::engine::budget::LineBudget;
+use crate::engine::budget::{LineBudget, Spent};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Balance, Signal};
 use crate::engine::validation::Evidence;
@@ -110,7 +110,7 @@ pub struct AttemptEnded<'a> {
     pub skipped_lines: u64,
     /// What the loop has spent so far, with the agents that verified its work; left out in older lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<LineSpent>,
+    pub spent: Option<Spent>,
     /// How it is booked.
     pub status: Word<AttemptStatus>,
     /// The latest claim is not proven.
@@ -125,19 +125,6 @@ pub struct AttemptEnded<'a> {
     /// It uses up nothing: the loop waits, and repeats it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited_for: bool,
-}
-
-/// What a loop has spent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct LineSpent {
-    /// In US dollars, as far as agents reported it; left out if none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// Cached ones included.
-    pub input_tokens: u64,
-    /// Reasoning included.
-    pub output_tokens: u64,
 }
 
 /// The usage as the agent reported it; the rest is left out.
@@ -316,6 +303,16 @@ impl AttemptEnded<'_> {
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
         self.usage.cost_usd.or_else(|| self.balance.and_then(|balance| balance.spent))
+    }
+
+    /// What it has spent, without the agents that verified its work.
+    #[must_use]
+    pub fn own_spent(&self) -> Spent {
+        Spent {
+            cost_usd: self.cost_usd(),
+            input_tokens: self.usage.input_tokens.unwrap_or_default(),
+            output_tokens: self.usage.output_tokens.unwrap_or_default(),
+        }
     }
 }
 

@@ -179,16 +179,20 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let money = with(Budget { max_cost_usd: Some(1.0), ..Budget::NONE });
     let tokens = with(Budget { max_tokens: Some(100), ..Budget::NONE });
     let time = with(Budget { max_duration_seconds: Some(60.0), ..Budget::NONE });
-    let mut tally = Tally { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39, ..Tally::default() };
+    let mut tally = Tally {
+        spent: Spent { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39 },
+        ..Tally::default()
+    };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), BEGIN);
     }
-    let together = Now { spent_by_others: Spent { cost_usd: 0.01, tokens: 1 }, ..now(0) };
+    let together =
+        Now { spent_by_others: Spent { cost_usd: Some(0.01), input_tokens: 1, output_tokens: 0 }, ..now(0) };
     for limits in [&money, &tokens] {
         assert_eq!(step(limits, &tally, together), Step::End(Outcome::BudgetReached));
     }
-    tally.cost_usd = Some(1.0);
-    tally.output_tokens = 40;
+    tally.spent.cost_usd = Some(1.0);
+    tally.spent.output_tokens = 40;
     assert_eq!(step(&money, &tally, now(0)), Step::End(Outcome::BudgetReached));
     assert_eq!(step(&tokens, &tally, now(0)), Step::End(Outcome::BudgetReached));
     assert_eq!(step(&time, &tally, now(60)), Step::End(Outcome::DurationReached));
@@ -317,7 +321,7 @@ fn check_reason(
     (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
 ) -> Result<(), TestCaseError> {
     let is_last_failed = limits.last_counts && matches!(tally.last, Last::Failed(_));
-    let spent = limits.budget.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
+    let spent = limits.budget.max_cost_usd.is_some_and(|limit| tally.spent.dollars() >= limit);
     match outcome {
         Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
         Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
@@ -506,7 +510,7 @@ proptest! {
             prop_assert!(limits.max_iterations.is_none_or(|limit| begun <= limit));
             prop_assert!(tries <= limits.max_retries + 1);
             prop_assert_eq!(tally.iteration, begun);
-            let spent_before = limits.budget.max_cost_usd.is_some_and(|limit| before.cost_usd.unwrap_or_default() >= limit);
+            let spent_before = limits.budget.max_cost_usd.is_some_and(|limit| before.spent.dollars() >= limit);
             prop_assert!(!spent_before, "an attempt began with the budget used up");
             let Some((report, settled)) = reports.next() else { break };
             match report.status {

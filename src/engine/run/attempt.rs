@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{Job, Loop, Validated};
 use crate::engine::agent::{Attempt, How, Inspects};
+use crate::engine::budget::Spent;
 use crate::engine::event::Unwritten;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
@@ -135,7 +136,7 @@ impl Loop<'_> {
         match self.settle(&mut report, work, start) {
             Ok((settled, end)) => Ok(Judged { report, settled, end }),
             Err(end) => {
-                self.job.tally.spend(report.cost_usd(), &report.usage);
+                self.job.tally.spend(report.spent());
                 Err(end)
             }
         }
@@ -257,7 +258,7 @@ impl Loop<'_> {
                 Verdict::Found(validation) => break validation,
                 Verdict::Unable(report, inspects) if self.wait_to_ask_again(&report, inspects, work)? => {}
                 Verdict::CutOff(usage) => {
-                    self.job.tally.spend(usage.cost_usd, &usage);
+                    self.job.tally.spend(Spent::reported(&usage));
                     return Ok(None);
                 }
                 Verdict::Unable(..) => return Ok(None),

@@ -11,8 +11,9 @@ use super::{
     AgentChange, AgentReport, AttemptReport, Before, IterationReport, LoopReport, TaskReport,
     ValidationReport, Wait, Work,
 };
+use crate::engine::budget::Spent;
 use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::fact::{AttemptEnded, Fact, LineSpent, LoopEnded, TaskAtWork, TaskCounts, Word};
+use crate::engine::fact::{AttemptEnded, Fact, LoopEnded, TaskAtWork, TaskCounts, Word};
 use crate::engine::outcome::{Ended, Outcome, Phase, Stand};
 use crate::engine::refused::Refused;
 use crate::engine::report::AttemptStatus;
@@ -80,9 +81,9 @@ struct Fold {
     last_head: Option<String>,
     unreadable: u64,
     /// What the loop has spent, including its earlier runs.
-    spent: LineSpent,
+    spent: Spent,
     /// What it has spent, including an attempt that is being validated and has not ended.
-    with_unbooked: Option<LineSpent>,
+    with_unbooked: Option<Spent>,
 }
 
 /// The lines of the assistant's last text; read when the attempt ends.
@@ -178,15 +179,11 @@ impl Fold {
         if let Some(head) = &ended.head {
             self.last_head = Some(head.to_string());
         }
-        let own = LineSpent {
-            cost_usd: ended.cost_usd(),
-            input_tokens: ended.usage.input_tokens.unwrap_or_default(),
-            output_tokens: ended.usage.output_tokens.unwrap_or_default(),
-        };
+        let own = ended.own_spent();
         let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
         self.spent = ended.spent.unwrap_or_default();
         self.with_unbooked = None;
-        let LineSpent { cost_usd, input_tokens, output_tokens } = spent;
+        let Spent { cost_usd, input_tokens, output_tokens } = spent;
         let attempt = AgentReport { attempts: 1, cost_usd, input_tokens, output_tokens };
         report.agents.entry(self.agent.clone()).or_default().and(&attempt);
         report.attempt_ended(ended, spent, self.said.words());
@@ -289,7 +286,7 @@ impl Fold {
     fn finish(self, folder: &Path, is_running: bool) -> LoopReport {
         let mut report = self.report.unwrap_or_else(|| LoopReport::named(&super::partial::name_of(folder)));
         if let Some(now) = self.with_unbooked {
-            report.spend(with_others(LineSpent::default(), self.spent, now));
+            report.spend(with_others(Spent::default(), self.spent, now));
         }
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
@@ -366,12 +363,12 @@ fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
 
 /// What an attempt spent together with the agents that verified its work. Those have no attempts of their own; only
 /// the difference of the loop's totals shows what they spent.
-fn with_others(own: LineSpent, before: LineSpent, now: LineSpent) -> LineSpent {
+fn with_others(own: Spent, before: Spent, now: Spent) -> Spent {
     let grown = now.cost_usd.unwrap_or_default() - before.cost_usd.unwrap_or_default();
     let others = grown - own.cost_usd.unwrap_or_default();
     // Sums of floats are not exact; the attempt's own value is.
     let is_more = others > 1e-9;
-    LineSpent {
+    Spent {
         cost_usd: if is_more { Some(grown) } else { own.cost_usd },
         input_tokens: now.input_tokens.saturating_sub(before.input_tokens).max(own.input_tokens),
         output_tokens: now.output_tokens.saturating_sub(before.output_tokens).max(own.output_tokens),
@@ -386,7 +383,7 @@ fn add(sum: &mut Option<f64>, cost: Option<f64>) {
 
 impl TaskReport {
     /// Adds an attempt that has ended, with what it spent; HEAD named `before` when it began.
-    fn spend(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, before: Option<String>) {
+    fn spend(&mut self, ended: &AttemptEnded<'_>, spent: Spent, before: Option<String>) {
         add(&mut self.cost_usd, spent.cost_usd);
         self.duration_s += ended.duration_s;
         let Some(to) = ended.head.as_ref().filter(|after| Some(&***after) != before.as_deref()) else {
@@ -400,7 +397,7 @@ impl TaskReport {
 }
 
 impl Before {
-    fn of(spent: LineSpent, tally: Option<&Tally>) -> Self {
+    fn of(spent: Spent, tally: Option<&Tally>) -> Self {
         let Some(tally) = tally else { return Self { spent, ..Self::default() } };
         let (iterations, attempts) = (tally.ran(), tally.durations.count);
         Self { spent, iterations, attempts, failed: tally.error_count }
@@ -472,13 +469,13 @@ impl LoopReport {
         self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
     }
 
-    fn spend(&mut self, spent: LineSpent) {
+    fn spend(&mut self, spent: Spent) {
         add(&mut self.cost_usd, spent.cost_usd);
         self.input_tokens = self.input_tokens.saturating_add(spent.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(spent.output_tokens);
     }
 
-    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, said: Option<String>) {
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, spent: Spent, said: Option<String>) {
         self.spend(spent);
         let has_failed =
             matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));

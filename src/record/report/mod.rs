@@ -21,7 +21,8 @@ pub(crate) use fold::Live;
 use super::event_line::EventLine;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
-use crate::engine::fact::{BranchResult, Fact, LineBranch, LineSpent, TaskCounts, Word};
+use crate::engine::budget::Spent;
+use crate::engine::fact::{BranchResult, Fact, LineBranch, TaskCounts, Word};
 use crate::engine::outcome::{Phase, Stand};
 use crate::engine::refused::Refused;
 use crate::engine::validation::Evidence;
@@ -172,7 +173,7 @@ pub struct LoopReport {
 /// The counts of a loop before a run that continues it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Before {
-    spent: LineSpent,
+    spent: Spent,
     iterations: u64,
     attempts: u64,
     failed: u64,

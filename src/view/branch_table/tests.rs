@@ -1,6 +1,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
+use crate::engine::budget::Spent;
 use crate::engine::event::Unwritten;
 use crate::engine::fact::Word;
 use crate::engine::tally::Tally;
@@ -20,7 +21,12 @@ fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
 }
 
 fn rows() -> Vec<BranchRow> {
-    let tally = Tally { iteration: 12, failed: 2, cost_usd: Some(0.424), ..Tally::default() };
+    let tally = Tally {
+        iteration: 12,
+        failed: 2,
+        spent: Spent { cost_usd: Some(0.424), ..Spent::default() },
+        ..Tally::default()
+    };
     let mut done = ended("fix-a", Outcome::Complete, &tally);
     done.commits = Some(7);
     done.pull_request = Some("https://example.org/o/r/pull/12".into());

@@ -14,7 +14,7 @@ use super::history::{History, HistoryRun, table};
 use super::markdown::markdown;
 use super::next::{Known, advise};
 use super::*;
-use crate::engine::budget::Budget;
+use crate::engine::budget::{Budget, Spent};
 use crate::engine::tally::Tally;
 use crate::record::report::{AttemptReport, IterationReport, VERSION};
 use crate::view::next_step::Merges;
@@ -198,7 +198,7 @@ fn what_is_not_the_newest_any_more_is_named_by_its_run_and_a_budget_is_raised() 
     assert_eq!(report.loops[1].next, Some(format!("ralph logs two --agent --run {run}")));
 
     let budget = Budget { max_cost_usd: Some(4.5), ..Budget::default() };
-    let spent = Tally { cost_usd: Some(4.5), ..Tally::default() };
+    let spent = Tally { spent: Spent { cost_usd: Some(4.5), ..Spent::default() }, ..Tally::default() };
     let spent = |one: &LoopReport| (one.name == "two").then(|| (spent.clone(), budget));
     report.verb = Some("loop build".to_owned());
     report.loops[1].end = "budget".to_owned();

@@ -28,7 +28,7 @@ fn loops() -> Vec<(Loop, Sight)> {
     let counts = |done, total| Some(TaskCounts { done, failed: 0, total });
     let running = a_loop("feature/a-name-that-is-longer-than-most", |state| {
         (state.tally.iteration, state.max_iterations) = (3, Some(20));
-        (state.tally.cost_usd, state.budget.max_cost_usd) = (Some(1.2), Some(5.0));
+        (state.tally.spent.cost_usd, state.budget.max_cost_usd) = (Some(1.2), Some(5.0));
     });
     let activity = Some("Bash cargo test --workspace \x1b[2J日本語".to_owned());
     let seen = Sight { tasks: counts(2, 3), activity, silent: Some(Duration::from_mins(12)) };

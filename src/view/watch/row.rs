@@ -118,7 +118,7 @@ impl Row {
         self.started = Some(state.started_at);
         self.ended = state.ended_at.filter(|_| !seen.alive);
         self.until = state.waiting_until.filter(|_| seen.alive && state.status == Status::Waiting);
-        self.cost = state.tally.cost_usd;
+        self.cost = state.tally.spent.cost_usd;
         self.pending = seen.pending(state);
         self.iteration = state.progress();
         self.facts = facts(state, seen.found.project.is_of_branch());
@@ -221,7 +221,7 @@ fn facts(state: &State, is_of_branch: bool) -> Vec<String> {
     let mut parts = vec![format!("{} with {}", state.mode, state.agent)];
     parts.extend(state.agent_model.clone());
     parts.extend(state.agent_context.map(|context| format!("context {context}")));
-    let (read, written) = (state.tally.input_tokens, state.tally.output_tokens);
+    let (read, written) = (state.tally.spent.input_tokens, state.tally.spent.output_tokens);
     if read + written > 0 {
         parts.push(format!("{} tokens read, {} written", count::short(read), count::short(written)));
     }
