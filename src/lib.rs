@@ -17,6 +17,7 @@ pub mod memory;
 mod notify;
 mod parallel;
 pub mod plan;
+pub mod platform;
 pub mod presets;
 pub mod process;
 mod project;

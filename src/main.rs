@@ -36,6 +36,7 @@ fn hidden_verb(argv: &[OsString]) -> Option<i32> {
     let (verb, rest) = argv.get(1..)?.split_first()?;
     match verb.to_str()? {
         process::supervisor::VERB => Some(process::supervisor::main(rest)),
+        process::actor::VERB => Some(process::actor::main(rest)),
         process::walls::VERB => Some(process::walls::main(rest)),
         reply::child::VERB => Some(reply::child::main(rest)),
         commands::completions::VERB => Some(commands::completions::answer(rest)),

@@ -22,6 +22,7 @@ use repository::Repository;
 use rustix::fs::Access;
 
 use crate::files::{self, own};
+use crate::platform::home;
 pub(crate) use graph::GRAPH;
 
 /// The file name of the plan of branches.
@@ -33,9 +34,7 @@ const PLAN: &str = "implementation_plan.md";
 const DOT_RALPH: &str = ".ralph";
 /// The folder of the work trees that are ours, below the project root.
 pub(crate) const WORKTREES: &str = ".worktrees";
-/// The user's state folder: its variable, and the default.
-const STATE_HOME: (&str, &str) = ("XDG_STATE_HOME", ".local/state");
-/// The folder in it for terminals used by `ralph watch`.
+/// The folder for terminals used by `ralph watch`, in the user's state folder.
 const WATCHED_TERMINALS: &str = "ralph/watch";
 /// Marks a `.ralph` as the run dir of its parent folder, and not a ralph dir.
 const RUN_DIR_MARK: &str = "run-files-only";
@@ -200,8 +199,8 @@ impl Project {
         }
         let run_dir = run_dir(&root, &ralph_dir);
         Ok(Self {
-            config_home: home(env, "XDG_CONFIG_HOME", ".config"),
-            state_home: home(env, STATE_HOME.0, STATE_HOME.1),
+            config_home: home::of(env, ("XDG_CONFIG_HOME", ".config")),
+            state_home: home::of(env, home::STATE),
             cwd,
             is_named,
             exe: exe.map(Path::to_path_buf),
@@ -538,15 +537,8 @@ impl Project {
     /// [`watched_terminals`](Self::watched_terminals) for this environment, without a project.
     #[must_use]
     pub fn watched_terminals_of(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-        Some(home(env, STATE_HOME.0, STATE_HOME.1)?.join(WATCHED_TERMINALS))
+        Some(home::of(env, home::STATE)?.join(WATCHED_TERMINALS))
     }
-}
-
-/// A folder of the user, from this variable or below the home directory.
-fn home(env: &dyn Fn(&str) -> Option<OsString>, xdg: &str, fallback: &str) -> Option<PathBuf> {
-    // The XDG rules: a relative path in these variables is ignored.
-    let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(fallback)))
 }
 
 /// The ralph dir if neither flag nor environment names one.

@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::engine::agent::CommandLine;
+use crate::platform::calls::own_executable;
 use crate::presets::{self, Preset, ReadOnly, Structured, Unable, Wishes};
-use crate::process::OWN_EXECUTABLE;
 use crate::text::line::shell_words;
 
 /// The prefix of a program that speaks the Agent Client Protocol.
@@ -92,7 +92,7 @@ impl AgentSpec {
     /// Its program, or our own executable.
     #[must_use]
     pub fn executable(&self) -> OsString {
-        self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from)
+        self.program.as_deref().map_or_else(|| own_executable().into(), OsString::from)
     }
 
     /// Its command line, for people and for a shell.

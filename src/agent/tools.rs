@@ -1,11 +1,11 @@
 //! The processes of an agent's tools: all below it, except the agent's own.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::process::sockets;
-use crate::process::stat::{self, Stat};
-use crate::process::tree;
+use crate::platform::calls::written;
+use crate::platform::sockets;
+use crate::platform::stat::{self, Stat};
+use crate::platform::tree;
 
 /// How long a server must be idle before it counts as left behind.
 pub(super) const SERVER_IDLE: Duration = Duration::from_mins(1);
@@ -147,12 +147,6 @@ fn identity(stat: &Stat) -> (u32, u64) {
 
 fn pids(tree: &[Stat]) -> Vec<u32> {
     tree.iter().map(|stat| stat.pid).collect()
-}
-
-/// How many bytes a process has written so far, to files, pipes and sockets. Source: `proc_pid_io(5)`.
-fn written(pid: u32) -> u64 {
-    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    io.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::ended::Traces;
 use super::tools::Tools;
 use crate::git;
+use crate::platform::tree;
 use crate::presets::ToolCalls;
-use crate::process::tree;
 
 /// Tools that use more than this share of a core are working.
 const BUSY: f64 = 0.05;

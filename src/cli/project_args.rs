@@ -83,6 +83,9 @@ pub struct DoctorArgs {
     /// Run the validation command, and say how long it takes
     #[arg(long)]
     pub validate: bool,
+    /// Play what must not outlive a loop, in a folder of its own, and print the result as a block for an issue
+    #[arg(long)]
+    pub supervision: bool,
     /// Address of a graph on a server, which is looked at, too.
     #[arg(long, value_name = "URL", help = help::STORE)]
     pub store: Option<String>,

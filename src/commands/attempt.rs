@@ -1,6 +1,5 @@
 //! Verbs that an agent must not use while a loop waits for it. This keeps order; it is no sandbox.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -9,15 +8,13 @@ use anyhow::bail;
 use super::graph_file::{is_draft, place};
 use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, Late, NotifyVerb, TaskVerb};
 use crate::job::workspace::locate;
+use crate::platform::calls::{is_outermost, own_executable, pid_namespace, program_of};
+use crate::platform::mark::{Carried, PANE_MARK};
 use crate::process::ancestry::{has_supervisor, is_beside_pane};
-use crate::process::sweep::{Carried, PANE_MARK};
 use crate::record::lookup::{self, Loop};
 use crate::record::state::State;
 use crate::record::state_read::Extent;
 use crate::tmux::server;
-
-/// The inode of the initial pid namespace (`PROC_PID_INIT_INO` of the kernel).
-const OUTERMOST_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 /// What a verb may do inside an attempt.
 enum Rule<'a> {
@@ -177,8 +174,7 @@ fn call_place(ralph_dir: Option<&PathBuf>) -> Place {
         return Place::Doubtful("a worker's agent may have opened this window of ralph's tmux".to_owned());
     }
     // In a pid namespace of its own a process does not see the supervisor above it.
-    let namespace = fs::metadata("/proc/self/ns/pid").map(|namespace| namespace.ino());
-    let is_in_namespace = namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE);
+    let is_in_namespace = pid_namespace().is_ok_and(|namespace| !is_outermost(namespace));
     let doubtful = |which| Place::Doubtful(format!("this process has the marks of a run that {which}"));
     match Carried::by_us().map(|carried| end(&carried, ralph_dir)) {
         // There, an agent may have dropped its marks as well.
@@ -200,9 +196,9 @@ fn top() -> Option<u32> {
         return None;
     }
     let pid = std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok()?;
-    let tests = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let tests = program_of(pid).ok()?;
     // By whichever path it was called.
-    let [built, own] = [tests.parent()?.with_file_name("ralph"), "/proc/self/exe".into()]
+    let [built, own] = [tests.parent()?.with_file_name("ralph"), own_executable().to_owned()]
         .map(|path| path.metadata().ok().map(|found| (found.dev(), found.ino())));
     (built.is_some() && built == own).then_some(pid)
 }

@@ -7,7 +7,7 @@
 
 use super::output::print_for_people;
 use crate::files::atomic;
-use crate::job::signals::ignored_signals;
+use crate::platform::calls::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
 use crate::prompt;

@@ -3,9 +3,11 @@
 mod agent;
 mod commits;
 mod place;
+mod platform;
 mod probe;
 mod session;
 mod store;
+mod supervision;
 mod validation;
 mod walls;
 
@@ -133,8 +135,9 @@ pub fn run(
 }
 
 fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
-    let mut findings =
-        vec![place::check_git(), place::check_repository(project), place::check_ralph_dir(project)];
+    let mut findings = vec![platform::check()];
+    findings.extend(platform::check_drive(project.root()));
+    findings.extend([place::check_git(), place::check_repository(project), place::check_ralph_dir(project)]);
     findings.extend(agent::check(project, options));
     findings.extend([
         place::check_prompt(project, "plan"),
@@ -167,6 +170,9 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
 
 /// `ralph doctor`.
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
+    if args.supervision {
+        return supervision::play(args.json);
+    }
     let Workspace { project, settings } = open(&args.place)?;
     let agent = agent_choice::of_settings(&settings, &project);
     let known = agent.as_ref();

@@ -17,9 +17,10 @@ use super::graph_file::{FEATURE_VARIABLE, SCHEME, STORE_VARIABLE};
 use super::output;
 use super::own_call::with_words;
 use crate::cli::{self, Cli};
-use crate::process::socket;
-use crate::process::sweep::RUN_MARK;
-use crate::process::{OWN_EXECUTABLE, short};
+use crate::platform::calls::own_executable;
+use crate::platform::mark::RUN_MARK;
+use crate::platform::socket;
+use crate::process::short;
 use crate::project::Project;
 use crate::threads;
 
@@ -174,7 +175,7 @@ fn carry_out(errand: Errand, (run, store, project): &How) -> anyhow::Result<Done
     if !is_for_loops(&command) {
         bail!("that is not for agents at work");
     }
-    let mut own = Command::new(OWN_EXECUTABLE);
+    let mut own = Command::new(own_executable());
     own.args(&words).current_dir(project).env(RUN_MARK, run).env("NO_COLOR", "1");
     match store {
         Some(server) => own.env(STORE_VARIABLE, server),

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::output::warn;
 use crate::files::own_copy;
-use crate::process::OWN_EXECUTABLE;
+use crate::platform::calls::own_executable;
 use crate::project::Project;
 use crate::text::line::shell_words;
 
@@ -32,7 +32,7 @@ pub(super) fn with_words<const N: usize>(project: &Project, words: &[OsString; N
 /// A path that leads to this ralph as long as it runs, or its own where there can be none.
 fn kept(project: &Project, exe: PathBuf) -> PathBuf {
     let Some(folder) = project.programs() else { return exe };
-    own_copy::keep(&folder, Path::new(OWN_EXECUTABLE), &exe).unwrap_or_else(|error| {
+    own_copy::keep(&folder, own_executable(), &exe).unwrap_or_else(|error| {
         warn(&format!(
             "agents call {} itself, because it cannot be kept in {}: {error}; do not replace or remove it while this runs",
             exe.display(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -16,8 +16,11 @@ use super::output::{print, print_for_people, warn};
 use crate::cli::SandboxArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
+use crate::platform::backend::is_portable;
+use crate::platform::calls::adopt;
+use crate::platform::family::Family;
+use crate::platform::mark::Mark;
 use crate::process::launch::Launch;
-use crate::process::tree::descendants;
 use crate::process::walls::{Host, Layer, Plan, Reach};
 use crate::sandbox::{Grounds, NoWalls, Walls};
 use crate::side_command::refused;
@@ -141,9 +144,13 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     let mut command = Command::new(&program);
     command.args(words).current_dir(&launch.cwd).envs(launch.env.iter().map(|(name, value)| (name, value)));
     // What it leaves behind becomes ours, and ends before its folder is removed.
-    set_child_subreaper(Some(getpid()))?;
+    let mark = Mark::of_run(&format!("sandbox-{}", std::process::id()));
+    if !is_portable() {
+        adopt(true)?;
+    }
     let mut asked = Signals::new([SIGTERM, SIGHUP])?;
-    let mut child = command.spawn().with_context(|| Path::new(&program).display().to_string())?;
+    let spawned = if is_portable() { mark.spawn(&mut command) } else { command.spawn() };
+    let mut child = spawned.with_context(|| Path::new(&program).display().to_string())?;
     let pid = Pid::from_child(&child);
     threads::start(move || {
         for signal in asked.forever() {
@@ -151,7 +158,7 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
         }
     })?;
     let status = child.wait()?;
-    end_what_is_left();
+    end_what_is_left(&mark);
     // What it prints goes to the terminal without us.
     let turned_away = enclosed.as_ref().map(|(_, inside)| inside.turned_away()).unwrap_or_default();
     for refused in refused(&turned_away) {
@@ -162,17 +169,12 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
 }
 
 /// Kills all that the program has left behind.
-fn end_what_is_left() {
+fn end_what_is_left(mark: &Mark) {
+    let mut left = Family::below(std::process::id(), Some(mark.clone()));
     let give_up = Instant::now() + LEFT;
-    loop {
-        let left = descendants(std::process::id());
-        if left.is_empty() || Instant::now() >= give_up {
-            return;
-        }
-        for process in left {
-            let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
-            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
-        }
+    while !left.is_gone() && Instant::now() < give_up {
+        left.kill(|_| false);
         std::thread::sleep(LOOK);
     }
+    mark.remove_files();
 }

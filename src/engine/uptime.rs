@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::clock_gettime;
+
+use crate::platform::calls::SINCE_BOOT;
 
 /// A moment of a clock that runs on while the machine sleeps, and that no one can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +14,7 @@ impl Uptime {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        let now = clock_gettime(ClockId::Boottime);
+        let now = clock_gettime(SINCE_BOOT);
         let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
         let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
         Self(Duration::new(seconds, nanos))

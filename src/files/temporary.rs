@@ -13,6 +13,7 @@ use rustix::fs::OFlags;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::opened_regular;
+use crate::platform::calls::{boot_id, stat};
 
 /// The prefix of their names, before the boot, the process and a random part.
 const PREFIX: &str = ".ralph-";
@@ -164,7 +165,7 @@ fn is_left_over(path: &Path) -> bool {
 }
 
 fn is_there(its_boot: &str, pid: u32) -> bool {
-    its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists()
+    its_boot == boot() && stat(pid).is_some()
 }
 
 /// The boot and the process in a temporary file's name; `None` for other names.
@@ -184,7 +185,7 @@ fn made_by(name: &str) -> Option<(&str, u32)> {
 fn boot() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
-        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let id = boot_id().unwrap_or_default();
         // Without an id, all processes count as those of one boot.
         id.get(..BOOT).unwrap_or("00000000").to_owned()
     })

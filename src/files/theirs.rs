@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::locked::require_unlocked;
 use super::{AT_ONCE, content, require_file};
+use crate::platform::calls::OPEN_FILES;
 use crate::text::nearest;
 
 /// Larger files are not text written by a user or an agent.
@@ -171,7 +172,7 @@ fn is_stream(path: &Path) -> bool {
     path == Path::new("/dev/null")
         || path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
-        || path.starts_with("/proc/self/fd")
+        || path.starts_with(OPEN_FILES)
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ use super::trees::{Tree, without_links};
 use super::{head_file, progress, save};
 use crate::files::temporary::Folder;
 use crate::files::{if_there, theirs};
-use crate::process::stat::{Stat, says};
+use crate::platform::calls::{command_line, environment};
+use crate::platform::stat::Stat;
 use crate::text::jitter;
 use crate::text::line::shell_word;
 
@@ -355,10 +356,10 @@ fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitErr
 /// Whether a running git process is creating this work tree.
 pub(super) fn is_being_made(path: &Path) -> bool {
     Stat::all().any(|process| {
-        let line = says(process.pid, "cmdline");
+        let line = command_line(process.pid);
         let is_git = line.split(|&byte| byte == 0).next().is_some_and(|name| name.ends_with(b"git"));
         // The child process that writes the files has the path in its environment.
-        is_git && (names(&line, path) || names(&says(process.pid, "environ"), path))
+        is_git && (names(&line, path) || names(&environment(process.pid), path))
     })
 }
 

@@ -17,7 +17,8 @@ use super::change::patiently;
 use super::half_made::names;
 use super::head_file;
 use super::trees::{CheckedOut, checked_out, locks, without_links};
-use crate::process::stat::{Stat, says};
+use crate::platform::calls::{command_line, environment, open_files, working_directory};
+use crate::platform::stat::Stat;
 
 /// Removes the locks that were [left](left), and returns them. Call it after all processes of the loop have ended.
 #[must_use]
@@ -77,25 +78,21 @@ fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
 fn is_in_use_in(folders: &[PathBuf], files: &[PathBuf]) -> bool {
     let real = |paths: &[PathBuf]| paths.iter().map(|path| without_links(path)).collect::<Vec<PathBuf>>();
     let (folders, files) = (real(folders), real(files));
-    Stat::all().any(|process| has_open(process.pid, &files) || is_git_in(process.pid, &folders))
-}
-
-fn has_open(pid: u32, files: &[PathBuf]) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| files.contains(&file))
+    let has_open = |pid| open_files(pid).any(|file| files.contains(&file));
+    Stat::all().any(|process| has_open(process.pid) || is_git_in(process.pid, &folders))
 }
 
 /// Whether a process is a git whose working directory, arguments or environment name one of these folders. Git's
 /// daemons do not count: they take no locks.
 fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
-    let line = says(pid, "cmdline");
+    let line = command_line(pid);
     let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or_default();
     if !name.as_bytes().starts_with(b"git") || line.windows(8).any(|part| part == b"--daemon") {
         return false;
     }
-    let environment = says(pid, "environ");
-    match fs::read_link(format!("/proc/{pid}/cwd")) {
+    let environment = environment(pid);
+    match working_directory(pid) {
         // A process that cannot be read might be one.
         Err(_) => true,
         Ok(cwd) => folders

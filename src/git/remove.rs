@@ -1,8 +1,8 @@
 //! Removes a linked work tree: first what only it has is saved, then git removes it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::call::{LIMIT, run};
@@ -16,6 +16,7 @@ use super::save::{self, Saved};
 use super::trees::Tree;
 use super::uncommitted::Uncommitted;
 use crate::files::theirs;
+use crate::platform::calls::mounts;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// Removes `tree` from the repository of `root`; its branch stays. `name` is its name in the refs that keep commits
@@ -73,27 +74,10 @@ pub fn remove_branch(root: &Path, branch: &str, commit: &str) -> Result<(), Remo
     })
 }
 
-/// A path below this folder where a file system or folder is mounted. Source: `proc_pid_mountinfo(5)`.
+/// A path below this folder where a file system or folder is mounted.
 fn mount_below(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
-    let mounts = fs::read("/proc/self/mountinfo").ok()?;
-    let place = |line: &[u8]| {
-        Some(PathBuf::from(OsString::from_vec(unescaped(line.split(|byte| *byte == b' ').nth(4)?))))
-    };
-    mounts.split(|byte| *byte == b'\n').filter_map(place).find(|place| place.starts_with(&folder))
-}
-
-/// Decodes the kernel's octal escapes of blanks, newlines and backslashes.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..3).filter(|_| *first == b'\\');
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[3..] } else { tail };
-    }
-    bytes
+    mounts().ok()?.into_iter().map(|mount| mount.place).find(|place| place.starts_with(&folder))
 }
 
 /// Saves the commits that only git's entry for `tree` leads to, whose folder is missing: `git worktree prune` drops

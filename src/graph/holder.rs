@@ -6,7 +6,7 @@ use std::io;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 
 /// The holder of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

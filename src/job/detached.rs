@@ -20,7 +20,7 @@ use crate::engine::event::Stamped;
 use crate::engine::fact::Fact;
 use crate::engine::outcome::{End, Outcome};
 use crate::files::{FileError, own};
-use crate::process::OWN_EXECUTABLE;
+use crate::platform::calls::own_executable;
 use crate::tell::words::in_background;
 
 /// The flag of the user.
@@ -45,7 +45,7 @@ pub(crate) fn start(argv: impl Iterator<Item = OsString>) -> anyhow::Result<u8> 
         is_ours &= word != "--";
         if is_ours && word == DETACH { DETACHED.into() } else { word }
     });
-    let mut command = Command::new(OWN_EXECUTABLE);
+    let mut command = Command::new(own_executable());
     std::os::unix::process::CommandExt::arg0(&mut command, program);
     // A pipe may have what the verb reads; a terminal is not there for it any more.
     let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };

@@ -11,6 +11,7 @@ use signal_hook::iterator::Signals as Caught;
 use crate::engine::inbox::Inbox;
 use crate::engine::stop::{Ask, Request};
 use crate::git;
+use crate::platform::calls::ignored_signals;
 use crate::record::requests::Requests;
 use crate::threads;
 
@@ -139,13 +140,6 @@ impl Signals {
     fn lock(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The set of ignored signals, bit N-1 for signal N, from the kernel; empty if that is unknown.
-pub(crate) fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
 /// Starts the thread that brings the loop its requests from other terminals, as long as the loop exists. It begins when it gets

@@ -1,7 +1,8 @@
 //! The ancestors of our process.
 
-use super::stat::{Stat, says};
 use super::supervisor::VERB;
+use crate::platform::calls::{self, own_pid};
+use crate::platform::stat::Stat;
 
 /// Whether a supervisor of ralph is among the ancestors of this process. A program of a loop stays below one, in any
 /// session and environment, because supervisors are subreapers. Ancestors from `top` up do not count.
@@ -20,10 +21,8 @@ pub fn is_beside_pane(top: Option<u32>, is_server: impl Fn(&[String]) -> bool) -
 
 /// This process and its ancestors.
 fn own_line(top: Option<u32>) -> impl Iterator<Item = Stat> {
-    // Our pid as `/proc` has it, which may be mounted for another namespace.
-    let own = std::fs::read_link("/proc/self").ok().and_then(|pid| pid.to_str()?.parse().ok());
     let above = |stat: &Stat| Some(stat.ppid).filter(|&parent| parent > 0).and_then(Stat::read);
-    let line = std::iter::successors(own.and_then(Stat::read), above);
+    let line = std::iter::successors(Stat::read(own_pid()), above);
     line.take_while(move |stat| Some(stat.pid) != top)
 }
 
@@ -34,5 +33,5 @@ fn is_supervisor(pid: u32) -> bool {
 
 /// The command line of a process; empty if it has ended.
 fn command_line(pid: u32) -> Vec<String> {
-    String::from_utf8_lossy(&says(pid, "cmdline")).split('\0').map(str::to_owned).collect()
+    String::from_utf8_lossy(&calls::command_line(pid)).split('\0').map(str::to_owned).collect()
 }

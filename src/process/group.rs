@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getppid};
 use rustix::termios::tcgetpgrp;
 
-use super::stat::Stat;
+use crate::platform::stat::Stat;
 
 /// Whether our own group is in the foreground of the terminal behind `file`; `None` if it is not a terminal, or not
 /// that of our session.

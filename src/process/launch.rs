@@ -16,8 +16,8 @@ use rustix::net::{
 };
 
 use super::ladder::Ladder;
-use super::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 use super::walls::{Enclosure, Inside};
+use crate::platform::mark::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 
 /// The shell for the user's commands, by its path: an agent can put another `sh` into a folder of `PATH`.
 pub const SHELL: &str = "/bin/sh";

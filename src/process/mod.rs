@@ -7,14 +7,12 @@
 //! is started there for one program that outlives its monitor ([`pane`]). The programs' output comes in through
 //! [`mod@pump`]. [`short`] runs ralph's own short commands.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
+pub mod actor;
 pub mod ancestry;
 pub mod capture;
 pub mod group;
-pub mod handle;
-pub mod identity;
 pub mod ladder;
 pub mod launch;
 pub mod note;
@@ -23,29 +21,14 @@ mod pane_folder;
 pub mod pool;
 pub mod programs;
 pub mod pump;
-pub mod ready;
 pub mod short;
-pub mod socket;
-pub mod sockets;
-pub mod stat;
 pub mod supervised;
 pub mod supervisor;
 pub mod sweep;
-pub mod tree;
 pub mod walls;
 
 /// Why the end of a program is unknown.
 pub const OUT_OF_SIGHT: &str = "the process that supervises it was killed";
-
-/// Our own program file, for starting ourselves. Unlike its path, this stays right when the file is replaced while a
-/// loop runs.
-pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
-
-/// The path of our own program file for other processes (tmux) to start, as long as we live.
-#[must_use]
-pub fn own_executable_for_others() -> PathBuf {
-    format!("/proc/{}/exe", std::process::id()).into()
-}
 
 /// Variables that no program below a supervisor gets either.
 static WITHHELD: OnceLock<&'static [&'static str]> = OnceLock::new();

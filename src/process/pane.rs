@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::handle::ProcessHandle;
 use super::launch::Launch;
 use super::note::SupervisorNote;
 use super::pane_folder::PaneFolder;
@@ -25,6 +24,7 @@ use super::supervised::Notes;
 use super::supervisor::{ORDER_KILL, ORDER_STOP, PANE, VERB};
 use super::sweep::sweep_pane;
 use crate::files::FileError;
+use crate::platform::handle::ProcessHandle;
 use crate::text::digest::sha256;
 
 /// How long a wrapper may take to exit after its last note, or after being told that no monitor waits.

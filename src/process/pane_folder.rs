@@ -1,20 +1,20 @@
 //! The folder in which the wrapper of a pane and its monitors meet: the launch, a socket, and the notes of the end.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{Mode, OFlags};
+use rustix::event::PollFd;
 
-use super::handle::ProcessHandle;
 use super::note::SupervisorNote;
-use super::ready::is_any_ready_by;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
+use crate::platform::backend::is_portable;
+use crate::platform::calls::FolderWatch;
+use crate::platform::handle::ProcessHandle;
+use crate::platform::ready::is_any_ready_by;
+use crate::platform::socket;
 
 /// The launch, with an environment that may hold secrets: it is removed as soon as it is read.
 const LAUNCH: &str = "launch";
@@ -28,23 +28,21 @@ const END: &str = "end";
 const LAUNCH_LIMIT: u64 = 64 << 20;
 const END_LIMIT: u64 = 64 << 10;
 
+/// How often names in the folder are looked for where the kernel does not tell of them.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// The folder of one pane. Only its user can access it: a listener there is trusted to be the wrapper.
 #[derive(Debug)]
 pub(super) struct PaneFolder {
     path: PathBuf,
-    descriptor: OwnedFd,
 }
 
 impl PaneFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self { path: path.to_owned(), descriptor })
-    }
-
-    /// A short path to a socket in it, as the kernel accepts only 107 bytes.
-    fn short(&self, name: &str) -> PathBuf {
-        format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()).into()
+        match path.symlink_metadata()?.is_dir() {
+            true => Ok(Self { path: path.to_owned() }),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
     }
 
     /// Writes the launch for the wrapper, replacing everything of an earlier one.
@@ -70,7 +68,7 @@ impl PaneFolder {
 
     /// Listens for monitors. The socket gets its name only when it is ready.
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
-        let listener = UnixListener::bind(self.short(SOCKET_TO_BE))?;
+        let listener = socket::listen(&self.path.join(SOCKET_TO_BE))?;
         listener.set_nonblocking(true)?;
         std::fs::rename(self.path.join(SOCKET_TO_BE), self.path.join(SOCKET))?;
         Ok(listener)
@@ -78,7 +76,7 @@ impl PaneFolder {
 
     /// A connection to the wrapper; `None` if there is none.
     pub(super) fn connect(&self) -> io::Result<Option<UnixStream>> {
-        match UnixStream::connect(self.short(SOCKET)) {
+        match socket::connect(&self.path.join(SOCKET)) {
             Ok(socket) => Ok(Some(socket)),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
@@ -121,8 +119,7 @@ impl PaneFolder {
         deadline: Instant,
         mut look: impl FnMut() -> io::Result<Option<T>>,
     ) -> io::Result<Option<T>> {
-        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&watch, &self.path, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+        let watch = if is_portable() { None } else { Some(FolderWatch::of(&self.path)?) };
         loop {
             // Checked first: what the process has left is there by then.
             let has_ended = maker.map_or(Ok(false), |maker| maker.ends_by(Instant::now()))?;
@@ -130,13 +127,20 @@ impl PaneFolder {
             if found.is_some() || has_ended {
                 return Ok(found);
             }
-            let mut awaited = vec![PollFd::new(&watch, PollFlags::IN)];
-            awaited.extend(maker.map(ProcessHandle::end));
+            let Some(watch) = &watch else {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                std::thread::sleep(left.min(LOOK));
+                continue;
+            };
+            let mut awaited: Vec<PollFd<'_>> =
+                [Some(watch.notice()), maker.and_then(ProcessHandle::end)].into_iter().flatten().collect();
             if !is_any_ready_by(&mut awaited, deadline)? {
                 return Ok(None);
             }
-            // The content of the events does not matter.
-            while rustix::io::read(&watch, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
+            watch.forget();
         }
     }
 }

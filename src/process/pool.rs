@@ -1,6 +1,6 @@
 //! Our supervisor processes: the idle ones, and how to start one.
 
-use std::io;
+use std::io::{self, PipeWriter};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::handle::ProcessHandle;
-use super::stat::Stat;
 use super::supervisor::VERB;
-use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
-use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES, WITHHELD};
+use super::{REPOSITORY_VARIABLES, WITHHELD};
+use crate::platform::backend::is_portable;
+use crate::platform::calls::own_executable;
+use crate::platform::handle::ProcessHandle;
+use crate::platform::mark::{RUN_MARK, SUPERVISOR_MARK};
+use crate::platform::stat::Stat;
 
 /// The arguments that make our executable a supervisor.
 #[cfg(not(test))]
@@ -36,6 +38,8 @@ pub(super) struct Supervisor {
     pub(super) control: UnixStream,
     /// Our child, to be reaped.
     child: Child,
+    /// Its [guard](super::supervisor) sees by the other end whether we live.
+    _lifeline: Option<PipeWriter>,
 }
 
 impl Supervisor {
@@ -56,7 +60,7 @@ impl Supervisor {
             return Err(io::Error::other("this executable does not know how to supervise"));
         }
         let (control, theirs) = UnixStream::pair()?;
-        let mut command = Command::new(OWN_EXECUTABLE);
+        let mut command = Command::new(own_executable());
         for name in REPOSITORY_VARIABLES.iter().chain(WITHHELD.get().copied().unwrap_or_default()) {
             command.env_remove(name);
         }
@@ -71,6 +75,12 @@ impl Supervisor {
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        let mut lifeline = None;
+        if is_portable() {
+            let (end, ours) = io::pipe()?;
+            command.stdout(end);
+            lifeline = Some(ours);
+        }
         // If our group is outside of our pid namespace, a supervisor could not join it for a moment.
         if Stat::read(std::process::id()).is_none_or(|ours| ours.group != 0) {
             // Out of reach of a Ctrl+C at the terminal from the start.
@@ -78,7 +88,7 @@ impl Supervisor {
         }
         let mut child = command.spawn()?;
         match ProcessHandle::of_child(&child) {
-            Ok(handle) => Ok(Self { handle, control, child }),
+            Ok(handle) => Ok(Self { handle, control, child, _lifeline: lifeline }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::handle::ProcessHandle;
+use crate::platform::handle::ProcessHandle;
 use crate::threads;
 
 /// Runs a program without input and collects its output. After `limit` it is killed with its process group, and the
@@ -90,8 +90,8 @@ fn ends_by(child: &Child, deadline: Instant) -> io::Result<bool> {
 mod tests {
     use std::thread;
 
-    use super::super::stat::Stat;
     use super::*;
+    use crate::platform::stat::Stat;
 
     #[test]
     fn a_program_that_hangs_is_ended_with_its_children() {

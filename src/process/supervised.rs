@@ -13,10 +13,10 @@ use super::ladder::Ladder;
 use super::launch::{self, Launch};
 use super::note::SupervisorNote;
 use super::pool::Supervisor;
-use super::ready::is_ready_by;
 use super::supervisor::{ORDER_KILL, ORDER_STOP};
 use super::sweep::sweep_program;
 use super::walls::Inside;
+use crate::platform::ready::is_ready_by;
 
 /// The requested pipe capacity: fewer and larger reads of programs with much output.
 const PIPE_CAPACITY: usize = 1024 * 1024;

@@ -2,7 +2,8 @@
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads its own session (a
 //! Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves behind, in
-//! any session, becomes a child of the supervisor and is ended and reaped here. The program gets the run's mark in
+//! any session, becomes a child of the supervisor and is ended and reaped here. With the portable backend there is no such
+//! thing, and the supervisor [remembers](crate::platform::family) what it has seen. The program gets the run's mark in
 //! its environment; the supervisor itself does not carry it, so that no sweep ends it before its work is done.
 //!
 //! Its stdin is the control socket. A [`Launch`](super::launch::Launch) comes in on it with the program's stdin,
@@ -22,6 +23,7 @@
 
 mod audience;
 mod channel;
+mod guard;
 mod order;
 mod terminal;
 
@@ -44,12 +46,15 @@ use super::ladder::Ladder;
 use super::launch::{Launch, Received};
 use super::note::SupervisorNote;
 use super::pane_folder::PaneFolder;
-use super::stat::{Stat, says};
-use super::sweep::{Mark, drop_limit_mark};
-use super::tree;
 use super::walls::Inside;
+use crate::platform::backend::{self, is_portable};
+use crate::platform::calls::{adopt, command_line, signal_at_parents_death};
+use crate::platform::family::{Family, send};
+use crate::platform::mark::{self, Mark};
+use crate::platform::stat::Stat;
 use audience::Audience;
 use channel::Channel;
+use guard::Guard;
 use order::Order;
 
 /// The hidden verb that starts a supervisor.
@@ -57,6 +62,8 @@ pub const VERB: &str = "__supervise";
 
 /// The option before the folder of a pane.
 pub(super) const PANE: &str = "--pane";
+/// The option of a [guard].
+const GUARD: &str = "--guard";
 
 /// Order: climb the ladder, starting with INT.
 pub(super) const ORDER_STOP: u8 = b's';
@@ -65,6 +72,8 @@ pub(super) const ORDER_KILL: u8 = b'k';
 
 /// How often the subtree is searched for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
+/// How often the portable backend looks for new processes while the program runs.
+const LOOK: Duration = Duration::from_millis(50);
 /// So many hosts that a program was kept from are noted at most.
 const MOST_AWAY: usize = 20;
 /// How long a change of a repository goes on after ralph has died: a git that is interrupted while it creates a lock
@@ -86,6 +95,7 @@ enum Stage {
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     let served = match argv {
+        [flag, ..] if flag == GUARD => return guard::main(),
         [flag, folder, ..] if flag == PANE => serve_pane(folder.as_ref()).inspect_err(|error| {
             let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
         }),
@@ -99,6 +109,10 @@ pub fn main(argv: &[OsString]) -> i32 {
 fn serve() -> std::io::Result<()> {
     let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut post = Post::new(Channel::Ralph { socket: control.try_clone()?, is_gone: false })?;
+    if is_portable() {
+        // Without it we serve all the same.
+        post.guard = Guard::start().ok();
+    }
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let _ = rustix::stdio::dup2_stdin(&null);
     terminal::leave();
@@ -117,7 +131,9 @@ fn serve() -> std::io::Result<()> {
 /// Runs the program of a pane.
 fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
-    let (received, inside) = Received::from_message(&folder.take_launch()?)?.enclosed()?;
+    let received = Received::from_message(&folder.take_launch()?)?;
+    backend::settle(received.launch.variable(backend::VARIABLE).as_deref());
+    let (received, inside) = received.enclosed()?;
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
     // tmux (3.3a) starts us with these ignored; a program that ignores them gets an error instead of a stop. The
     // program starts with the default for signals that we handle.
@@ -134,17 +150,20 @@ struct Post {
     channel: Channel,
     wake: UnixStream,
     asked_to_stop: Arc<AtomicBool>,
+    guard: Option<Guard>,
 }
 
 impl Post {
     fn new(channel: Channel) -> std::io::Result<Self> {
         // Before a program starts, so that its end cannot be missed.
         let (wake, asked_to_stop) = hear_signals()?;
-        // While we are stopped, only the kernel can tell us that ralph (or tmux) has died.
-        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
-        drop_limit_mark();
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        Ok(Self { channel, wake, asked_to_stop })
+        if !is_portable() {
+            // While we are stopped, only the kernel can tell us that ralph (or tmux) has died.
+            signal_at_parents_death(Signal::CONT)?;
+            adopt(true)?;
+        }
+        mark::drop_own();
+        Ok(Self { channel, wake, asked_to_stop, guard: None })
     }
 
     fn next(&mut self, control: &UnixStream) -> std::io::Result<Option<Received>> {
@@ -181,11 +200,15 @@ struct Supervisor<'a> {
     at_once: bool,
     /// The processes that got TERM.
     told: HashSet<u32>,
+    /// What is to be ended.
+    family: Family,
+    mark: Mark,
 }
 
 impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received, inside: Option<&'a Inside>) -> std::io::Result<Self> {
         let on_terminal = matches!(post.channel, Channel::Pane(_));
+        let guard = post.guard.as_ref().map(Guard::pid);
         let (launch, mut command) = if on_terminal { received.into_pane() } else { received.into_command() };
         command.process_group(0);
         let mark = if on_terminal { Mark::of_pane(&launch.mark) } else { Mark::of_run(&launch.mark) };
@@ -215,6 +238,8 @@ impl<'a> Supervisor<'a> {
             stage: Stage::Watch,
             at_once: false,
             told: HashSet::new(),
+            family: Family::below(std::process::id(), Some(mark.clone())).without(guard),
+            mark,
         })
     }
 
@@ -223,7 +248,7 @@ impl<'a> Supervisor<'a> {
     fn run(&mut self) -> bool {
         let left = loop {
             let children_left = self.reap();
-            if !self.running && (!children_left || self.launch.spares_daemons && self.left().is_empty()) {
+            if !self.running && self.is_over(children_left) {
                 break 0;
             }
             self.obey();
@@ -232,7 +257,10 @@ impl<'a> Supervisor<'a> {
             }
             self.wait();
         };
-        let is_alone = !self.reap();
+        let is_alone = if is_portable() { self.family.is_gone() } else { !self.reap() };
+        if is_alone {
+            self.mark.remove_files();
+        }
         let turned_away = self.inside.map(Inside::turned_away).unwrap_or_default();
         for (host, times) in turned_away.hosts.into_iter().take(MOST_AWAY) {
             self.post.channel.report(&SupervisorNote::TurnedAway(times, host));
@@ -244,6 +272,16 @@ impl<'a> Supervisor<'a> {
             SupervisorNote::Gone(left)
         });
         is_alone
+    }
+
+    /// Whether nothing is left that has to be ended.
+    fn is_over(&mut self, children_left: bool) -> bool {
+        match is_portable() {
+            // What is left need not be a child of ours, and a look can miss it.
+            true if self.launch.spares_daemons => self.left().is_empty(),
+            true => self.family.is_gone(),
+            false => !children_left || self.launch.spares_daemons && self.left().is_empty(),
+        }
     }
 
     /// Reaps every child that has ended; returns whether any is left.
@@ -347,30 +385,15 @@ impl<'a> Supervisor<'a> {
     }
 
     /// The processes to end.
-    fn left(&self) -> Vec<Stat> {
-        let mut left = tree::descendants(std::process::id());
-        left.retain(|stat| !self.spares(stat));
+    fn left(&mut self) -> Vec<Stat> {
+        let mut left = self.family.look();
+        left.retain(|stat| !spares(&self.launch, stat));
         left
     }
 
-    /// Sends KILL to them, each as soon as it is found: a process that forks and exits repeatedly would be replaced
-    /// by another one during a complete search.
-    fn kill_all(&self) {
-        tree::visit(std::process::id(), |stat| {
-            if !self.spares(stat) {
-                send(stat.pid, Signal::KILL);
-            }
-        });
-    }
-
-    /// Git's own credential cache has no session of its own.
-    fn spares(&self, stat: &Stat) -> bool {
-        let is_in_session = Stat::read(std::process::id()).is_some_and(|ours| ours.session == stat.session);
-        let keeps_passwords = || {
-            let line = says(stat.pid, "cmdline");
-            line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
-        };
-        self.launch.spares_daemons && (!is_in_session || keeps_passwords())
+    /// Sends KILL to them.
+    fn kill_all(&mut self) {
+        self.family.kill(|stat| spares(&self.launch, stat));
     }
 
     /// Signals the program's process group: a wrapper script and what it runs in the foreground are one program.
@@ -390,6 +413,8 @@ impl<'a> Supervisor<'a> {
             }
             Stage::Killed { .. } | Stage::Sweep { .. } => Some(TICK),
         };
+        let timeout =
+            if is_portable() { Some(timeout.map_or(LOOK, |timeout| timeout.min(LOOK))) } else { timeout };
         let timeout = timeout.and_then(|duration| Timespec::try_from(duration).ok());
         let mut descriptors = self.post.channel.descriptors();
         descriptors.push(PollFd::new(&self.post.wake, PollFlags::IN));
@@ -397,6 +422,10 @@ impl<'a> Supervisor<'a> {
         let _ = poll(&mut descriptors, timeout.as_ref());
         drop(descriptors);
         let _ = self.post.wake.read(&mut [0; 64]);
+        if is_portable() && !matches!(self.stage, Stage::Sweep { .. }) {
+            // What is seen now is known later.
+            self.family.visit(|_| ());
+        }
     }
 }
 
@@ -414,12 +443,16 @@ fn hear_signals() -> std::io::Result<(UnixStream, Arc<AtomicBool>)> {
     Ok((wake, asked_to_stop))
 }
 
-fn count(processes: &[Stat]) -> u32 {
-    u32::try_from(processes.len()).unwrap_or(u32::MAX)
+/// Whether a process is a daemon that is the user's. Git's own credential cache has no session of its own.
+fn spares(launch: &Launch, stat: &Stat) -> bool {
+    let is_in_session = || Stat::read(std::process::id()).is_some_and(|ours| ours.session == stat.session);
+    let keeps_passwords = || {
+        let line = command_line(stat.pid);
+        line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
+    };
+    launch.spares_daemons && (!is_in_session() || keeps_passwords())
 }
 
-fn send(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
-    }
+fn count(processes: &[Stat]) -> u32 {
+    u32::try_from(processes.len()).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{FileId, own};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 
 /// The holder of a lock, or its last holder if that died. Written in the lock file for users and for `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

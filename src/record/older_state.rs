@@ -7,7 +7,7 @@ use super::state::{Setup, State};
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::tally::Tally;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 
 /// Its content. It has no version, no process and no outcome.
 #[derive(Deserialize)]

@@ -26,7 +26,7 @@ use crate::engine::fact::{Asked, Fact, ProofRecord, Word};
 use crate::engine::outcome::{End, Outcome};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own, temporary};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
 use crate::project::{Project, ProjectError};
 use crate::text::timestamp;

@@ -18,7 +18,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, Now};
 use crate::engine::report::Signal;
 use crate::engine::tally::{Last, Tally};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::text::duration::of_seconds;
 use crate::text::terminal::message;
 

@@ -14,7 +14,7 @@ use super::state::Setup;
 use crate::engine::event::LoopIdentity;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
 
 /// What the loops of jobs on one graph are called before their numbers, and the folder of their work trees.

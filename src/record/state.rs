@@ -19,7 +19,7 @@ use crate::engine::report::Signal;
 use crate::engine::stop::Watching;
 use crate::engine::tally::{Last, Tally};
 use crate::engine::validation::Evidence;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::reply::usage::ContextUse;
 use crate::tell::words::KILLED;
 use crate::text::digest::sha256_of_words;

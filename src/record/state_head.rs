@@ -11,7 +11,7 @@ use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
 use crate::engine::validation::Evidence;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 
 /// Keys of [`State`] and its [`Tally`], by the same names.
 #[derive(Deserialize)]

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Resource, Rlimit, getppid, setrlimit};
 
 use super::decode::Elsewhere;
 use super::filter::{Input, JqProgram, Output, RunError};
-use crate::process::OWN_EXECUTABLE;
+use crate::platform::calls::own_executable;
 use crate::text::duration;
 use crate::threads;
 
@@ -127,7 +127,7 @@ fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
 /// answers when the other end of `wanted` is closed; if the child cannot be started, the first answer is the reason.
 #[must_use]
 pub fn spawn(program: &str, wanted: &UnixStream) -> Elsewhere {
-    let mut command = Command::new(OWN_EXECUTABLE);
+    let mut command = Command::new(own_executable());
     command.arg0("ralph").arg(VERB).arg(program);
     match wanted.try_clone().and_then(|wanted| Asker::spawn(command, PATIENCE, wanted)) {
         Ok(mut asker) => Box::new(move |line| asker.ask(line)),

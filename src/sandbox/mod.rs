@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::platform::calls::kernel_setting;
 use crate::presets::Preset;
 use crate::process::capture::{Ended, capture};
 use crate::process::launch::Launch;
@@ -385,7 +386,7 @@ const CLOSING: [(&str, &str, &str); 3] = [
 /// Which of them does so here, and the way out.
 fn closed_by() -> Option<String> {
     CLOSING.iter().find_map(|(name, closed, open)| {
-        let value = std::fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
+        let value = kernel_setting(name)?;
         let shown = name.replace('/', ".");
         (value.trim() == *closed)
             .then(|| format!("{shown} is {closed}: an administrator can set it to {open}"))

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::error::{self, TmuxError};
 use super::{Asks, Words, version, words};
+use crate::platform::mark::without_own;
 use crate::process::launch::SHELL;
 use crate::process::short;
-use crate::process::sweep::without_limit_mark;
 
 /// How long tmux may take to answer. It has nothing to wait for.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
@@ -114,7 +114,7 @@ impl Server {
             command.env_remove(name);
         }
         command.current_dir("/");
-        without_limit_mark(|| self.answer(command, commands, None))
+        without_own(|| self.answer(command, commands, None))
     }
 
     fn answer(

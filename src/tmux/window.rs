@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TmuxError;
 use super::server::Server;
 use super::{Asks as _, Words, words};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 
 /// The scrollback of our windows in lines: most of an agent's output in one iteration.
 const HISTORY: &str = "50000";

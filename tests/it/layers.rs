@@ -275,14 +275,32 @@ fn files_are_opened_in_one_place() {
     let opens = Regex::new(OPENS).unwrap();
     let mut opening = BTreeSet::new();
     for (place, code) in &*SOURCES {
-        if place.starts_with("files") || place.iter().any(|part| part == "tests") {
+        let is_of_floor = ["files", "platform"].iter().any(|room| place.starts_with(room));
+        if is_of_floor || place.iter().any(|part| part == "tests") {
             continue;
         }
-        if code.lines().any(|line| opens.is_match(line) && !line.contains("\"/proc/")) {
+        if code.lines().any(|line| opens.is_match(line)) {
             opening.insert(place.to_str().unwrap().to_owned());
         }
     }
     assert_eq!(opening, OTHERS.map(str::to_owned).into(), "open files by 'files::own' or 'files::theirs'");
+}
+
+/// What only one kernel has is called in one room, so that another kernel needs one more file there.
+#[test]
+fn kernels_are_known_in_one_place() {
+    let only_there =
+        Regex::new(r"/proc\b|(?i:subreaper|inotify|pidfd)|O_PATH|OFlags::PATH|death_signal").unwrap();
+    let is_outside =
+        |place: &Path| !place.starts_with("platform") && !place.iter().any(|part| part == "tests");
+    let outside = SOURCES.iter().filter(|(place, _)| is_outside(place));
+    let naming: Vec<_> = outside
+        .flat_map(|(place, code)| code.lines().map(move |line| (place, line)))
+        .filter(|(_, line)| only_there.is_match(line))
+        .collect();
+    assert_eq!(naming, [], "call the kernel in 'platform'");
+    let calls = SOURCES.iter().find(|(place, _)| place.ends_with("calls/linux.rs"));
+    assert!(calls.is_some_and(|(_, code)| only_there.is_match(code)), "what is searched for is there");
 }
 
 /// What is readable on black and on white is decided in one place; a whole screen shows agents' own colours, too.

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use ralph::process::stat::Stat;
+use ralph::platform::stat::Stat;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::scratch::{Run, Scratch, wait_for};

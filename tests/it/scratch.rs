@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use ralph::process::identity::ProcessIdentity;
+use ralph::platform::identity::ProcessIdentity;
 
 use crate::tmux::ALONE;
 
@@ -151,6 +151,7 @@ impl Scratch {
         command.env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("LANG", "C.UTF-8");
         command.envs(self.ladder.iter().copied()).env("RALPH_RETRY_BACKOFF", "none");
+        command.envs(std::env::var_os(PLATFORM).map(|backend| (PLATFORM, backend)));
         outside_of_attempts(&mut command);
         for (name, value) in [("NAME", "Test"), ("EMAIL", "test@example.com")] {
             command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
@@ -279,6 +280,9 @@ impl Drop for Started {
 }
 
 /// Makes a command run as a user's, even if an agent of ralph runs these tests: a debug build reads the variable.
+/// Names the backend that is tested.
+pub(crate) const PLATFORM: &str = "RALPH_PLATFORM";
+
 fn outside_of_attempts(command: &mut Command) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(ALONE).is_none() {

@@ -13,7 +13,7 @@ use ralph::engine::fact::Fact;
 use ralph::engine::outcome::Outcome;
 use ralph::engine::tally::Tally;
 use ralph::files::FileId;
-use ralph::process::identity::ProcessIdentity;
+use ralph::platform::identity::ProcessIdentity;
 use ralph::process::ladder::Ladder;
 use ralph::process::launch::Launch;
 use ralph::process::pane;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use ralph::process::stat::Stat;
+use ralph::platform::stat::Stat;
 use rustix::process::Signal;
 
 use crate::branch_project::{BranchProject, plan};

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ralph::process::identity::ProcessIdentity;
-use ralph::process::stat::Stat;
+use ralph::platform::identity::ProcessIdentity;
+use ralph::platform::stat::Stat;
 use ralph::tmux::paste::{self, Key};
 use ralph::tmux::screen::{self, Extent};
 use ralph::tmux::{Asks as _, Opening, Screen, Server, TmuxError, Window, Words, window};

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use ralph::process::stat::Stat;
+use ralph::platform::stat::Stat;
 use ralph::tmux::control::Event;
 use ralph::tmux::paste::{self, Key};
 use ralph::tmux::screen::{self, Extent};

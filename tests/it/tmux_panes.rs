@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ralph::platform::stat::Stat;
 use ralph::process::ladder::Ladder;
 use ralph::process::launch::Launch;
 use ralph::process::note::SupervisorNote::{Exited, Gone, Signaled, Started};
 use ralph::process::pane::{self, Pane, PaneNotes};
-use ralph::process::stat::Stat;
 use ralph::tmux::paste::{self, Key};
 use ralph::tmux::{Opening, Window, window};
 use rustix::process::Signal;

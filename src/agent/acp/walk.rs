@@ -13,6 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::error::Refusal;
+use crate::platform::calls::STANDS_FOR;
 
 /// How many links in a row are followed.
 const LINKS: usize = 40;
@@ -158,7 +159,7 @@ impl Walk<'_> {
         if self.grant.is_ours(&path) {
             return Err(self.refuse(NOT_FOR_AGENTS));
         }
-        let open = || openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let open = || openat(folder, name, STANDS_FOR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let opened = match open() {
             Err(Errno::NOENT) if is_last => return Ok(Some(name.to_owned())),
             Err(Errno::NOENT) if missing == Missing::Made => {
@@ -206,7 +207,7 @@ impl Walk<'_> {
 }
 
 const NOT_FOR_AGENTS: &str = "it is not for agents";
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = STANDS_FOR.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What a refused call means for the agent.
 pub(super) fn fault(path: &Path, errno: Errno) -> Refusal {

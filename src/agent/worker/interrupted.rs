@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::held::Held;
-use crate::process::handle::ProcessHandle;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::handle::ProcessHandle;
+use crate::platform::identity::ProcessIdentity;
+use crate::platform::tree;
 use crate::process::ladder::Ladder;
 use crate::process::pane::{Pane, PaneError};
-use crate::process::tree;
 
 /// How long the agent has to end its tools by itself.
 const BY_ITSELF: Duration = Duration::from_secs(3);

@@ -32,7 +32,7 @@ use crate::job::resume::Resume;
 use crate::job::variables::prompt_names;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::parallel::{self, Fate};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;

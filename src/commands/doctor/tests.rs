@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::process::programs::find_program;
 use crate::record::lock::{Holder, Lock};
 

@@ -36,7 +36,7 @@ use crate::job::launch::launch_behind_walls;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
 use crate::landing::{Courier, Exchange, Gate, Lander, OpenGraph, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
 use crate::record::recorder;
 use crate::record::retention;

@@ -21,7 +21,7 @@ use crate::git::landing::{Trunk, landed_as};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Changes, Landing, NewTask, Standing, Store, Task};
 use crate::job::workspace::secrets_in;
-use crate::process::sweep::Carried;
+use crate::platform::mark::Carried;
 use crate::text::count;
 use crate::text::redact::Redactor;
 

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SI
 use signal_hook::{flag, low_level};
 
 use super::typing::Typing;
-use crate::job::signals::ignored_signals;
+use crate::platform::calls::ignored_signals;
 use crate::view::watch::keys::Key;
 
 /// In place of a signal: the terminal is gone.

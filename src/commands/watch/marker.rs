@@ -10,7 +10,7 @@ use rustix::termios::ttyname;
 use crate::commands::output::remark;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
 use crate::project::file_name::encoded;
 

@@ -9,12 +9,12 @@ use anyhow::Context as _;
 use rustix::process::Signal;
 
 use super::events::Events;
-use crate::process::OWN_EXECUTABLE;
-use crate::process::handle::ProcessHandle;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::calls::own_executable;
+use crate::platform::handle::ProcessHandle;
+use crate::platform::identity::ProcessIdentity;
+use crate::platform::tree::descendants;
 use crate::process::launch::SHELL;
 use crate::process::programs::find_program;
-use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
 
@@ -42,7 +42,7 @@ pub(super) fn show(found: &Loop, sight: Sight, events: &mut Events) -> anyhow::R
 
 /// The verb's command line, in the project of the loop.
 fn verb(found: &Loop, sight: Sight) -> Command {
-    let mut command = Command::new(OWN_EXECUTABLE);
+    let mut command = Command::new(own_executable());
     let words: &[&str] = match sight {
         Sight::Diff => &["diff"],
         Sight::Log => &["logs", "--agent"],
@@ -81,7 +81,7 @@ fn has_pager() -> bool {
 
 /// Runs a program on this terminal; `None` if a signal has ended the wait.
 fn foreground(command: &mut Command, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
-    let mut child = command.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", own_executable().display()))?;
     wait(&mut child, events)
 }
 
@@ -92,7 +92,7 @@ fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitSt
         verb.env("CLICOLOR_FORCE", "1");
     }
     verb.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut writer = verb.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
+    let mut writer = verb.spawn().with_context(|| format!("cannot run {}", own_executable().display()))?;
     let text = writer.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let mut reader = Command::new(SHELL);
     reader.arg("-c").arg(&pager).stdin(text);

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::find::Worker;
 use crate::commands::output::warn;
 use crate::engine::stop::Request;
-use crate::process::handle::ProcessHandle;
+use crate::platform::handle::ProcessHandle;
 use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 

@@ -9,7 +9,7 @@ use super::find::{self, Worker};
 use crate::cli::WaitArgs;
 use crate::commands::output::say;
 use crate::engine::outcome::{Outcome, Status};
-use crate::process::handle::ProcessHandle;
+use crate::platform::handle::ProcessHandle;
 use crate::process::note::SupervisorNote;
 use crate::process::pane::Pane;
 use crate::record::state::State;

@@ -3,8 +3,8 @@
 use rustix::process::Pid;
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
+use crate::platform::stat::Stat;
 use crate::process::group;
-use crate::process::stat::Stat;
 
 /// Puts the program in the foreground of our terminal, if we are in the foreground: in the background, trying would
 /// stop us. If the program was faster and was stopped for using the terminal, the supervisor continues it.

@@ -16,7 +16,7 @@ use super::proxy::Proxy;
 use super::reach::Reach;
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, temporary, theirs};
-use crate::process::OWN_EXECUTABLE;
+use crate::platform::calls::own_executable;
 
 /// The largest file that is copied back, in bytes.
 const MOST: u64 = 256 << 20;
@@ -152,7 +152,7 @@ impl Inside {
     #[must_use]
     pub fn wrapper(&self) -> [OsString; 3] {
         let folder = self.used.as_ref().map_or(Path::new(""), |used| used.folder.path());
-        [OWN_EXECUTABLE.into(), VERB.into(), folder.into()]
+        [own_executable().into(), VERB.into(), folder.into()]
     }
 
     /// What listens to what it prints of what is refused.

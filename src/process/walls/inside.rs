@@ -13,9 +13,7 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::process::{
-    Resource, Rlimit, Signal, getgid, getrlimit, getuid, set_parent_process_death_signal, setrlimit,
-};
+use rustix::process::{Resource, Rlimit, Signal, getgid, getrlimit, getuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
 use super::parts::{NOT_BUILT, PLAN, named};
@@ -23,6 +21,8 @@ use super::plan::Plan;
 use super::reach::Reach;
 use super::{calls, loopback, mounts, way_out};
 use crate::files::own;
+use crate::platform::calls::{KERNEL, map_user, signal_at_parents_death};
+use crate::platform::mark;
 
 /// What does not hold where the kernel's Landlock is older than version 6, or not there.
 const PARTLY: &str = "so that programs can be signalled, and sockets without a path reached";
@@ -45,11 +45,14 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     let folder = Path::new(folder);
     let plan: Plan = serde_json::from_slice(&own::read(&folder.join(PLAN), MOST)?)?;
     let cwd = std::env::current_dir()?;
+    // What others have left open for us leads past the walls, but what marks us leads nowhere. Its name is another one
+    // behind the walls.
+    let marks = mark::inherited();
     if plan.is_bound {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
+        signal_at_parents_death(Signal::KILL)?;
     }
     if plan.is_alone {
-        close_inherited()?;
+        mark::close_inherited(&marks)?;
         restrict(&plan)?;
         return become_it(program, arguments, &plan, Vec::new());
     }
@@ -71,7 +74,7 @@ fn enter(argv: &[OsString]) -> io::Result<Infallible> {
     setrlimit(Resource::Nofile, limit)?;
     // By its name it is another one now.
     std::env::set_current_dir(&cwd).map_err(|error| named(cwd.display(), error))?;
-    close_inherited()?;
+    mark::close_inherited(&marks)?;
     restrict(&plan)?;
     become_it(program, arguments, &plan, proxy)
 }
@@ -91,20 +94,6 @@ fn become_it(
     Err(named(program.display(), command.args(arguments).exec()))
 }
 
-/// Closes what others have left open for us: it leads past the walls.
-fn close_inherited() -> io::Result<()> {
-    let all: Vec<i32> = fs::read_dir("/proc/self/fd")?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|number| *number > 2)
-        .collect();
-    for number in all {
-        // The one that has listed them is closed already.
-        let _ = nix::unistd::close(number);
-    }
-    Ok(())
-}
-
 /// Enters namespaces of its own, in which it has the same user and group, and all rights.
 fn separate(is_cut_off: bool) -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
@@ -115,9 +104,7 @@ fn separate(is_cut_off: bool) -> io::Result<()> {
         reason = "what is unsafe about it is a table of files that threads share: it is not unshared"
     )]
     rustix::thread::unshare(spaces)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    map_user(user, group)
 }
 
 /// Gives all rights up, for good: no program that it becomes has new ones.
@@ -146,7 +133,7 @@ fn restrict(plan: &Plan) -> io::Result<()> {
 /// mounted as it is. Returns whether the kernel knows all that is asked of it.
 fn landlock(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
     let layers = plan.layers.iter().map(|layer| &layer.path);
-    let own = ["/dev", "/proc"].map(PathBuf::from);
+    let own = ["/dev", KERNEL].map(PathBuf::from);
     let places = plan.writable.iter().chain(&plan.made).chain(&plan.fresh).chain(layers).chain(&own);
     let access = AccessFs::from_write(ABI::V3);
     let status = Ruleset::default()
@@ -168,7 +155,7 @@ fn landlock_alone(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
         .map(|name| Path::new("/dev").join(name))
         .chain(mounts::AS_IT_IS.map(PathBuf::from));
     // Root could set the kernel there.
-    let own = own.filter(|place| !getuid().is_root() || place != "/proc");
+    let own = own.filter(|place| !getuid().is_root() || place != KERNEL);
     let mut readable = Vec::new();
     open_around(Path::new("/"), &plan.hidden, &mut readable);
     let status = Ruleset::default()

@@ -1,11 +1,9 @@
 //! The mounts of a program behind walls, in a mount namespace of its own.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -17,13 +15,13 @@ use rustix::mount::{
 };
 use rustix::process::getuid;
 
+use crate::platform::calls::{KERNEL, KERNEL_SETTINGS, Mount, OPEN_FILES, mounts};
+
 use super::parts::{FRESH, LAYERS, MASKS, named, numbered};
 use super::plan::{Layer, Plan};
 
-/// What root could write, as it owns it.
-const OF_ROOT: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
 /// Where the kernel itself refuses what it must.
-pub(super) const AS_IT_IS: [&str; 2] = ["/proc", "/dev/pts"];
+pub(super) const AS_IT_IS: [&str; 2] = [KERNEL, "/dev/pts"];
 
 /// Mounts what the plan says.
 pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
@@ -32,7 +30,7 @@ pub(super) fn build(folder: &Path, plan: &Plan) -> io::Result<()> {
     mount("ralph", &masks, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=64k,mode=755")?;
     make_masks(&masks)?;
     let shown = put(folder, &masks, plan)?;
-    for place in if getuid().is_root() { &OF_ROOT[..] } else { &[] } {
+    for place in if getuid().is_root() { &KERNEL_SETTINGS[..] } else { &[] } {
         bind_if_there(Path::new(place), Path::new(place))?;
         close_one(Path::new(place), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC)?;
     }
@@ -207,12 +205,8 @@ pub(super) const USUAL_DEVICES: [&str; 8] =
     ["full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"];
 /// What else is in their folder: folders that others are put in the place of, and links.
 const BESIDE: [&str; 2] = ["pts", "shm"];
-const LINKS: [(&str, &str); 4] = [
-    ("fd", "/proc/self/fd"),
-    ("stdin", "/proc/self/fd/0"),
-    ("stdout", "/proc/self/fd/1"),
-    ("stderr", "/proc/self/fd/2"),
-];
+const LINKS: [(&str, &str); 4] =
+    [("fd", OPEN_FILES), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")];
 
 /// Those of them that are here.
 fn usual_devices() -> impl Iterator<Item = PathBuf> {
@@ -230,25 +224,18 @@ fn make_devices(devices: &Path) -> io::Result<()> {
 
 /// Makes every mount read-only that is there.
 fn close() -> io::Result<()> {
-    let table = fs::read("/proc/self/mountinfo")?;
-    let mut all = BTreeMap::new();
-    for line in table.split(|byte| *byte == b'\n') {
-        let mut fields = line.split(|byte| *byte == b' ');
-        if let (Some(place), Some(options)) = (fields.nth(4), fields.next()) {
-            // Paths lead to the last one of those in a place.
-            all.insert(unescaped(place), options);
-        }
-    }
-    for (place, options) in all {
-        let has = |name: &str| options.split(|byte| *byte == b',').any(|option| option == name.as_bytes());
-        if has("ro") || AS_IT_IS.iter().any(|open| place.starts_with(open)) {
+    // Paths lead to the last one of those in a place.
+    let all: BTreeMap<PathBuf, Mount> =
+        mounts()?.into_iter().map(|mount| (mount.place.clone(), mount)).collect();
+    for (place, mount) in all {
+        if mount.has("ro") || AS_IT_IS.iter().any(|open| place.starts_with(open)) {
             continue;
         }
         // What it has been without cannot be taken away.
         let mut flags = MountFlags::empty();
-        flags.set(MountFlags::NOSUID, has("nosuid"));
-        flags.set(MountFlags::NODEV, has("nodev"));
-        flags.set(MountFlags::NOEXEC, has("noexec"));
+        flags.set(MountFlags::NOSUID, mount.has("nosuid"));
+        flags.set(MountFlags::NODEV, mount.has("nodev"));
+        flags.set(MountFlags::NOEXEC, mount.has("noexec"));
         close_one(&place, flags)?;
     }
     Ok(())
@@ -259,31 +246,5 @@ fn close_one(place: &Path, flags: MountFlags) -> io::Result<()> {
         // It is covered by another one, so that no path leads there.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) => Ok(()),
         Err(error) => Err(named(place.display(), error)),
-    }
-}
-
-/// A path as the kernel writes it: blanks and backslashes are three octal digits behind a backslash.
-fn unescaped(path: &[u8]) -> PathBuf {
-    let mut plain = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let [first, others @ ..] = rest {
-        let digits = others.get(..3).filter(|_| *first == b'\\');
-        let code = digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        plain.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &others[3..] } else { others };
-    }
-    OsString::from_vec(plain).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_read_as_the_kernel_writes_them() {
-        for (written, path) in [("/a", "/a"), ("/a\\040b\\134c", "/a b\\c"), ("/x\\", "/x\\"), ("\\0", "\\0")]
-        {
-            assert_eq!(unescaped(written.as_bytes()), Path::new(path), "{written}");
-        }
     }
 }

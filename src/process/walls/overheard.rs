@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::plan::{Held, Plan, depth};
+use crate::platform::calls::KERNEL;
 
 /// How far from such words a path stands at most, in bytes.
 const NEAR: usize = 400;
@@ -155,7 +156,7 @@ impl Plan {
             [covers(&self.writable), covers(&self.made), covers(&self.fresh)].into_iter().flatten().max();
         let is_kept = self.kept.iter().any(|kept| !self.fresh.contains(kept) && is_new(kept));
         let kept = is_kept.then(|| covers(&self.kept)).flatten();
-        let is_devices = ["/dev", "/proc"].iter().any(|place| path.starts_with(place));
+        let is_devices = ["/dev", KERNEL].iter().any(|place| path.starts_with(place));
         // What can be written is kept as well.
         let is_open = |open| {
             covers(&self.read_only).is_none_or(|closed| closed < open) && kept.is_none_or(|kept| kept <= open)

@@ -15,7 +15,7 @@ use super::parts::WAY_OUT;
 use super::reach::{Host, allowed, is_private, plain};
 use super::request::Request;
 use super::way_out::{local_ports, take};
-use crate::process::socket;
+use crate::platform::socket;
 use crate::threads;
 
 /// How long a program may take to say where it wants to connect to.

@@ -14,7 +14,7 @@ use rustix::net::{
 
 use super::parts::WAY_OUT;
 use super::reach::Host;
-use crate::process::socket;
+use crate::platform::socket;
 
 /// At most this many are handed over at once: the proxy's, and one for each port of this machine.
 pub const MOST: usize = 32;

@@ -17,7 +17,7 @@ use crate::engine::stop::{Ask, Request};
 use crate::engine::testing::{Call, TestAgent, TestSource, TestValidator, context, job, success};
 use crate::engine::validation::Validation;
 use crate::engine::validator::{Proof, Verdict};
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::record::event_line::line_of;
 use crate::record::recovery::{ReadOn, take_lines};
 use crate::record::replayed::tests::replayed;

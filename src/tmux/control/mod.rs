@@ -29,7 +29,7 @@ use super::error::TmuxError;
 use super::server::Server;
 use super::window::Window;
 use super::{Asks, Words};
-use crate::process::sweep::RUN_MARK;
+use crate::platform::mark::RUN_MARK;
 use crate::threads;
 
 /// An event of a pane.

@@ -11,8 +11,8 @@ use rustix::event::PollFlags;
 use super::link::Link;
 use super::parser::{Parser, Said};
 use super::{Event, PAINTED};
-use crate::process::handle::ProcessHandle;
-use crate::process::ready::is_ready_by;
+use crate::platform::handle::ProcessHandle;
+use crate::platform::ready::is_ready_by;
 use crate::tmux::window::Window;
 
 /// How many bytes are read at a time.

@@ -3,7 +3,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 use crate::engine::event::LoopIdentity;
-use crate::process::identity::ProcessIdentity;
+use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
 use crate::view::snapshot::WorkerSight;
 

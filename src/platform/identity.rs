@@ -1,13 +1,13 @@
 //! The identity of a process: pids are reused, so a pid counts only together with its start time and the machine's
 //! boot.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::{as_seen_by, boot_id, pid_namespace};
 use super::stat::Stat;
 
 /// One process of one boot of this machine, distinct from later ones with the same pid.
@@ -15,7 +15,7 @@ use super::stat::Stat;
 pub struct ProcessIdentity {
     /// The process id.
     pub pid: u32,
-    /// When it started, in clock ticks since the boot (field 22 of `/proc/PID/stat`).
+    /// When it started, in clock ticks since the boot (see [`Stat`]).
     pub start_ticks: u64,
     /// The kernel's random id of this boot.
     pub boot_id: String,
@@ -63,9 +63,7 @@ impl ProcessIdentity {
         if !self.is_alive() {
             return None;
         }
-        let seen =
-            Path::new("/proc").join(self.pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
-        match seen.metadata() {
+        match as_seen_by(self.pid, path)?.metadata() {
             Ok(found) => Some(Some(found)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
             Err(_) => None,
@@ -77,14 +75,6 @@ impl ProcessIdentity {
     pub fn is_of_our_namespace(&self) -> bool {
         pid_namespace().is_ok_and(|ours| ours == self.pid_namespace)
     }
-}
-
-fn pid_namespace() -> io::Result<u64> {
-    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
-}
-
-fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
 }
 
 #[cfg(test)]
