@@ -8,6 +8,8 @@ const OPEN: &str = "<!--";
 const CLOSE: &str = "-->";
 /// The most characters that an image is written in.
 const LONGEST_IMAGE: usize = 1000;
+/// What an address begins with that is an image itself.
+const DATA: &str = "data:";
 /// The most characters of a line.
 const LINE: usize = 300;
 
@@ -89,10 +91,11 @@ fn without_images(text: &str) -> String {
         let near = || image.char_indices().nth(LONGEST_IMAGE).map_or(image, |(end, _)| &image[..end]);
         let shown = match image {
             _ if image.starts_with("![") => markdown_image(near()),
-            _ if image.starts_with("<img ") => html_image(near()),
+            _ if is_image_tag(image) => html_image(near()),
             _ => None,
         };
-        if let Some((words, address, length)) = shown {
+        if let Some((words, address, length)) = shown.or_else(|| image_in_text(near(), image)) {
+            let address = if address.starts_with(DATA) { "in the text itself" } else { address };
             let between = if words.is_empty() { "" } else { ", " };
             kept.extend(["(image: ", words, between, address, ")"]);
             rest = &image[length..];
@@ -113,16 +116,56 @@ fn markdown_image(text: &str) -> Option<(&str, &str, usize)> {
     Some((words, address, 2 + words.len() + 2 + target.len() + 1))
 }
 
-/// Words, address and length of `<img alt="words" src="address">`.
+/// Whether a tag of an image begins here.
+fn is_image_tag(text: &str) -> bool {
+    let is_named = text.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("<img"));
+    is_named && text[4..].starts_with(|c: char| c.is_whitespace())
+}
+
+/// Words, address and length of `<img alt="words" src="address">`, on one line or several.
 fn html_image(text: &str) -> Option<(&str, &str, usize)> {
     let (tag, _) = text.split_once('>')?;
-    let attribute = |name: &str| {
-        let (_, value) = tag.split_once(name)?;
-        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-        value[1..].split_once(quote).map(|(value, _)| value)
+    Some((
+        attribute(tag, "alt").unwrap_or_default(),
+        attribute(tag, "src").unwrap_or_default(),
+        tag.len() + 1,
+    ))
+}
+
+/// The value of an attribute of a tag.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    // Of the same length, byte for byte.
+    let small = tag.to_ascii_lowercase();
+    let is_name = |(at, _): &(usize, &str)| small[..*at].ends_with(char::is_whitespace);
+    let is_set = |(at, name): &(usize, &str)| small[at + name.len()..].starts_with('=');
+    let (at, name) = small.match_indices(name).find(|found| is_name(found) && is_set(found))?;
+    let value = &tag[at + name.len() + 1..];
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    value[1..].split_once(quote).map(|(value, _)| value)
+}
+
+/// Words, address and length of an image whose bytes stand in the text, and are longer than an address: its beginning is `near`.
+fn image_in_text<'a>(near: &'a str, whole: &'a str) -> Option<(&'a str, &'a str, usize)> {
+    let is_tag = is_image_tag(near);
+    if !is_tag && !near.starts_with("![") {
+        return None;
+    }
+    let at = near.find(DATA)?;
+    let before = &near[..at];
+    let words = if is_tag {
+        attribute(before, "alt").unwrap_or_default()
+    } else {
+        before.lines().next()?[2..].strip_suffix("](")?
     };
-    let words = attribute(" alt=").unwrap_or_default();
-    Some((words, attribute(" src=").unwrap_or_default(), tag.len() + 1))
+    let is_of_data = |c: char| c.is_ascii_alphanumeric() || "+/=;:,%._-".contains(c);
+    let data = whole[at..].split(|c| !is_of_data(c)).next().unwrap_or_default();
+    let rest = &whole[at + data.len()..];
+    let end = if is_tag {
+        rest.bytes().take(LONGEST_IMAGE).position(|byte| byte == b'>')?
+    } else {
+        rest.starts_with(')').then_some(0)?
+    };
+    Some((words, DATA, at + data.len() + end + 1))
 }
 
 #[cfg(test)]
@@ -152,10 +195,24 @@ mod tests {
             ("<img width=\"9\" alt='it' src=\"https://h/y\" />!", "(image: it, https://h/y)!"),
             ("![](https://h/z)", "(image: https://h/z)"),
             ("what![ ever", "what![ ever"),
+            ("a ![it](data:image/png;base64,AAAA) b", "a (image: it, in the text itself) b"),
+            ("<IMG\n  alt=\"a\tshot\"\n  src='https://h/y'\n/> b", "(image: a\tshot, https://h/y) b"),
+            ("<img data-alt=\"no\" src=\"https://h/y\">", "(image: https://h/y)"),
+            ("<imgs src=\"https://h/y\">", "<imgs src=\"https://h/y\">"),
             ("<img ", "<img"),
         ] {
             assert_eq!(all(body), shown, "{body:?}");
         }
+    }
+
+    #[test]
+    fn an_image_in_the_text_takes_no_space() {
+        let data = format!("data:image/png;base64,{}==", "iVBORw0KGgo+/".repeat(2000));
+        assert_eq!(all(&format!("a ![it]({data}) b")), "a (image: it, in the text itself) b");
+        let tag = format!("a <img\nalt=\"it\" src=\"{data}\" width=\"9\"> b");
+        assert_eq!(all(&tag), "a (image: it, in the text itself) b");
+        let open = format!("![it]({data}");
+        assert!(all(&open).starts_with("![it](data:image/png"));
     }
 
     #[test]

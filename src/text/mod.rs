@@ -6,6 +6,7 @@ pub(crate) mod count;
 pub(crate) mod digest;
 pub(crate) mod duration;
 pub mod foreign;
+pub mod halves;
 pub(crate) mod head_and_tail;
 pub(crate) mod hidden;
 pub(crate) mod issue_words;
