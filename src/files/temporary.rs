@@ -17,7 +17,9 @@ use crate::platform::calls::{boot_id, stat};
 
 /// The prefix of their names, before the boot, the process and a random part.
 const PREFIX: &str = ".ralph-";
-const SUFFIX: &str = ".tmp";
+pub(super) const SUFFIX: &str = ".tmp";
+/// What follows in the name of a text that the user edits, so that editors know what it is.
+pub(super) const DRAFT: &str = ".diff";
 /// The prefix of folders in a repository's folder: git never treats names with it as refs.
 const FOLDER: &str = "index";
 /// How much of the boot's id is in a name, in bytes.
@@ -32,7 +34,7 @@ pub fn name(unique: &str) -> String {
     format!("{}{unique}{SUFFIX}", prefix())
 }
 
-fn prefix() -> String {
+pub(super) fn prefix() -> String {
     format!("{PREFIX}{}-{}-", boot(), std::process::id())
 }
 
@@ -172,6 +174,7 @@ fn is_there(its_boot: &str, pid: u32) -> bool {
 fn made_by(name: &str) -> Option<(&str, u32)> {
     // SQLite creates these beside a database under its temporary name.
     let beside = ["-journal", "-wal", "-shm"];
+    let name = name.strip_suffix(DRAFT).unwrap_or(name);
     let name = beside.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let name = name.strip_prefix(FOLDER).unwrap_or(name);
     let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');

@@ -19,6 +19,9 @@ impl Default for Ladder {
 }
 
 impl Ladder {
+    /// It is killed at once: for what only asks, and has nothing to finish.
+    pub const AT_ONCE: Self = Self { interrupt: Duration::ZERO, terminate: Duration::ZERO };
+
     /// How long after the first KILL the supervisor gives up on processes that cannot be killed (in uninterruptible
     /// sleep) and reports them.
     pub(super) const AFTER_KILL: Duration = Duration::from_secs(4);

@@ -193,3 +193,44 @@ fn a_note_about_a_line() {
                  - new, line 1: Why?\n  \n      → 1   moved\n";
     assert!(second.ends_with(notes), "{second}");
 }
+
+#[test]
+fn what_a_killed_ralph_has_left_in_the_editor_is_removed_or_named() {
+    let scratch = worked();
+    for (writes, is_kept) in [("true", false), ("sed -i '1i #> Mine.' \"$2\"", true)] {
+        let editor = scratch.outside().join("an editor");
+        let opened = scratch.outside().join("opened");
+        executable(
+            &editor,
+            &format!(
+                "#!/bin/sh\n{writes}\necho $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 600\n",
+                opened.display()
+            ),
+        );
+        let mut ralph = scratch.ralph("diff prompt --comment");
+        ralph.env("EDITOR", format!("'{}' --wait", editor.display())).env("TMPDIR", scratch.outside());
+        let mut ralph = ralph.spawn().unwrap();
+        let editing = wait_for("the editor", || fs::read_to_string(&opened).ok());
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        let ended = std::process::Command::new("kill").arg(editing.trim()).status().unwrap();
+        assert!(ended.success());
+        fs::remove_file(&opened).unwrap();
+        assert_eq!(drafts(&scratch).len(), 1, "what was killed has left it");
+        let run = edited(&scratch, "prompt --comment", "true");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let left = drafts(&scratch);
+        assert_eq!(left.len(), usize::from(is_kept), "{run:?}");
+        for name in left {
+            let path = scratch.outside().join(&name);
+            assert!(
+                run.stderr.contains(&format!("was killed: what was written in it is in {}", path.display())),
+                "{run:?}"
+            );
+            assert!(fs::read_to_string(&path).unwrap().contains("#> Mine."));
+            // It is said once, and stays.
+            let run = edited(&scratch, "prompt --comment", "true");
+            assert!(!run.stderr.contains("was killed") && path.exists(), "{run:?}");
+        }
+    }
+}

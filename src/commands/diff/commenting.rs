@@ -10,7 +10,7 @@ use crate::cli::TargetArgs;
 use crate::commands::control;
 use crate::commands::editor::Editor;
 use crate::commands::output::{Said, print, say, warn};
-use crate::files::draft::Draft;
+use crate::files::draft::{self, Draft};
 use crate::files::theirs;
 use crate::git::comments::{Comment, Found, in_diff};
 use crate::git::range;
@@ -45,8 +45,14 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
             bytes::short(LARGEST)
         );
     }
+    for path in draft::take_left(2 * LARGEST, has_comments) {
+        warn(&format!(
+            "an earlier 'ralph diff --comment' was killed: what was written in it is in {}",
+            path.display()
+        ));
+    }
     let initial = [help(&piece.name).as_bytes(), &diff].concat();
-    let draft = Draft::new(&initial, ".diff").context("the diff cannot be written for the editor")?;
+    let draft = Draft::new(&initial).context("the diff cannot be written for the editor")?;
     let edited = editor.edit(&draft).and_then(|()| Ok(draft.read(2 * LARGEST)?));
     let found = edited.map(|edited| in_diff(&text(&diff), &text(&edited)));
     let strays = found.as_ref().map_or(0, |found| found.strays);
@@ -64,6 +70,11 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
         }
         error.context(format!("what you wrote is in {}", draft.keep().display()))
     })
+}
+
+/// Whether a user has written comments into a diff.
+fn has_comments(draft: &[u8]) -> bool {
+    draft.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"#>"))
 }
 
 /// The lines above the diff.
