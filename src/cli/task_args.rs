@@ -301,6 +301,9 @@ pub struct TaskImportArgs {
     /// Also comment once on each imported issue whose task is done; closes none
     #[arg(long)]
     pub report: bool,
+    /// Also add issues again whose tasks were deleted here
+    #[arg(long)]
+    pub again: bool,
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,

@@ -29,7 +29,7 @@ pub use limits::feature as check_feature_name;
 pub use patience::Patience;
 pub use seal::Key;
 pub use store::{
-    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
-    Stuck, TreePosition, Unbooked, Words,
+    Changes, Claim, Ended, HowDone, Imported, IssueTask, JournalQuery, NewTask, Part, Retries, Scope,
+    Selection, Store, Stuck, TreePosition, Unbooked, Words,
 };
 pub use task::{Details, LogLine, Status, Task, Verification};

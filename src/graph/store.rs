@@ -234,6 +234,23 @@ pub struct Imported {
     pub updated: usize,
     /// Known tasks that have not changed.
     pub unchanged: usize,
+    /// Issues whose tasks were deleted here, and stay so.
+    pub left_deleted: usize,
+}
+
+/// A task that was imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssueTask {
+    /// Its id.
+    pub id: String,
+    /// What the file or the tracker calls it.
+    pub origin: String,
+    /// Its state.
+    pub status: Status,
+    /// The commit that has its work: as it has landed, or that of HEAD when it was done.
+    pub commit: Option<String>,
+    /// The address of the issue that it was imported from.
+    pub address: Option<String>,
 }
 
 /// A store of tasks. A unique prefix of an id is enough.
@@ -369,6 +386,9 @@ pub trait Store {
     ) -> Result<Imported, GraphError>;
     /// Shows every feature and every task to `each` as a line for [`Store::import`], the oldest first.
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
+
+    /// The tasks that were imported, the oldest first.
+    fn imported(&self) -> Result<Vec<IssueTask>, GraphError>;
 
     /// Adds a feature, or changes the spec or plan of an existing one. Paths are below the ralph dir.
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError>;

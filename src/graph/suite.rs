@@ -14,7 +14,7 @@ type Test = fn(&mut dyn Store);
 
 pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
 
-pub(super) const TESTS: [Test; 25] = [
+pub(super) const TESTS: [Test; 26] = [
     who_has_another_nonce_books_nothing,
     a_task_that_only_groups_parts_is_what_they_make_it,
     next_is_the_lowest_priority_then_the_oldest,
@@ -36,6 +36,7 @@ pub(super) const TESTS: [Test; 25] = [
     claims_of_the_dead_come_back,
     features_are_what_their_tasks_make_them,
     an_import_is_all_or_nothing_and_an_export_can_be_imported,
+    what_was_decided_here_about_an_issue_stays,
     what_is_handed_in_is_done_when_it_has_landed,
     what_cannot_land_comes_back_before_all_others_and_fails_in_the_end,
     a_landing_that_was_withdrawn_is_not_booked,
@@ -547,30 +548,101 @@ fn features_are_what_their_tasks_make_them(store: &mut dyn Store) {
     );
 }
 
+fn import(store: &mut dyn Store, text: &str) -> Result<Imported, GraphError> {
+    store.import(&mut import::read(text.as_bytes(), &|_| true).unwrap(), false)
+}
+
+fn export(store: &dyn Store) -> String {
+    let mut text = import::header();
+    let mut each = |line: &str| {
+        text = format!("{text}\n{line}");
+        true
+    };
+    store.export(&mut each).unwrap();
+    text
+}
+
 fn an_import_is_all_or_nothing_and_an_export_can_be_imported(store: &mut dyn Store) {
-    let import = |store: &mut dyn Store, text: &str| {
-        store.import(&mut import::read(text.as_bytes(), &|_| true).unwrap(), false)
-    };
-    let export = |store: &dyn Store| {
-        let mut text = import::header();
-        let mut each = |line: &str| {
-            text = format!("{text}\n{line}");
-            true
-        };
-        store.export(&mut each).unwrap();
-        text
-    };
     store.put_feature("f", Some("features/f/spec.md"), None).unwrap();
     let before = export(store);
     assert!(refused(import(store, "- [ ] a\n- [ ] b\n- [ ] a\n")).contains("'a' is there twice"));
     assert_eq!(export(store), before);
     let list = "- [ ] a\n  - [x] b\n  - [ ] c\n";
-    assert_eq!(import(store, list).unwrap(), Imported { added: 3, updated: 0, unchanged: 0 });
-    assert_eq!(import(store, list).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    assert_eq!(
+        import(store, list).unwrap(),
+        Imported { added: 3, updated: 0, unchanged: 0, left_deleted: 0 }
+    );
+    assert_eq!(
+        import(store, list).unwrap(),
+        Imported { added: 0, updated: 0, unchanged: 3, left_deleted: 0 }
+    );
     let whole = export(store);
-    assert_eq!(import(store, &whole).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    assert_eq!(
+        import(store, &whole).unwrap(),
+        Imported { added: 0, updated: 0, unchanged: 3, left_deleted: 0 }
+    );
     assert_eq!(export(store), whole);
     assert_eq!(ready(store), ["c"]);
+}
+
+/// Imports an issue with these labels; returns the counts.
+fn issue(store: &mut dyn Store, title: &str, labels: &[&str], again: bool) -> Imported {
+    let issue = import::Issue {
+        number: 7,
+        address: "https://github.com/a/b/issues/7".into(),
+        title: title.into(),
+        labels: labels.iter().map(|&label| label.into()).collect(),
+        ..import::Issue::default()
+    };
+    let mut entry = issue.into_entry(1, "github:a/b#7".into());
+    if let import::ImportEntry::Task(item) = &mut entry {
+        item.issue.as_mut().unwrap().again = again;
+    }
+    store.import(&mut std::iter::once(Ok(entry)), false).unwrap()
+}
+
+fn what_was_decided_here_about_an_issue_stays(store: &mut dyn Store) {
+    let only = |store: &dyn Store| {
+        let mut tasks = Vec::new();
+        let selection = Selection::default();
+        let mut each = |task| {
+            tasks.push(task);
+            true
+        };
+        store.list(&selection, &mut each).unwrap();
+        let [task] = <[_; 1]>::try_from(tasks).unwrap();
+        task
+    };
+    let nothing = Imported::default();
+    assert_eq!(issue(store, "Do", &[], false), Imported { added: 1, ..nothing });
+    assert_eq!(issue(store, "Do it", &["P1"], false), Imported { updated: 1, ..nothing });
+    assert_eq!((only(store).title.as_str(), only(store).priority), ("Do it", 1));
+    assert_eq!(issue(store, "Do it", &[], false).updated, 1);
+    assert_eq!(only(store).priority, 0, "it goes with its label");
+    let id = only(store).id;
+    store.update(&id, &Changes { priority: Some(5), ..Changes::default() }).unwrap();
+    issue(store, "Do it", &["P2"], false);
+    assert_eq!(only(store).priority, 5, "set by hand");
+    issue(store, "Do it", &[], false);
+    assert_eq!(only(store).priority, 5);
+    let known = store.imported().unwrap();
+    assert_eq!(known[0].address.as_deref(), Some("https://github.com/a/b/issues/7"));
+
+    let before = export(store);
+    store.delete(&id, false).unwrap();
+    assert_eq!(issue(store, "Do it", &[], false), Imported { left_deleted: 1, ..nothing });
+    let deleted = export(store);
+    assert!(deleted.contains("\"deleted\":\"github:a/b#7\""), "{deleted}");
+    import(store, &deleted).unwrap();
+    assert!(store.imported().unwrap().is_empty());
+    assert_eq!(issue(store, "Do it", &["P3"], true), Imported { added: 1, ..nothing });
+    let other = only(store).id;
+    assert_ne!(other, id);
+    // The earlier task is the one of the same issue.
+    assert_eq!(import(store, &before).unwrap().added, 0);
+    assert_eq!((only(store).id, only(store).priority), (other, 5));
+    import(store, &deleted).unwrap();
+    assert_eq!(issue(store, "Do it", &[], false), Imported { unchanged: 1, ..nothing }, "it is not deleted");
 }
 
 fn who_says_how_often_a_task_is_tried_again(store: &mut dyn Store) {

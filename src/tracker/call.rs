@@ -11,7 +11,9 @@ use ureq::http::HeaderValue;
 
 use super::fault::{self, Fault};
 use crate::process::capture::capture;
+use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
+use crate::text::halves::without_halves;
 use crate::text::redact::MARK;
 use crate::text::{count, foreign, line};
 use crate::web;
@@ -81,6 +83,8 @@ pub(crate) struct Session<'a> {
     tell: &'a dyn Fn(&str),
     /// The token is of a user who is named.
     pub(super) has_user: bool,
+    /// Who that is, once it was asked.
+    pub(super) myself: Option<String>,
     calls: u32,
     bytes: usize,
 }
@@ -93,7 +97,7 @@ impl<'a> Session<'a> {
         tell: &'a dyn Fn(&str),
     ) -> Self {
         let way = Way::Http { base: String::new(), login: None };
-        Self { who, login: String::new(), way, headers, tell, has_user, calls: 0, bytes: 0 }
+        Self { who, login: String::new(), way, headers, tell, has_user, myself: None, calls: 0, bytes: 0 }
     }
     /// Gets what is at a path below the API.
     pub(super) fn get(&mut self, path: &str, what: &str) -> Result<Reply, Fault> {
@@ -113,7 +117,7 @@ impl<'a> Session<'a> {
 
     /// What an answer means.
     pub(super) fn read<T: DeserializeOwned>(&self, reply: &Reply, what: &str) -> Result<T, Fault> {
-        serde_json::from_str(&reply.body).map_err(|error| {
+        serde_json::from_str(&without_halves(&reply.body)).map_err(|error| {
             Fault::other(format!(
                 "{} answers for {what} with what is not understood ({}): is it the address of its API?",
                 self.who,
@@ -225,6 +229,8 @@ impl<'a> Session<'a> {
             program: name.into(),
             args: args.into_iter().map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            // It must not outlive us, whatever it does about a request to end.
+            ladder: Ladder::AT_ONCE,
             ..Launch::default()
         };
         let input = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();

@@ -11,6 +11,9 @@ pub(crate) enum Fault {
     /// There is no such issue, repository or project, or it is hidden.
     #[error("{0}")]
     NotThere(String),
+    /// The login is known, and does not allow it.
+    #[error("{0}")]
+    Denied(String),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -27,9 +30,11 @@ pub(super) fn of_status(who: &str, what: &str, status: u16, login: &str, said: &
     let said = message(said).map(|said| format!(" ({said})")).unwrap_or_default();
     let why = match status {
         401 => format!("{who} does not accept the login, {login}{said}: make a new token, or log in again"),
-        403 => format!(
-            "{who} does not allow {what}, {login}{said}: the token needs the right to read issues, and for --report to write comments"
-        ),
+        403 => {
+            return Fault::Denied(format!(
+                "{who} does not allow {what}, {login}{said}: the token needs the right to read issues, and for --report to write comments"
+            ));
+        }
         404 | 410 => {
             return Fault::NotThere(format!(
                 "{who} has no {what}, or does not show it, {login}{said}: check the address, and that the token may see it"

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::call::{Reply, Session};
 use super::fault::Fault;
-use super::kind::{Place, Tracker, are_plain};
+use super::kind::{Comment, Place, Tracker, are_plain};
 use crate::graph::import::Issue;
 
 pub(super) const TRACKER: Tracker = Tracker {
@@ -22,6 +22,7 @@ pub(super) const TRACKER: Tracker = Tracker {
     open,
     one,
     comments,
+    myself,
     comment,
 };
 
@@ -44,8 +45,26 @@ struct Label {
 }
 
 #[derive(Deserialize)]
-struct Comment {
+struct Remark {
     body: Option<String>,
+    /// `None` if the user is gone.
+    user: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    login: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+/// How an app is named, which may not ask who it is.
+const APP: &str = "[bot]";
+
+impl From<User> for String {
+    fn from(user: User) -> Self {
+        if user.kind == "Bot" { APP.to_owned() } else { user.login }
+    }
 }
 
 impl From<Found> for Issue {
@@ -107,10 +126,21 @@ fn one(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Issue, F
     Ok(session.value::<Found>(&path, &format!("issue {number}"))?.into())
 }
 
-fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<String>, Fault> {
+fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<Comment>, Fault> {
     let path = format!("repos/{}/issues/{number}/comments", place.scope);
-    let all: Vec<Comment> = all(session, &path, "per_page=100", &format!("issue {number}"))?;
-    Ok(all.into_iter().filter_map(|comment| comment.body).collect())
+    let all: Vec<Remark> = all(session, &path, "per_page=100", &format!("issue {number}"))?;
+    let comment = |Remark { body, user }| Comment {
+        author: user.map(String::from).unwrap_or_default(),
+        body: body.unwrap_or_default(),
+    };
+    Ok(all.into_iter().map(comment).collect())
+}
+
+fn myself(session: &mut Session<'_>) -> Result<String, Fault> {
+    match session.value::<User>("user", "the user of the login") {
+        Err(Fault::Denied(_)) => Ok(APP.to_owned()),
+        user => user.map(String::from),
+    }
 }
 
 fn comment(session: &mut Session<'_>, place: &Place, number: u64, text: &str) -> Result<(), Fault> {

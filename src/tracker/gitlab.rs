@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::call::Session;
 use super::fault::Fault;
-use super::kind::{Place, Tracker, are_plain};
+use super::kind::{Comment, Place, Tracker, are_plain};
 use crate::graph::import::Issue;
 
 pub(super) const TRACKER: Tracker = Tracker {
@@ -23,6 +23,7 @@ pub(super) const TRACKER: Tracker = Tracker {
     open,
     one,
     comments,
+    myself,
     comment,
 };
 
@@ -40,6 +41,12 @@ struct Found {
 #[derive(Deserialize)]
 struct Note {
     body: String,
+    author: User,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
 }
 
 impl From<Found> for Issue {
@@ -97,10 +104,14 @@ fn one(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Issue, F
     Ok(session.value::<Found>(&path, &format!("issue {number}"))?.into())
 }
 
-fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<String>, Fault> {
+fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<Comment>, Fault> {
     let path = format!("{}/{number}/notes", issues(place));
     let all: Vec<Note> = all(session, &path, "", &format!("issue {number}"))?;
-    Ok(all.into_iter().map(|note| note.body).collect())
+    Ok(all.into_iter().map(|Note { body, author }| Comment { author: author.username, body }).collect())
+}
+
+fn myself(session: &mut Session<'_>) -> Result<String, Fault> {
+    Ok(session.value::<User>("user", "the user of the login")?.username)
 }
 
 fn comment(session: &mut Session<'_>, place: &Place, number: u64, text: &str) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::call::Session;
 use super::fault::Fault;
-use super::kind::{Place, Tracker, are_plain};
+use super::kind::{Comment, Place, Tracker, are_plain};
 use crate::graph::import::Issue;
 
 pub(super) const TRACKER: Tracker = Tracker {
@@ -24,6 +24,7 @@ pub(super) const TRACKER: Tracker = Tracker {
     open,
     one,
     comments,
+    myself,
     comment,
 };
 
@@ -76,13 +77,29 @@ struct Category {
 
 #[derive(Deserialize)]
 struct Comments {
-    comments: Vec<Comment>,
+    comments: Vec<Remark>,
     total: u64,
 }
 
 #[derive(Deserialize)]
-struct Comment {
+struct Remark {
     body: String,
+    author: Option<User>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct User {
+    /// In the cloud.
+    account_id: Option<String>,
+    /// On a server of one's own.
+    name: Option<String>,
+}
+
+impl From<User> for String {
+    fn from(user: User) -> Self {
+        user.account_id.or(user.name).unwrap_or_default()
+    }
 }
 
 impl From<Found> for Issue {
@@ -155,18 +172,25 @@ fn one(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Issue, F
     Ok(session.value::<Found>(&format!("rest/api/2/issue/{key}?fields={FIELDS}"), &key)?.into())
 }
 
-fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<String>, Fault> {
+fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<Comment>, Fault> {
     let key = format!("{}-{number}", place.scope);
-    let mut all: Vec<String> = Vec::new();
+    let mut all: Vec<Comment> = Vec::new();
     loop {
         let path = format!("rest/api/2/issue/{key}/comment?startAt={}&maxResults=100", all.len());
         let Comments { comments, total } = session.value(&path, &key)?;
         let is_empty = comments.is_empty();
-        all.extend(comments.into_iter().map(|comment| comment.body));
+        all.extend(comments.into_iter().map(|Remark { body, author }| Comment {
+            author: author.map(String::from).unwrap_or_default(),
+            body,
+        }));
         if is_empty || all.len() as u64 >= total {
             return Ok(all);
         }
     }
+}
+
+fn myself(session: &mut Session<'_>) -> Result<String, Fault> {
+    session.value::<User>("rest/api/2/myself", "the user of the login").map(String::from)
 }
 
 fn comment(session: &mut Session<'_>, place: &Place, number: u64, text: &str) -> Result<(), Fault> {

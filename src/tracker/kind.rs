@@ -31,10 +31,19 @@ pub(super) struct Tracker {
     pub(super) open: Open,
     /// One issue.
     pub(super) one: fn(&mut Session<'_>, &Place, u64) -> Result<Issue, Fault>,
-    /// The texts of the comments on an issue.
-    pub(super) comments: fn(&mut Session<'_>, &Place, u64) -> Result<Vec<String>, Fault>,
+    /// The comments on an issue.
+    pub(super) comments: fn(&mut Session<'_>, &Place, u64) -> Result<Vec<Comment>, Fault>,
+    /// Whose login this is, as authors of comments are named.
+    pub(super) myself: fn(&mut Session<'_>) -> Result<String, Fault>,
     /// Writes a comment.
     pub(super) comment: fn(&mut Session<'_>, &Place, u64, &str) -> Result<(), Fault>,
+}
+
+/// A comment on an issue.
+pub(super) struct Comment {
+    /// Who has written it; empty if that is not said.
+    pub(super) author: String,
+    pub(super) body: String,
 }
 
 /// Where issues are.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::call::Session;
 use super::fault::Fault;
-use super::kind::{Place, Tracker};
+use super::kind::{Comment, Place, Tracker};
 use crate::graph::import::Issue;
 use crate::text::foreign;
 
@@ -23,6 +23,7 @@ pub(super) const TRACKER: Tracker = Tracker {
     open,
     one,
     comments,
+    myself,
     comment,
 };
 
@@ -32,7 +33,8 @@ const ISSUES: &str = "query($filter: IssueFilter, $after: String) { issues(first
 const ISSUE: &str = "query($id: String!) { issue(id: $id) { \
     number url title description priority labels { nodes { name } } state { type } } }";
 const COMMENTS: &str = "query($id: String!, $after: String) { issue(id: $id) { comments(first: 100, after: $after) { \
-    nodes { body } pageInfo { hasNextPage endCursor } } } }";
+    nodes { body user { id } } pageInfo { hasNextPage endCursor } } } }";
+const MYSELF: &str = "query { viewer { id } }";
 const COMMENT: &str = "mutation($id: String!, $body: String!) { commentCreate(input: { issueId: $id, body: $body }) { success } }";
 
 #[derive(Deserialize)]
@@ -72,8 +74,15 @@ struct State {
 }
 
 #[derive(Deserialize)]
-struct Comment {
+struct Remark {
     body: String,
+    /// `None` for an integration.
+    user: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: String,
 }
 
 impl From<Found> for Issue {
@@ -159,10 +168,16 @@ fn one(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Issue, F
     ask::<Found>(session, (ISSUE, &json!({ "id": id })), "/data/issue", &id).map(Issue::from)
 }
 
-fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<String>, Fault> {
+fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<Comment>, Fault> {
     let id = format!("{}{number}", place.prefix);
-    let found: Vec<Comment> = all(session, COMMENTS, json!({ "id": id }), "/data/issue/comments", &id)?;
-    Ok(found.into_iter().map(|comment| comment.body).collect())
+    let found: Vec<Remark> = all(session, COMMENTS, json!({ "id": id }), "/data/issue/comments", &id)?;
+    let comment =
+        |Remark { body, user }| Comment { author: user.map(|user: User| user.id).unwrap_or_default(), body };
+    Ok(found.into_iter().map(comment).collect())
+}
+
+fn myself(session: &mut Session<'_>) -> Result<String, Fault> {
+    Ok(ask::<User>(session, (MYSELF, &json!({})), "/data/viewer", "the user of the login")?.id)
 }
 
 fn comment(session: &mut Session<'_>, place: &Place, number: u64, text: &str) -> Result<(), Fault> {

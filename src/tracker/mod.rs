@@ -170,13 +170,23 @@ impl Address {
         }
     }
 
-    /// Whether a report stands below an issue.
+    /// Whether this login has written a report below an issue. What others have written is none, whatever it says.
     ///
     /// # Errors
     /// If that cannot be known.
     pub(crate) fn is_reported(&self, session: &mut Session<'_>, number: u64) -> Result<bool, Fault> {
-        let comments = (self.tracker.comments)(session, &self.place, number)?;
-        Ok(comments.iter().any(|comment| comment.starts_with(MARK)))
+        let mut reports = (self.tracker.comments)(session, &self.place, number)?;
+        reports.retain(|comment| comment.body.starts_with(MARK));
+        if reports.is_empty() {
+            return Ok(false);
+        }
+        let myself = match session.myself.take() {
+            Some(known) => known,
+            None => (self.tracker.myself)(session)?,
+        };
+        let is_there = reports.iter().any(|comment| comment.author == myself);
+        session.myself = Some(myself);
+        Ok(is_there)
     }
 
     /// Writes a report below an issue.

@@ -64,6 +64,7 @@ mod layers;
 mod login;
 mod many_loops;
 mod many_machines;
+mod messy_issues;
 mod models;
 mod morning;
 mod new_limits;

@@ -82,7 +82,7 @@ fn an_export_can_be_taken_in_elsewhere() {
     from_stdin.stdin(fs::File::open(scratch.path("tasks.jsonl")).unwrap());
     assert_eq!(
         Scratch::finish(&mut from_stdin).stdout,
-        "{\"added\":3,\"updated\":0,\"unchanged\":0,\"closed\":[],\"reported\":[]}\n"
+        "{\"added\":3,\"updated\":0,\"unchanged\":0,\"left_deleted\":0,\"skipped\":{\"closed\":0,\"pull_requests\":0,\"twice\":0},\"closed\":[],\"reported\":[]}\n"
     );
     assert_eq!(good(&scratch, "task export --ralph-dir copy/.ralph"), exported);
 }

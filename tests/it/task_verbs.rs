@@ -441,7 +441,7 @@ fn every_verb_answers_in_json() {
         (&["log", &a], "message said timestamp"),
         (&["tree"], &format!("{TASK} depth")),
         (&["graph"], "tasks dependencies"),
-        (&["import", "TODO.md"], "added updated unchanged closed reported"),
+        (&["import", "TODO.md"], "added updated unchanged left_deleted skipped closed reported"),
         (&["export"], "ralph_tasks"),
         (&["delete", &a], "deleted"),
     ] {

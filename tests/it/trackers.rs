@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Request, answered};
 use crate::run_tasks;
-use crate::scratch::{Run, Scratch};
+use crate::scratch::{Run, Scratch, await_end, process_in};
 
 const TOKEN: &str = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1bC3dE5";
 
@@ -24,7 +24,7 @@ fn issue(number: u64, title: &str, body: &Value, state: &str) -> Value {
 }
 
 /// The import of `what` from the API at this address, with a token.
-fn import(scratch: &Scratch, server: &Receiver, tracker: &str, what: &str) -> Command {
+pub(crate) fn import(scratch: &Scratch, server: &Receiver, tracker: &str, what: &str) -> Command {
     let mut command = scratch.ralph("task import --json");
     command.arg(what).env("RALPH_TRACKER_URLS", format!("{tracker}={}", server.url("")));
     command.env("GITHUB_TOKEN", TOKEN).env("GITLAB_TOKEN", TOKEN).env("LINEAR_API_KEY", TOKEN);
@@ -33,7 +33,7 @@ fn import(scratch: &Scratch, server: &Receiver, tracker: &str, what: &str) -> Co
 }
 
 #[track_caller]
-fn good(command: &mut Command) -> Value {
+pub(crate) fn good(command: &mut Command) -> Value {
     let run = Scratch::finish(command);
     assert_eq!(run.code, Some(0), "{run:?}");
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
@@ -50,13 +50,13 @@ fn refused(scratch: &Scratch, command: &mut Command) -> String {
     stderr
 }
 
-fn tasks(scratch: &Scratch) -> Vec<Value> {
+pub(crate) fn tasks(scratch: &Scratch) -> Vec<Value> {
     let run = scratch.run("task export");
     let lines = run.stdout.lines().skip(1).map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
 }
 
-fn counts(answer: &Value) -> [u64; 3] {
+pub(crate) fn counts(answer: &Value) -> [u64; 3] {
     ["added", "updated", "unchanged"].map(|key| answer[key].as_u64().unwrap())
 }
 
@@ -109,7 +109,11 @@ fn issues_of_github_become_tasks_and_are_known_again() {
     assert_eq!(counts(&run("--dry-run")), [3, 0, 0]);
     assert!(!scratch.path(".ralph/progress.db").exists());
     let answer = run("");
-    assert_eq!(answer, json!({"added": 3, "updated": 0, "unchanged": 0, "closed": [], "reported": []}));
+    assert_eq!(
+        answer,
+        json!({"added": 3, "updated": 0, "unchanged": 0, "left_deleted": 0,
+            "skipped": {"closed": 0, "pull_requests": 0, "twice": 0}, "closed": [], "reported": []})
+    );
     let first = &tasks(&scratch)[0];
     assert_eq!((&first["title"], &first["origin"]), (&json!("First"), &json!("github:ann/tool#1")));
     let description = first["description"].as_str().unwrap();
@@ -225,9 +229,14 @@ fn commented() -> (Arc<Mutex<Vec<Value>>>, Receiver) {
             let open = [1, 2].map(|number| issue(number, "Do", &Value::Null, "open"));
             return answered(200, "", &json!(open).to_string());
         }
+        if request.path == "/user" {
+            return answered(200, "", "{\"login\": \"me\", \"type\": \"User\"}");
+        }
         assert!(request.path.starts_with("/repos/ann/tool/issues/1/comments"), "{request:?}");
         if request.method == "POST" {
-            its.lock().unwrap().push(request.json());
+            let mut comment = request.json();
+            comment["user"] = json!({ "login": "me", "type": "User" });
+            its.lock().unwrap().push(comment);
             return answered(201, "", "{\"id\": 1}");
         }
         answered(200, "", &Value::from(its.lock().unwrap().clone()).to_string())
@@ -266,13 +275,96 @@ fn what_is_done_is_told_once_and_closes_nothing() {
     assert_eq!(run(""), json!([]));
     assert_eq!(run("--report --dry-run"), json!([id]));
     assert!(comments.lock().unwrap().is_empty());
-    assert_eq!(run("--report"), json!([id]));
+    let forged =
+        json!({ "body": "ralph: this is done.\n\nNot.", "user": { "login": "eve", "type": "User" } });
+    comments.lock().unwrap().push(forged);
+    assert_eq!(run("--report"), json!([id]), "what a stranger has written is no report");
     assert_eq!(run("--report"), json!([]), "never twice");
     let comments = comments.lock().unwrap();
-    let [comment] = &comments[..] else { panic!("{comments:?}") };
+    let [_, comment] = &comments[..] else { panic!("{comments:?}") };
     let text = comment["body"].as_str().unwrap();
     assert!(text.starts_with("ralph: this is done.\n\n") && text.contains("done, by hand"), "{text}");
     assert!(server.requests().iter().all(|request| ["GET", "POST"].contains(&request.method.as_str())));
+}
+
+#[test]
+fn what_was_decided_here_stays() {
+    static LABEL: Mutex<Option<&str>> = Mutex::new(None);
+    let server = github(&|| {
+        let mut one = issue(1, "One", &Value::Null, "open");
+        if let Some(label) = *LABEL.lock().unwrap() {
+            one["labels"] = json!([{ "name": label }]);
+        }
+        vec![vec![one, issue(2, "Two", &Value::Null, "open")]]
+    });
+    let scratch = Scratch::new();
+    let run = |more: &str| {
+        good(import(&scratch, &server, "github", "github:ann/tool").args(more.split_whitespace()))
+    };
+    let label = |label| *LABEL.lock().unwrap() = label;
+    let first = || tasks(&scratch)[0]["priority"].clone();
+    label(Some("P1"));
+    run("");
+    assert_eq!(first(), 1);
+    label(None);
+    assert_eq!((counts(&run("")), first()), ([0, 1, 1], json!(0)), "it goes with its label");
+    let [one, two] = [0, 1].map(|at| tasks(&scratch)[at]["id"].as_str().unwrap().to_owned());
+    scratch.run(&format!("task update {one} --priority 7"));
+    label(Some("P2"));
+    assert_eq!((counts(&run("")), first()), ([0, 1, 1], json!(7)), "set by hand");
+
+    let whole = scratch.run("task export").stdout;
+    assert_eq!(scratch.run(&format!("task delete {two}")).code, Some(0));
+    let answer = run("");
+    assert_eq!((counts(&answer), &answer["left_deleted"]), ([0, 0, 1], &json!(1)));
+    let told = Scratch::finish(&mut import(&scratch, &server, "github", "github:ann/tool"));
+    assert!(told.stdout.contains("\"left_deleted\":1"), "{told:?}");
+    let deleted = scratch.run("task export").stdout;
+    assert_eq!(counts(&run("--again")), [1, 0, 1]);
+    // A task of the same issue has another id in the earlier export.
+    scratch.write("whole.jsonl", whole);
+    scratch.write("deleted.jsonl", deleted);
+    assert_eq!(counts(&good(&mut scratch.ralph("task import whole.jsonl --json"))), [0, 0, 2]);
+    assert_eq!(tasks(&scratch).len(), 2);
+    let elsewhere = Scratch::new();
+    let file = scratch.path("deleted.jsonl");
+    good(elsewhere.ralph("task import --json").arg(&file));
+    let answer = good(&mut import(&elsewhere, &server, "github", "github:ann/tool"));
+    assert_eq!((counts(&answer), &answer["left_deleted"]), ([0, 0, 1], &json!(1)));
+}
+
+#[test]
+fn again_is_refused_where_it_has_no_meaning() {
+    let scratch = Scratch::new();
+    scratch.write("TODO.md", "- [ ] one\n");
+    let error = refused(&scratch, &mut scratch.ralph("task import TODO.md --again"));
+    assert!(error.contains("--again is for issues of a tracker"), "{error}");
+}
+
+#[test]
+fn an_app_that_may_not_ask_who_it_is_reports_once() {
+    for (status, is_app) in [(403, true), (401, false)] {
+        let server = Receiver::making(move |request| {
+            let comment = json!({ "body": "ralph: this is done.\n\nx", "user": { "login": "github-actions[bot]", "type": "Bot" } });
+            match request.path.split('?').next().unwrap() {
+                "/repos/ann/tool/issues" => {
+                    answered(200, "", &json!([issue(1, "Do", &Value::Null, "open")]).to_string())
+                }
+                "/user" => answered(status, "", "{\"message\":\"Resource not accessible by integration\"}"),
+                path => {
+                    assert_eq!((path, request.method.as_str()), ("/repos/ann/tool/issues/1/comments", "GET"));
+                    answered(200, "", &json!([comment]).to_string())
+                }
+            }
+        });
+        let scratch = Scratch::new();
+        good(&mut import(&scratch, &server, "github", "github:ann/tool"));
+        let id = tasks(&scratch)[0]["id"].as_str().unwrap().to_owned();
+        scratch.run(&format!("task done {id}"));
+        let run = Scratch::finish(import(&scratch, &server, "github", "github:ann/tool").arg("--report"));
+        assert_eq!(run.code, Some(if is_app { 0 } else { 1 }), "{run:?}");
+        assert!(is_app || run.stderr.contains("does not accept the login"), "{run:?}");
+    }
 }
 
 #[test]
@@ -296,6 +388,21 @@ fn gh_is_asked_where_there_is_no_token() {
     scratch.agent("gh", "echo 'To get started with GitHub CLI, please run:  gh auth login' >&2; exit 4");
     let error = refused(&scratch, &mut import());
     assert!(error.contains("run 'gh auth login', or set a token"), "{error}");
+}
+
+#[test]
+fn a_gh_that_ends_for_no_signal_does_not_outlive_ralph() {
+    let scratch = Scratch::with_default_ladder();
+    scratch.agent(
+        "gh",
+        "trap '' TERM INT HUP; echo $$ > ../gh.new; mv ../gh.new ../gh; while :; do sleep 1; done",
+    );
+    let mut ralph = scratch.start("task import github:ann/tool");
+    let pid = scratch.outside().join("gh");
+    let gh = process_in(&pid);
+    ralph.kill().unwrap();
+    ralph.wait().unwrap();
+    await_end(&gh);
 }
 
 #[test]
@@ -364,7 +471,14 @@ impl Kept {
     }
 
     fn comments(&self) -> Value {
-        self.comments.lock().unwrap().iter().map(|body| json!({ "id": 1, "body": body })).collect()
+        let ours = json!({ "id": "me", "username": "me", "name": "me" });
+        let written = self.comments.lock().unwrap();
+        let comment = |body| json!({ "id": 1, "body": body, "author": ours, "user": ours });
+        // A stranger may write what a report begins with.
+        let other = json!({ "id": "eve", "username": "eve", "name": "eve" });
+        let forged = "ralph: this is done.\n\nNot.";
+        let first = json!({ "id": 0, "body": forged, "author": other, "user": other });
+        std::iter::once(first).chain(written.iter().map(comment)).collect()
     }
 }
 
@@ -378,6 +492,9 @@ fn issues_of_gitlab_live() {
     };
     let server = Receiver::making(move |request: &Request| {
         assert_eq!(request.headers["private-token"], TOKEN);
+        if request.path == "/user" {
+            return answered(200, "", "{\"id\": 1, \"username\": \"me\"}");
+        }
         let path = request.path.strip_prefix("/projects/group%2Fsub%2Ftool/issues").unwrap();
         if path.starts_with("?state=opened&labels=a%20b&") && path.ends_with("&page=1") {
             return answered(200, "X-Next-Page: 2\r\n", &json!([one(1, "opened")]).to_string());
@@ -418,6 +535,8 @@ fn issues_of_linear_live() {
         } else if query.contains("commentCreate") {
             its.take(&variables["body"]);
             json!({ "commentCreate": { "success": true } })
+        } else if query.contains("viewer") {
+            json!({ "viewer": { "id": "me" } })
         } else if query.contains("comments(") {
             let page = json!({ "hasNextPage": false, "endCursor": null });
             json!({ "issue": { "comments": { "nodes": its.comments(), "pageInfo": page } } })
@@ -468,6 +587,10 @@ fn jira(kept: &Arc<Kept>, is_cloud: bool) -> Receiver {
             let first = query.starts_with("0&");
             let issues = if first { json!([one(1, "new")]) } else { second };
             json!({ "startAt": 0, "maxResults": 1, "total": total, "issues": issues })
+        } else if path == "myself" && is_cloud {
+            json!({ "accountId": "me", "displayName": "Me" })
+        } else if path == "myself" {
+            json!({ "name": "me", "key": "JIRAUSER1" })
         } else if path.starts_with("issue/ABC-2?") {
             one(2, "done")
         } else {

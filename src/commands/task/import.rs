@@ -9,15 +9,15 @@ use anyhow::{Context as _, bail};
 use serde::Serialize;
 use serde_json::json;
 
-use super::tracked::{Known, Tracked, known};
+use super::tracked::Tracked;
 use super::{answer, look, secrets};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::graph_file::{Opened, create, is_on_server, make_room, open, place};
 use crate::commands::output::Stream;
 use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
-use crate::graph::import::{ImportEntries, ImportEntry};
-use crate::graph::{Imported, Status, Store, import};
+use crate::graph::import::{ImportEntries, ImportEntry, Item, Skipped};
+use crate::graph::{GraphError, Imported, IssueTask, Status, Store, import};
 
 /// What is imported.
 enum Work {
@@ -32,10 +32,23 @@ enum Work {
 struct Taken {
     #[serde(flatten)]
     imported: Imported,
+    /// Entries of a list of issues that became no tasks.
+    skipped: Counts,
     /// Tasks that are not done here, and whose issues are closed.
     closed: Vec<String>,
     /// Tasks whose issues were told that they are done.
     reported: Vec<String>,
+}
+
+/// How many entries of a list of issues became no tasks, and why.
+#[derive(Default, Serialize)]
+struct Counts {
+    /// They are closed, and no task here is about them.
+    closed: usize,
+    /// They are pull requests.
+    pull_requests: usize,
+    /// The list has them twice.
+    twice: usize,
 }
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
@@ -52,10 +65,10 @@ fn imported(args: &TaskImportArgs) -> anyhow::Result<Taken> {
     let makes = !args.dry_run && is_on_server(&args.graph)?;
     let mut store = if makes { create(&args.graph)? } else { open(&args.graph)? };
     let from = match &tracked {
-        Some(tracked) => Work::Issues(tracked.entries(&known(&*store)?).context("nothing was changed")?),
+        Some(tracked) => Work::Issues(tracked.entries(&store.imported()?).context("nothing was changed")?),
         None => Work::File(args.file.clone()),
     };
-    let mut taken = take(&mut *store, &from, args.dry_run)?;
+    let mut taken = take(&mut *store, &from, args)?;
     if let Opened::File(store) = &store
         && !store.has_place()
         && !args.dry_run
@@ -67,7 +80,7 @@ fn imported(args: &TaskImportArgs) -> anyhow::Result<Taken> {
         match store.save(&project.graph()) {
             // Another process has made a graph meanwhile. A file can be read again.
             Err(_) if project.graph().exists() && !is_stdin => {
-                taken = take(&mut *open(&args.graph)?, &from, false)?;
+                taken = take(&mut *open(&args.graph)?, &from, args)?;
             }
             saved => saved?,
         }
@@ -81,9 +94,21 @@ fn imported(args: &TaskImportArgs) -> anyhow::Result<Taken> {
 }
 
 fn words(taken: &Taken, dry_run: bool) -> String {
-    let Taken { imported: Imported { added, updated, unchanged }, closed, reported } = taken;
+    let Taken { imported: Imported { added, updated, unchanged, left_deleted }, skipped, closed, reported } =
+        taken;
     let would = if dry_run { "would be " } else { "" };
     let mut text = format!("{would}{added} added, {updated} updated, {unchanged} unchanged");
+    if *left_deleted > 0 {
+        let _ = write!(text, ", {left_deleted} left deleted ('--again' adds them)");
+    }
+    let Counts { closed: over, pull_requests, twice } = skipped;
+    for (count, what) in
+        [(over, "closed there"), (pull_requests, "pull requests"), (twice, "twice in the list")]
+    {
+        if *count > 0 {
+            let _ = write!(text, ", {count} skipped ({what})");
+        }
+    }
     if !reported.is_empty() {
         let _ = write!(text, "\n{would}told there as done: {}", reported.join(", "));
     }
@@ -97,7 +122,7 @@ fn words(taken: &Taken, dry_run: bool) -> String {
     text
 }
 
-fn take(store: &mut dyn Store, from: &Work, dry_run: bool) -> anyhow::Result<Taken> {
+fn take(store: &mut dyn Store, from: &Work, args: &TaskImportArgs) -> anyhow::Result<Taken> {
     let items: ImportEntries<'_> = match from {
         Work::Issues(entries) => Box::new(entries.iter().cloned().map(Ok)),
         Work::File(path) => {
@@ -109,20 +134,43 @@ fn take(store: &mut dyn Store, from: &Work, dry_run: bool) -> anyhow::Result<Tak
             import::read(file, &is_valid_branch)?
         }
     };
-    let mut closed = BTreeSet::new();
-    let mut open = items.filter(|entry| match entry {
+    let (mut closed, mut skipped) = (BTreeSet::new(), Counts::default());
+    let mut open = items.filter_map(|entry| match entry {
         Ok(ImportEntry::Task(item)) if item.is_closed => {
             closed.extend(item.key.origin().map(str::to_owned));
-            false
+            None
         }
-        _ => true,
+        Ok(ImportEntry::Skipped(why)) => {
+            let count = match why {
+                Skipped::PullRequest => &mut skipped.pull_requests,
+                Skipped::Twice => &mut skipped.twice,
+            };
+            *count += 1;
+            None
+        }
+        Ok(ImportEntry::Task(item)) if args.again => Some(again(item)),
+        entry => Some(entry),
     });
-    let imported = store.import(&mut open, dry_run)?;
+    let imported = store.import(&mut open, args.dry_run)?;
     drop(open);
-    let is_meant = |task: &Known| task.status != Status::Done && closed.contains(&task.origin);
-    let known = if closed.is_empty() { Vec::new() } else { known(store)? };
+    let is_meant = |task: &IssueTask| task.status != Status::Done && closed.contains(&task.origin);
+    let known = if closed.is_empty() { Vec::new() } else { store.imported()? };
+    skipped.closed = closed.len() - known.iter().filter(|task| closed.contains(&task.origin)).count();
     let closed = known.into_iter().filter(is_meant).map(|task| task.id).collect();
-    Ok(Taken { imported, closed, reported: Vec::new() })
+    Ok(Taken { imported, skipped, closed, reported: Vec::new() })
+}
+
+/// The entry of an issue that becomes a task also if that was deleted here.
+fn again(mut item: Box<Item>) -> Result<ImportEntry, GraphError> {
+    match &mut item.issue {
+        Some(issue) if item.key.origin().is_some() => issue.again = true,
+        _ => {
+            let why = "--again is for issues of a tracker, and this file has other tasks, of which each import adds what is missing: \
+                       leave --again out";
+            return Err(GraphError::BadValue(why.to_owned()));
+        }
+    }
+    Ok(ImportEntry::Task(item))
 }
 
 pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {

@@ -3,45 +3,15 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
 use crate::cli::{GraphArgs, PlaceArgs};
 use crate::commands::output::remark;
 use crate::graph::import::{ImportEntry, Issue};
-use crate::graph::{GraphError, JournalQuery, LogLine, Status, Store};
+use crate::graph::{GraphError, IssueTask, JournalQuery, LogLine, Status, Store};
 use crate::job::workspace;
 use crate::memory::journal::Became;
 use crate::text::foreign;
 use crate::text::redact::Redactor;
 use crate::tracker::{Access, Address, Session};
-
-/// A task that keeps where it was imported from.
-#[derive(Deserialize)]
-pub(super) struct Known {
-    pub(super) id: String,
-    pub(super) origin: String,
-    pub(super) status: Status,
-    commit: Option<String>,
-    landing: Option<Landed>,
-    #[serde(default)]
-    log: Vec<LogLine>,
-}
-
-#[derive(Deserialize)]
-struct Landed {
-    landed: Option<String>,
-}
-
-/// All tasks that were imported.
-pub(super) fn known(store: &dyn Store) -> Result<Vec<Known>, GraphError> {
-    let mut known = Vec::new();
-    store.export(&mut |line| {
-        // Features, and tasks that were added here, have no origin.
-        known.extend(serde_json::from_str::<Known>(line).ok());
-        true
-    })?;
-    Ok(known)
-}
 
 /// The way to the issues of an address.
 pub(super) struct Tracked {
@@ -69,7 +39,7 @@ impl Tracked {
     }
 
     /// The open issues, and those of known tasks that are closed there by now.
-    pub(super) fn entries(&self, known: &[Known]) -> anyhow::Result<Vec<ImportEntry>> {
+    pub(super) fn entries(&self, known: &[IssueTask]) -> anyhow::Result<Vec<ImportEntry>> {
         let session = &mut *self.session.borrow_mut();
         let mut issues = self.address.open(session)?;
         let mut open = self.open.borrow_mut();
@@ -97,14 +67,14 @@ impl Tracked {
     ) -> anyhow::Result<Vec<String>> {
         let session = &mut *self.session.borrow_mut();
         let mut reported = Vec::new();
-        for task in known(store)?.into_iter().filter(|task| task.status == Status::Done) {
+        for task in store.imported()?.into_iter().filter(|task| task.status == Status::Done) {
             let number = self.address.number(&task.origin);
             let Some(number) = number.filter(|number| self.open.borrow().contains(number)) else { continue };
             if self.address.is_reported(session, number)? {
                 continue;
             }
             if !dry_run {
-                let words = secrets.word(&words(&task, &proof(store, &task.id)?));
+                let words = secrets.word(&words(&task, &store.logs(&task.id)?, &proof(store, &task.id)?));
                 self.address.report(session, number, &words)?;
             }
             reported.push(task.id);
@@ -127,10 +97,9 @@ fn proof(store: &dyn Store, id: &str) -> Result<String, GraphError> {
 }
 
 /// What is told about a done task: how that is known, and where the work is.
-fn words(task: &Known, proof: &str) -> String {
-    let how = task.log.iter().rev().find(|line| !line.said).map_or("done", |line| line.message.as_str());
+fn words(task: &IssueTask, log: &[LogLine], proof: &str) -> String {
+    let how = log.iter().rev().find(|line| !line.said).map_or("done", |line| line.message.as_str());
     let proof = if proof.is_empty() { String::new() } else { format!("\n\nProof: {proof}") };
-    let commit = task.landing.as_ref().and_then(|landing| landing.landed.as_ref()).or(task.commit.as_ref());
-    let commit = commit.map(|commit| format!("\n\nCommit: {commit}")).unwrap_or_default();
+    let commit = task.commit.as_ref().map(|commit| format!("\n\nCommit: {commit}")).unwrap_or_default();
     format!("Task {} of ralph: {how}{proof}{commit}\n\nralph does not close it.", task.id)
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::json::bad_json;
-use super::{FeatureItem, ImportEntry, Item, Key, Lines, at};
+use super::{FeatureItem, FromIssue, ImportEntry, Item, Key, Lines, at};
 use crate::graph::error::GraphError;
 use crate::graph::landing::{Landing, Made, Standing};
 use crate::graph::task::{LogLine, Status, Verification};
@@ -48,6 +48,8 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::graph) origin: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::graph) issue: Option<FromIssue>,
     pub(in crate::graph) parent_id: Option<String>,
     pub(in crate::graph) feature: Option<String>,
     pub(in crate::graph) title: String,
@@ -77,6 +79,15 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::graph) landing: Option<ExportedLanding>,
+}
+
+/// An issue whose task was deleted, as it is exported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedIssue {
+    /// What its tracker calls it.
+    pub(in crate::graph) deleted: String,
+    /// What that last said about it.
+    pub(in crate::graph) issue: FromIssue,
 }
 
 /// What agents have committed for a task, as it is exported.
@@ -131,6 +142,10 @@ fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
         let times = (created_at, updated_at);
         return Ok(ImportEntry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
     }
+    // Only issues without tasks say that they were deleted.
+    if let Ok(deleted) = serde_json::from_str::<DeletedIssue>(text) {
+        return Ok(ImportEntry::Deleted(deleted));
+    }
     let task: ExportedTask = serde_json::from_str(text)
         .map_err(|error| bad_json(Some(line), "no task of an export", text, &error))?;
     require_id(line, "t-", &task.id)?;
@@ -150,6 +165,7 @@ fn entry(line: usize, text: &str) -> Result<ImportEntry, GraphError> {
         times: task.created_at.map(|created| (created, task.updated_at.unwrap_or(created))),
         is_group: task.group,
         origin: task.origin,
+        issue: task.issue,
         log: task.log,
         retries_given: task.retries_given,
         commit: task.commit,

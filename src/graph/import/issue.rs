@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::json::bad_json;
-use super::{ImportEntry, Item, Key, at, or_default};
+use super::{FromIssue, ImportEntry, Item, Key, Skipped, at, or_default};
 use crate::graph::error::GraphError;
+use crate::text::halves::without_halves;
 use crate::text::{foreign, issue_words};
 
 /// An issue, in the words of its author.
@@ -36,7 +38,11 @@ impl Issue {
         let title = if title.is_empty() { format!("Issue {} has no title", self.number) } else { title };
         ImportEntry::Task(Box::new(Item {
             description: Some(issue_words::description(&self.address, &self.labels, &self.body)),
-            priority: self.priority.or_else(|| self.labels.iter().find_map(|label| of_label(label))),
+            issue: Some(FromIssue {
+                priority: self.priority.or_else(|| self.labels.iter().find_map(|label| of_label(label))),
+                address: foreign::line(&self.address),
+                again: false,
+            }),
             is_closed: self.is_closed,
             ..Item::new(line, Key::Origin(origin), title)
         }))
@@ -59,6 +65,12 @@ struct Listed {
     number: u64,
     title: String,
     url: String,
+    /// Its page, in what the API answers; the other address is then that of the API.
+    html_url: Option<String>,
+    /// Only pull requests have it.
+    pull_request: Option<Value>,
+    #[serde(default, deserialize_with = "or_default", rename = "isPullRequest")]
+    is_pull_request: bool,
     #[serde(default, deserialize_with = "or_default")]
     body: String,
     #[serde(default, deserialize_with = "or_default")]
@@ -69,26 +81,44 @@ struct Listed {
 
 #[derive(Deserialize)]
 struct Label {
+    #[serde(default, deserialize_with = "or_default")]
     name: String,
 }
 
-/// Whether a file is a list of issues; a list of something else is none.
-pub(super) fn is_list(text: &str) -> bool {
-    let list = serde_json::from_str::<Vec<serde_json::Value>>(text);
-    list.is_ok_and(|list| list.iter().all(|one| one.get("number").is_some() || one.get("url").is_some()))
+/// The entries of a list of issues; `None` for a list of something else, and what is no list.
+pub(super) fn entries(text: &str) -> Option<Result<Vec<ImportEntry>, GraphError>> {
+    if !text.trim_start().starts_with('[') {
+        return None;
+    }
+    let text = &without_halves(text);
+    let is_issue = |one: &Value| one.get("number").is_some() || one.get("url").is_some();
+    let list = serde_json::from_str::<Vec<Value>>(text);
+    // One that is cut off, or broken, is nothing else either.
+    let is_other = list.is_ok_and(|list| !list.is_empty() && !list.iter().any(is_issue));
+    (!is_other).then(|| all(text))
 }
 
-pub(super) fn entries(text: &str) -> Result<Vec<ImportEntry>, GraphError> {
+fn all(text: &str) -> Result<Vec<ImportEntry>, GraphError> {
     let kind = "no list of 'gh issue list --json number,title,body,labels,url'";
     let list: Vec<Listed> = serde_json::from_str(text).map_err(|error| bad_json(None, kind, text, &error))?;
     let mut seen = BTreeSet::new();
-    // Lists of two labels have some issues twice.
-    let first = list.into_iter().filter(|listed| seen.insert(listed.url.clone()));
-    first.map(entry).collect()
+    let mut entry = |mut listed: Listed| {
+        listed.url = listed.html_url.take().unwrap_or(listed.url);
+        let is_request = listed.is_pull_request || listed.pull_request.is_some();
+        if is_request || listed.url.contains("/pull/") {
+            return Ok(ImportEntry::Skipped(Skipped::PullRequest));
+        }
+        // Lists of two labels have some issues twice.
+        if !seen.insert(listed.url.to_lowercase()) {
+            return Ok(ImportEntry::Skipped(Skipped::Twice));
+        }
+        entry(listed)
+    };
+    list.into_iter().map(&mut entry).collect()
 }
 
 fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {
-    let Listed { number, title, url, body, labels, state } = listed;
+    let Listed { number, title, url, body, labels, state, .. } = listed;
     let repository = repository(&url).ok_or_else(|| {
         at(
             0,
@@ -106,7 +136,7 @@ fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {
         ));
     }
     let origin = format!("github:{repository}#{number}");
-    let labels = labels.into_iter().map(|label| label.name).collect();
+    let labels = labels.into_iter().map(|label| label.name).filter(|name| !name.is_empty()).collect();
     let is_closed = state.eq_ignore_ascii_case("closed");
     let issue = Issue { number, address: url, title, body, labels, priority: None, is_closed };
     Ok(issue.into_entry(0, origin))
@@ -148,8 +178,9 @@ mod tests {
 
     #[test]
     fn a_list_of_something_else_is_refused_by_what_is_wrong() {
-        assert!(!is_list("[{\"id\": 1}]") && is_list("[{\"number\": 1}]"));
-        let error = |text| entries(text).unwrap_err().to_string();
+        assert!(entries("[{\"id\": 1}]").is_none() && entries("{\"number\": 1}").is_none());
+        let error = |text| entries(text).unwrap().unwrap_err().to_string();
+        assert!(error("[{\"number\": 1,").contains("no list of 'gh issue list"), "{}", error("["));
         assert!(error("[{\"number\": 1, \"title\": \"x\"}]").contains("the key 'url' is missing"));
         let other = "[{\"number\": 1, \"title\": \"x\", \"url\": \"https://h/x\"}]";
         assert!(error(other).contains("'https://h/x' is no address of an issue"), "{}", error(other));

@@ -17,8 +17,8 @@ use super::error::GraphError;
 use super::task::{LogLine, Status, Verification};
 use crate::memory::journal::JournalEntry;
 
-pub use exported::ExportedLanding;
 pub use exported::header;
+pub use exported::{DeletedIssue, ExportedLanding};
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 pub use issue::Issue;
 
@@ -87,6 +87,8 @@ pub struct Item {
     pub is_group: bool,
     /// It is an issue that is closed there: nothing to add or change, only to tell.
     pub is_closed: bool,
+    /// What its tracker says, if it is an issue.
+    pub issue: Option<FromIssue>,
     /// The id in another file, of a task whose key is a ralph id.
     pub origin: Option<String>,
     /// Its log, used only if the task is new, as is all that follows.
@@ -117,6 +119,7 @@ impl Item {
             times: None,
             is_group: false,
             is_closed: false,
+            issue: None,
             origin: None,
             log: Vec::new(),
             retries_given: false,
@@ -124,6 +127,18 @@ impl Item {
             landing: None,
         }
     }
+}
+
+/// What a tracker says about an issue, apart from its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FromIssue {
+    /// Its page.
+    pub address: String,
+    /// Its priority; `None` if it has none.
+    pub priority: Option<i64>,
+    /// It becomes a task also if that was deleted here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 /// A feature that a file describes.
@@ -152,6 +167,19 @@ pub enum ImportEntry {
     Attempt(Box<JournalEntry>),
     /// A feature.
     Feature(FeatureItem),
+    /// An issue whose task was deleted before the export.
+    Deleted(DeletedIssue),
+    /// An entry of a list of issues that becomes no task.
+    Skipped(Skipped),
+}
+
+/// Why an entry of a list of issues becomes no task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Skipped {
+    /// It is a pull request.
+    PullRequest,
+    /// The list has it before.
+    Twice,
 }
 
 /// The records of a file, in order.
@@ -186,8 +214,8 @@ pub fn read<'a>(
         whole.push_str(&line?.1);
         require_size(&whole)?;
     }
-    if issue::is_list(&whole) {
-        return Ok(Box::new(issue::entries(&whole)?.into_iter().map(Ok)));
+    if let Some(entries) = issue::entries(&whole) {
+        return Ok(Box::new(entries?.into_iter().map(Ok)));
     }
     let items = if whole.trim_start().starts_with(['{', '[']) {
         prd::items(&whole)?
@@ -205,9 +233,21 @@ pub fn read<'a>(
 
 fn require_size(whole: &str) -> Result<(), GraphError> {
     if whole.len() as u64 > LARGEST {
-        return Err(at(0, &format!("the file is larger than {LARGEST} bytes: split it")));
+        return Err(at(
+            0,
+            &format!("the file is larger than {LARGEST} bytes: {}", smaller(whole.as_bytes())),
+        ));
     }
     Ok(())
+}
+
+/// How a file like this becomes smaller.
+fn smaller(text: &[u8]) -> &'static str {
+    if text.trim_ascii_start().starts_with(b"[") {
+        "make the list smaller, as with 'gh issue list --label NAME' or '--limit 1000', or import github:OWNER/REPO itself"
+    } else {
+        "split it"
+    }
 }
 
 fn task(item: Item) -> ImportEntry {
@@ -235,7 +275,8 @@ impl Iterator for Lines<'_> {
         match read {
             Ok(0) => None,
             Ok(_) if line.len() as u64 > LARGEST => {
-                Some(Err(at(self.number, &format!("it is longer than {LARGEST} bytes: split it"))))
+                let what = format!("it is longer than {LARGEST} bytes: {}", smaller(&line));
+                Some(Err(at(self.number, &what)))
             }
             Ok(_) => Some(
                 text(line)

@@ -38,6 +38,7 @@ static DIALECT: Dialect = Dialect {
     has_word_table: false,
     like: "ILIKE",
     clock: CLOCK,
+    issues: None,
 };
 
 /// The server's time, in milliseconds since 1970.
@@ -307,7 +308,8 @@ fn kind(value: Value<'_>) -> Type {
 
 fn owned(value: Value<'_>) -> Box<dyn ToSql + Sync + Send> {
     match value {
-        Value::Null => Box::new(None::<String>),
+        // Of any type: the server says what it becomes.
+        Value::Null => Box::new(Value::Null),
         Value::Int(number) => Box::new(number),
         Value::Real(number) => Box::new(number),
         Value::Text(text) => Box::new(text.to_owned()),

@@ -3,11 +3,11 @@
 use crate::graph::sqlite::TABLES;
 
 /// The version of the tables.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 /// The first one.
 const FIRST: i64 = 1;
 /// What each version after that does to the tables of the one before. Processes of that one go on: nothing that they use changes.
-const LATER: [&str; 3] = [
+const LATER: [&str; 4] = [
     // The workers of the graph; what they are asked to do; what agents have found out; the usage limits of logins; what all have spent.
     "CREATE TABLE workers (
         run TEXT PRIMARY KEY, machine TEXT NOT NULL, since BIGINT NOT NULL, seen BIGINT NOT NULL, tasks TEXT NOT NULL,
@@ -31,6 +31,8 @@ const LATER: [&str; 3] = [
     // Each claim reads past the rows of tasks that are done, at the beginning of the list, until they are cleared away: a fifth of a
     // large list, as is usual, is too many.
     "ALTER TABLE ready SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, vacuum_index_cleanup = on)",
+    // What trackers last said about issues.
+    "CREATE TABLE ralph_issues (origin TEXT PRIMARY KEY, address TEXT NOT NULL, priority BIGINT)",
 ];
 /// The statements of the file that a server has no use for: its tables have no seals, and words are found without a table.
 const ONLY_IN_FILES: [&str; 4] =

@@ -6,10 +6,10 @@ use super::rebuild::rebuild;
 use super::settle::{Node, Work};
 use super::task_log::write_log;
 use super::values::values;
-use super::{Fallible, Fault, journal, landings, number, queries, status};
+use super::{Fallible, Fault, issues, journal, landings, number, queries, status};
 use super::{Sql, first};
 use crate::graph::error::GraphError;
-use crate::graph::import::{FeatureItem, ImportEntry, Item, Key, at};
+use crate::graph::import::{DeletedIssue, FeatureItem, FromIssue, ImportEntry, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
 use crate::graph::task::{LogLine, Status, Verification};
@@ -18,7 +18,7 @@ use crate::graph::transitions::Own;
 /// Temporary tables: relations to tasks that come later in the file, the states of known tasks, and which tasks are
 /// groups.
 const SCRATCH: [&str; 2] = [
-    "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER)",
+    "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER, id TEXT)",
     "CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT)",
 ];
 
@@ -34,6 +34,7 @@ pub(in crate::graph) fn import(
     }
     let mut imported = Imported::default();
     let mut changed = 0;
+    let mut has_issues = issues::are_kept(graph)?;
     for entry in entries {
         let item = match entry? {
             ImportEntry::Task(item) => item,
@@ -45,12 +46,24 @@ pub(in crate::graph) fn import(
                 take_feature(graph, &feature).map_err(|fault| on_line(feature.line, fault))?;
                 continue;
             }
+            ImportEntry::Skipped(_) => continue,
+            ImportEntry::Deleted(DeletedIssue { deleted, issue }) => {
+                keep_issues(graph, &mut has_issues)?;
+                if issues::said(graph, &deleted)?.is_none() {
+                    issues::note(graph, &deleted, &issue)?;
+                }
+                continue;
+            }
         };
+        if item.issue.is_some() {
+            keep_issues(graph, &mut has_issues)?;
+        }
         let line = item.line;
-        match take(graph, &item).map_err(|fault| on_line(line, fault))? {
+        match take(graph, &item, has_issues).map_err(|fault| on_line(line, fault))? {
             Taken::New => imported.added += 1,
             Taken::Updated => imported.updated += 1,
             Taken::Same => imported.unchanged += 1,
+            Taken::LeftDeleted => imported.left_deleted += 1,
             Taken::Reopened => {
                 imported.updated += 1;
                 changed += 1;
@@ -74,6 +87,15 @@ pub(in crate::graph) fn import(
     Ok(imported)
 }
 
+/// Makes the table of issues, once in an import.
+fn keep_issues(graph: &dyn Sql, has_issues: &mut bool) -> Fallible<()> {
+    if !*has_issues {
+        issues::keep(graph)?;
+        *has_issues = true;
+    }
+    Ok(())
+}
+
 /// The title of a task and its line in the file.
 fn title(graph: &dyn Sql, seq: i64) -> Fallible<String> {
     let title = queries::title(graph, seq)?;
@@ -95,22 +117,39 @@ enum Taken {
     /// Its state changed, and other states with it.
     Reopened,
     Same,
+    /// The task of this issue was deleted here.
+    LeftDeleted,
 }
 
-fn take(graph: &dyn Sql, item: &Item) -> Fallible<Taken> {
+fn take(graph: &dyn Sql, item: &Item, has_issues: bool) -> Fallible<Taken> {
     limits::title(&item.title)?;
     item.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
     item.priority.map_or(Ok(()), limits::priority)?;
+    item.issue.as_ref().and_then(|issue| issue.priority).map_or(Ok(()), limits::priority)?;
     item.log.iter().try_for_each(|line| limits::text("a line of the log", &line.message))?;
-    let known = find(graph, &item.key)?;
+    // Of an export, each task may be an issue; of other files, only what says so.
+    let may_be_issue = has_issues && (item.issue.is_some() || matches!(item.key, Key::Id(_)));
+    let origin = item.key.origin().or(item.origin.as_deref()).filter(|_| may_be_issue);
+    let before = origin.map_or(Ok(None), |origin| issues::said(graph, origin))?;
+    let is_issue = item.issue.is_some() || before.is_some();
+    let known = find(graph, item, is_issue)?;
+    if let (None, Key::Origin(_), Some(FromIssue { again: false, .. }), Some(_)) =
+        (known, &item.key, &item.issue, &before)
+    {
+        return Ok(Taken::LeftDeleted);
+    }
     let was = known.map(|seq| Node::read(graph, seq)).transpose()?.map(|node| number(node.status));
     let (seq, taken) = match known {
-        Some(seq) => (seq, renew(graph, seq, item)?),
+        Some(seq) => (seq, renew(graph, seq, item, before.as_ref())?),
         None => (insert(graph, item)?, Taken::New),
     };
-    let insert = "INSERT INTO seen (task, line, status, same, groups) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+    if let (Some(origin), Some(issue)) = (origin, &item.issue) {
+        issues::note(graph, origin, issue)?;
+    }
+    let insert = "INSERT INTO seen (task, line, status, same, groups, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     let is_same = matches!(taken, Taken::Same);
-    if graph.count(insert, values![seq, item.line, was, is_same, item.is_group])? == 0 {
+    let id = if let Key::Id(id) = &item.key { Some(id) } else { None };
+    if graph.count(insert, values![seq, item.line, was, is_same, item.is_group, id])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
         let first: i64 = graph.one(first, values![seq], |row| row.get(0))?;
         let name = item.key.name();
@@ -132,15 +171,17 @@ fn take(graph: &dyn Sql, item: &Item) -> Fallible<Taken> {
     Ok(taken)
 }
 
-/// The task with exactly this key.
-fn find(graph: &dyn Sql, key: &Key) -> Fallible<Option<i64>> {
-    match key {
-        Key::Id(id) => queries::exact(graph, id),
-        Key::Origin(origin) => {
-            let query = "SELECT seq FROM tasks WHERE origin = ?1";
-            Ok(graph.maybe(query, values![origin], |row| row.get(0))?)
-        }
+/// The task with exactly the key of this item. That of an issue may have another id here.
+fn find(graph: &dyn Sql, item: &Item, is_issue: bool) -> Fallible<Option<i64>> {
+    let (id, origin) = match &item.key {
+        Key::Id(id) => (Some(id), item.origin.as_ref().filter(|_| is_issue)),
+        Key::Origin(origin) => (None, Some(origin)),
+    };
+    if let Some(seq) = id.map_or(Ok(None), |id| queries::exact(graph, id))? {
+        return Ok(Some(seq));
     }
+    let query = "SELECT seq FROM tasks WHERE origin = ?1";
+    origin.map_or(Ok(None), |origin| graph.maybe(query, values![origin], |row| row.get(0)))
 }
 
 fn insert(graph: &dyn Sql, item: &Item) -> Fallible<i64> {
@@ -161,7 +202,7 @@ fn insert(graph: &dyn Sql, item: &Item) -> Fallible<i64> {
     let is_done = item.status == Status::Done;
     let work = Work(Some(Own::of(item.status))).number();
     let verification = Verification::ALL.iter().position(|&known| known == item.verification);
-    let priority = item.priority.unwrap_or(0);
+    let priority = item.priority.or_else(|| item.issue.as_ref()?.priority).unwrap_or(0);
     let retries = retries.min(max_retries);
     let done_by = is_done.then_some("");
     let values = values![
@@ -230,9 +271,10 @@ fn take_feature(graph: &dyn Sql, item: &FeatureItem) -> Fallible<()> {
 
 /// Updates a known task. A task that was done here stays done, and a claimed one stays claimed. A tick in a user's
 /// file means done; an export is a snapshot, and undoes no reset.
-fn renew(graph: &dyn Sql, seq: i64, item: &Item) -> Fallible<Taken> {
+fn renew(graph: &dyn Sql, seq: i64, item: &Item, before: Option<&FromIssue>) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
-    let priority = item.priority.unwrap_or(old.priority);
+    let of_issue = item.issue.as_ref().map(|issue| issues::priority(before, issue, old.priority));
+    let priority = item.priority.or(of_issue).unwrap_or(old.priority);
     let is_tick = item.status == Status::Done && matches!(item.key, Key::Origin(_));
     let is_finished = is_tick && matches!(old.status, Status::Pending | Status::Blocked | Status::Failed);
     let node = Node::read(graph, seq)?;
@@ -284,7 +326,8 @@ struct Connected {
 /// Books the parents and dependencies of the file.
 fn connect(graph: &dyn Sql) -> Fallible<Connected> {
     let other = "coalesce((SELECT seq FROM tasks WHERE is_id = 0 AND origin = other),
-        (SELECT seq FROM tasks WHERE is_id = 1 AND id = other))";
+        (SELECT seq FROM tasks WHERE is_id = 1 AND id = other),
+        (SELECT also.task FROM seen AS also WHERE is_id = 1 AND also.id = other))";
     let missing = format!("SELECT line, name FROM said WHERE {other} IS NULL ORDER BY line LIMIT 1");
     let missing = graph.maybe(&missing, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if let Some((line, name)) = missing {

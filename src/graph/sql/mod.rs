@@ -15,6 +15,7 @@ pub(super) mod edits;
 pub(super) mod fault;
 pub(super) mod features;
 pub(super) mod import;
+mod issues;
 pub(super) mod journal;
 pub(super) mod lander;
 pub(super) mod landings;
@@ -79,6 +80,17 @@ pub(super) struct Dialect {
     pub(super) like: &'static str,
     /// The time that leases are measured by, in milliseconds since 1970.
     pub(super) clock: &'static str,
+    /// The table of issues, where a graph gets it when the first issue is imported; `None` where each graph has it.
+    pub(super) issues: Option<Later>,
+}
+
+/// A table that a graph may lack.
+#[derive(Debug)]
+pub(super) struct Later {
+    /// Finds it.
+    pub(super) exists: &'static str,
+    /// Makes it, unless it is there.
+    pub(super) create: &'static str,
 }
 
 impl dyn Sql + '_ {

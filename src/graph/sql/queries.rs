@@ -9,10 +9,10 @@ use std::iter;
 use serde::Serialize;
 
 use super::settle::{Work, above, numbers, require_level};
-use super::{CANDIDATES, Fallible, features, first, journal, landings, moment, number, status};
+use super::{CANDIDATES, Fallible, features, first, issues, journal, landings, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
-use crate::graph::import::{ExportedFeature, ExportedLanding, ExportedTask};
+use crate::graph::import::{DeletedIssue, ExportedFeature, ExportedLanding, ExportedTask};
 use crate::graph::store::{Part, Scope, Selection, Stuck, TreePosition};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
@@ -255,12 +255,16 @@ pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bo
             return Ok(());
         }
     }
+    let has_issues = issues::are_kept(graph)?;
     let tasks = "SELECT seq, origin, work, retries_given, done_at_commit FROM tasks ORDER BY seq";
     let mut goes_on = true;
     graph.each(tasks, values![], &mut |row| {
         let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
+        let origin: Option<String> = row.get(1)?;
+        let issue = { origin.as_ref().filter(|_| has_issues) }.map(|origin| issues::said(graph, origin));
         let task = ExportedTask {
-            origin: row.get(1)?,
+            issue: issue.transpose()?.flatten(),
+            origin,
             feature,
             id: task.id,
             parent_id: task.parent_id,
@@ -283,6 +287,12 @@ pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bo
         goes_on = each(&line(&task)?);
         Ok(goes_on)
     })?;
+    if goes_on && has_issues {
+        issues::deleted(graph, &mut |deleted, issue| {
+            goes_on = each(&line(&DeletedIssue { deleted, issue })?);
+            Ok(goes_on)
+        })?;
+    }
     if !goes_on {
         return Ok(());
     }

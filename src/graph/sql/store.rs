@@ -8,15 +8,15 @@ use chrono::{DateTime, Utc};
 
 use super::claims::Next;
 use super::spool::Spool;
-use super::{Fallible, Sql, claims, edits, features, import, journal, lander, landings, queries};
+use super::{Fallible, Sql, claims, edits, features, import, issues, journal, lander, landings, queries};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::holder::Holder;
 use crate::graph::import::ImportEntry;
 use crate::graph::landing::{AtGate, Landing, Lead, Made};
 use crate::graph::store::{
-    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Retries, Scope, Selection, Store,
-    Stuck, TreePosition, Unbooked,
+    Changes, Claim, Ended, HowDone, Imported, IssueTask, JournalQuery, NewTask, Part, Retries, Scope,
+    Selection, Store, Stuck, TreePosition, Unbooked,
 };
 use crate::graph::task::{Details, LogLine, Task};
 use crate::memory::journal::JournalEntry;
@@ -360,6 +360,10 @@ impl<D: Database> Store for D {
         let read = Spool::fill(&folder, entries)?;
         let import = |graph: &dyn Sql| import::import(graph, &mut read.entries(&folder));
         if dry_run { self.try_out(&import) } else { self.write(WHOLE, import) }
+    }
+
+    fn imported(&self) -> Result<Vec<IssueTask>, GraphError> {
+        self.read(|graph| issues::tasks(graph))
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {

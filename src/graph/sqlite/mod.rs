@@ -27,7 +27,7 @@ use rusqlite::{Connection, ToSql, TransactionBehavior, params_from_iter};
 use super::error::GraphError;
 use super::sql::store::{Database, Write};
 use super::sql::values::{Row, Value};
-use super::sql::{Dialect, Fallible, Fault, Sql, claims, edits, features, nonce, queries};
+use super::sql::{Dialect, Fallible, Fault, Later, Sql, claims, edits, features, nonce, queries};
 use super::store::{Store as _, Unbooked};
 use crate::files::own;
 
@@ -339,6 +339,12 @@ static DIALECT: Dialect = Dialect {
     has_word_table: true,
     like: "LIKE",
     clock: "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
+    // An earlier ralph refuses a graph of a later version, and does not mind this table.
+    issues: Some(Later {
+        exists: "SELECT 1 FROM sqlite_schema WHERE name = 'ralph_issues'",
+        create: "CREATE TABLE IF NOT EXISTS ralph_issues
+            (origin TEXT PRIMARY KEY, address TEXT NOT NULL, priority INTEGER) STRICT, WITHOUT ROWID",
+    }),
 };
 
 impl Sql for Connection {

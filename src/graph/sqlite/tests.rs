@@ -61,14 +61,23 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
         assert!(derived(&store.connection).is_empty());
     }
     let good = prd(&[told("A", "\"B\""), told("B", "")]);
-    assert_eq!(take(&mut store, &good).unwrap(), Imported { added: 2, updated: 0, unchanged: 0 });
+    assert_eq!(
+        take(&mut store, &good).unwrap(),
+        Imported { added: 2, updated: 0, unchanged: 0, left_deleted: 0 }
+    );
     oracle(&store.connection);
     let before = derived(&store.connection);
-    assert_eq!(take(&mut store, &good).unwrap(), Imported { added: 0, updated: 0, unchanged: 2 });
+    assert_eq!(
+        take(&mut store, &good).unwrap(),
+        Imported { added: 0, updated: 0, unchanged: 2, left_deleted: 0 }
+    );
     assert_eq!(derived(&store.connection), before);
 
     let changed = good.replace("Story B\"", "Story C\",\"passes\":true,\"priority\":7");
-    assert_eq!(take(&mut store, &changed).unwrap(), Imported { added: 0, updated: 1, unchanged: 1 });
+    assert_eq!(
+        take(&mut store, &changed).unwrap(),
+        Imported { added: 0, updated: 1, unchanged: 1, left_deleted: 0 }
+    );
     oracle(&store.connection);
     let ready = Selection { ready: true, ..Selection::default() };
     let mut titles = Vec::new();
@@ -133,7 +142,10 @@ fn what_is_exported_comes_back() {
     // The ids in the other file are kept, too.
     assert_eq!(take(&mut copy, "- [ ] a\n  - [x] b\n  - [ ] c\n- [ ] d\n").unwrap().unchanged, 4);
     assert_eq!(derived(&copy.connection), derived(&store.connection));
-    assert_eq!(take(&mut copy, &text).unwrap(), Imported { added: 0, updated: 0, unchanged: 4 });
+    assert_eq!(
+        take(&mut copy, &text).unwrap(),
+        Imported { added: 0, updated: 0, unchanged: 4, left_deleted: 0 }
+    );
 }
 
 fn export(store: &SqliteStore) -> String {

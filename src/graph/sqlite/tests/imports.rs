@@ -131,7 +131,7 @@ fn what_only_moves_or_waits_is_updated_too() {
         let lines: String = ["1", "2", "3"].into_iter().zip(rest).map(|(id, rest)| task(id, rest)).collect();
         // Written as other JSON programs write it.
         let text = format!("{{ \"ralph_tasks\": 1 }}\n{lines}");
-        let Imported { added, updated, unchanged } = take(&mut store, &text).unwrap();
+        let Imported { added, updated, unchanged, .. } = take(&mut store, &text).unwrap();
         (added, updated, unchanged)
     };
     assert_eq!(imported(["", "", ""]), (3, 0, 0));
