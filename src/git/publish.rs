@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use super::forge::{Forge, Request, Row};
+use super::forge::{Home, Request, Row};
 use super::remote::why_refused;
 use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Captured, Ended, Kept};
@@ -75,28 +75,70 @@ pub(crate) fn answered(captured: Result<Captured, StartError>) -> Result<String,
 /// What a command line of a forge came to, or why the caller cannot go on.
 type Ran<E> = Result<Result<Captured, StartError>, E>;
 
-/// Opens a pull request from the work tree `tree`, with the run mark of a loop, or finds the one that is there; returns its address.
+/// A pull request that was opened, or found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// Its address.
+    pub(crate) address: String,
+    /// It was opened now, with the description that was given.
+    pub(crate) is_new: bool,
+}
+
+/// Opens a pull request from the work tree `tree`, with the run mark of a loop, or finds the one that is there.
 ///
 /// # Errors
 /// The outer one is that of `run`.
 pub(crate) fn open<E>(
-    forge: Forge,
+    home: &Home,
     request: &Request<'_>,
     (tree, mark): (&Path, &str),
     run: &mut dyn FnMut(&Launch) -> Ran<E>,
-) -> Result<Result<String, Unpublished>, E> {
-    let row = forge.row();
-    let captured = run(&forge.call(tree, (row.create)(request), mark))?;
-    let Some(find) = row.find.filter(|_| is_there_already(&captured)) else {
-        return Ok(opened(row, captured));
-    };
-    let found = answered_by(forge, run(&forge.call(tree, find(request.head), mark))?);
+) -> Result<Result<Opened, Unpublished>, E> {
+    let row = home.forge().row();
+    let head = home.head(request.head);
+    let request = Request { head: &head, ..*request };
+    let captured = run(&home.ask(tree, (row.create)(&request), mark))?;
+    let is_new = !is_there_already(&captured);
+    if is_new || row.names_known {
+        return Ok(opened(row, captured).map(|address| Opened { address, is_new }));
+    }
+    let found = answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?);
     Ok(found.and_then(|found| {
-        let value: serde_json::Value = serde_json::from_str(&found).unwrap_or_default();
-        let address = value.pointer(row.shape.address).and_then(serde_json::Value::as_str);
         let unknown = || Unpublished::Impossible(format!("there is one already; see '{}'", row.list));
-        address.map(str::to_owned).ok_or_else(unknown)
+        let address = text_at(&found, row.shape.address).ok_or_else(unknown)?;
+        Ok(Opened { address, is_new })
     }))
+}
+
+/// Adds those of these lines to the description of a branch's pull request that it lacks. What else stands there stays.
+///
+/// # Errors
+/// The outer one is that of `run`.
+pub(crate) fn add_lines<E>(
+    home: &Home,
+    (branch, lines): (&str, &[String]),
+    (tree, mark): (&Path, &str),
+    run: &mut dyn FnMut(&Launch) -> Ran<E>,
+) -> Result<Result<(), Unpublished>, E> {
+    let (row, head) = (home.forge().row(), home.head(branch));
+    let body = match answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?) {
+        Ok(found) => text_at(&found, row.shape.body).unwrap_or_default(),
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let is_there = |line: &&String| body.lines().any(|known| known.trim() == line.as_str());
+    let missing: Vec<&str> = lines.iter().filter(|line| !is_there(line)).map(String::as_str).collect();
+    if missing.is_empty() {
+        return Ok(Ok(()));
+    }
+    let body = format!("{}\n\n{}\n", body.trim_end(), missing.join("\n"));
+    let captured = run(&home.ask(tree, (row.describe)(&head, &body), mark))?;
+    Ok(answered_by(home, captured).map(drop))
+}
+
+/// The text at a place of an answer.
+fn text_at(answer: &str, at: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(answer).ok()?;
+    value.pointer(at)?.as_str().map(str::to_owned)
 }
 
 /// Whether there is a pull request for the branch already.
@@ -113,10 +155,10 @@ fn is_there_already(captured: &Result<Captured, StartError>) -> bool {
 /// # Errors
 /// Why it has not answered.
 pub(crate) fn answered_by(
-    forge: Forge,
+    home: &Home,
     captured: Result<Captured, StartError>,
 ) -> Result<String, Unpublished> {
-    let row = forge.row();
+    let row = home.forge().row();
     let whole = captured.as_ref().ok().and_then(|captured| captured.stdout.whole());
     let (code, stdout, stderr) = spoken(row, captured, "")?;
     if code != 0 {
@@ -199,6 +241,7 @@ fn outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::forge::Forge;
     use crate::process::capture::Kept;
     use crate::process::walls::TurnedAway;
 
@@ -216,10 +259,10 @@ mod tests {
             Ok(Ok(Captured { stdout, stderr, end, turned_away: TurnedAway::default() }))
         };
         let request = Request { base: "main", head: "x", title: "t", body: "b" };
-        let opened = open(forge, &request, (Path::new("/"), ""), &mut run).unwrap();
+        let opened = open(&Home::unnamed(forge), &request, (Path::new("/"), ""), &mut run).unwrap();
         assert!(answers.next().is_none());
         match opened {
-            Ok(address) => address,
+            Ok(opened) => opened.address,
             Err(Unpublished::Impossible(why)) => format!("impossible: {why}"),
             Err(Unpublished::Wrong(why)) => format!("wrong: {why}"),
             Err(Unpublished::Refused(why) | Unpublished::Behind(why)) => format!("refused: {why}"),

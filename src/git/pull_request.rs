@@ -1,9 +1,11 @@
 //! A pull request that is there, and what was written about it, from the answers of a forge's program.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Deserializer, Value};
 
 use super::forge::{Forge, Shape};
 use super::remote::Remote;
+use crate::text::halves::without_halves;
 
 /// Where the commits of pull requests are kept here. Git finds them as `ralph/pr/12`.
 const KEPT: &str = "refs/ralph/pr/";
@@ -31,15 +33,17 @@ pub struct PullRequest {
     pub base: String,
     /// Whether its branch is in another repository.
     pub is_fork: bool,
+    /// Whether its branch is gone, as after a merge.
+    pub is_gone: bool,
     /// What was written about it.
     pub remarks: Vec<Remark>,
 }
 
 impl PullRequest {
-    /// The branch that work on it is to be merged into: its own, unless that is in another repository.
+    /// The branch that work on it is to be merged into: its own, unless that is in another repository, or gone.
     #[must_use]
     pub fn target(&self) -> &str {
-        if self.is_fork { &self.base } else { &self.head }
+        if self.is_fork || self.is_gone { &self.base } else { &self.head }
     }
 }
 
@@ -56,6 +60,8 @@ pub struct Remark {
     pub line: Option<u64>,
     /// The line in an earlier state of the file.
     pub old_line: Option<u64>,
+    /// When it was written, if that is said.
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// The number in a plan's `Base: pr/12`, or `Base: mr/12`; `None` for another base.
@@ -81,7 +87,7 @@ pub fn kept_as(number: u64) -> String {
 /// What is to be fetched for that: also where the pull request was forced to other commits.
 #[must_use]
 pub fn refspec(remote: &Remote, number: u64) -> String {
-    format!("+{}:{}", remote.forge.head(number), reference(number))
+    format!("+{}:{}", remote.home.forge().head(number), reference(number))
 }
 
 /// Reads the answers about a pull request, and about the comments on its code.
@@ -91,14 +97,14 @@ pub fn refspec(remote: &Remote, number: u64) -> String {
 pub fn read(forge: Forge, number: u64, view: &str, comments: &str) -> Result<PullRequest, String> {
     let shape = &forge.row().shape;
     let program = forge.row().program;
-    let value: Value =
-        serde_json::from_str(view).map_err(|error| format!("the answer of {program} is no JSON: {error}"))?;
+    let value: Value = serde_json::from_str(&without_halves(view))
+        .map_err(|error| format!("the answer of {program} is no JSON: {error}"))?;
     let text = |at: &str| text_at(&value, at);
     if text(shape.title).is_empty() {
         return Err(format!("the answer of {program} has no title"));
     }
     let mut remarks = Vec::new();
-    for (list, author, body) in shape.remarks {
+    for (list, author, body, at) in shape.remarks {
         let items = value.pointer(list).and_then(Value::as_array).into_iter().flatten();
         remarks.extend(items.map(|item| Remark {
             author: text_at(item, author),
@@ -106,15 +112,18 @@ pub fn read(forge: Forge, number: u64, view: &str, comments: &str) -> Result<Pul
             file: None,
             line: None,
             old_line: None,
+            at: time_at(item, at),
         }));
     }
     // Of several pages each is a list of its own.
-    for page in Deserializer::from_str(comments).into_iter::<Value>() {
+    for page in Deserializer::from_str(&without_halves(comments)).into_iter::<Value>() {
         let page =
             page.map_err(|error| format!("the comments that {program} has printed are no JSON: {error}"))?;
         remarks.extend(page.as_array().into_iter().flatten().flat_map(|comment| notes(shape, comment)));
     }
     remarks.retain(|remark| !remark.text.trim().is_empty());
+    // What answers an earlier one comes after it, whatever it is about.
+    remarks.sort_by_key(|remark| remark.at);
     Ok(PullRequest {
         number,
         title: text(shape.title),
@@ -125,6 +134,7 @@ pub fn read(forge: Forge, number: u64, view: &str, comments: &str) -> Result<Pul
         head: text(shape.head),
         base: text(shape.base),
         is_fork: (shape.is_fork)(&value),
+        is_gone: false,
         remarks,
     })
 }
@@ -145,9 +155,15 @@ fn notes(shape: &Shape, comment: &Value) -> Vec<Remark> {
             file: Some(text_at(note, shape.file)).filter(|file| !file.is_empty()),
             line: line(shape.line),
             old_line: line(shape.old_line),
+            at: time_at(note, "/created_at"),
         }
     };
     notes.iter().filter(|note| !is_left_out(note)).map(remark).collect()
+}
+
+fn time_at(value: &Value, at: &str) -> Option<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(value.pointer(at)?.as_str()?).ok()?;
+    Some(time.with_timezone(&Utc))
 }
 
 /// The text at a place; empty if there is none.
@@ -198,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn remarks_are_in_the_order_of_their_times() {
+        let view = r#"{"title":"T","comments":[{"author":{"login":"a"},"body":"2","createdAt":"2026-01-02T00:00:00Z"},
+            {"author":{"login":"a"},"body":"5 \ud83d","createdAt":"2026-01-05T00:00:00Z"}],
+            "reviews":[{"author":{"login":"a"},"body":"1","submittedAt":"2026-01-01T00:00:00Z"},
+            {"author":{"login":"a"},"body":"4","submittedAt":"2026-01-04T02:00:00+02:00"}]}"#;
+        let comments = r#"[{"body":"3","user":{"login":"a"},"created_at":"2026-01-03T00:00:00Z"}]"#;
+        let found = read(Forge::GitHub, 7, view, comments).unwrap();
+        let texts: Vec<&str> = found.remarks.iter().map(|remark| remark.text.as_str()).collect();
+        assert_eq!(texts, ["1", "2", "3", "4", "5 \u{fffd}"]);
+    }
+
+    #[test]
     fn the_answers_of_glab() {
         let view = r#"{"iid":7,"title":"Fix it","description":"Why","author":{"username":"ann"},"state":"opened","source_branch":"fix",
             "target_branch":"main","source_project_id":1,"target_project_id":1,"web_url":"https://gitlab.com/a/b/-/merge_requests/7"}"#;
@@ -212,6 +240,7 @@ mod tests {
             file: Some("a.rs".into()),
             line: Some(3),
             old_line: None,
+            at: None,
         };
         assert_eq!(found.remarks, [why]);
     }

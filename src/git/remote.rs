@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::call::{LIMIT, run};
-use super::forge::Forge;
+use super::forge::{Forge, ForgeChoice, Home};
 use super::identity::CommitIdentity;
 use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
@@ -27,41 +27,33 @@ pub struct Remote {
     /// Its URLs that are relative paths, with their absolute paths: relative to another work tree they would be
     /// wrong.
     relative: Vec<(OsString, PathBuf)>,
-    /// The forge that serves it.
-    pub forge: Forge,
+    /// Where its pull requests are.
+    pub home: Home,
 }
 
-impl Remote {
-    /// The remote, served by the forge with this word in settings; other words leave it as its URL says.
-    #[must_use]
-    pub fn served_by(self, word: &str) -> Self {
-        Self { forge: Forge::named(word).unwrap_or(self.forge), ..self }
-    }
-}
-
-/// The remote for pushes: `remote.pushDefault`, else `origin`, else the only one.
+/// The remote for pushes: `remote.pushDefault`, else `origin`, else the only one. `forge`: what serves it, as the settings say.
 #[must_use]
-pub fn remote(root: &Path) -> Option<Remote> {
-    Some(named(root, name(root)?))
+pub fn remote(root: &Path, forge: ForgeChoice) -> Option<Remote> {
+    Some(named(root, name(root)?, forge))
 }
 
 /// The remote that git pushes this branch to; `None` also if it is named and there is none of that name, so that nothing goes to
 /// another one.
 #[must_use]
-pub fn remote_of(root: &Path, branch: &str) -> Option<Remote> {
+pub fn remote_of(root: &Path, branch: &str, forge: ForgeChoice) -> Option<Remote> {
     let value = |key: &str| {
         let value = String::from_utf8(run(root, &["config", "--get", key], LIMIT).ok()?).ok()?;
         Some(value.trim_end().to_owned()).filter(|value| !value.is_empty() && value != ".")
     };
     let [own, usual] = ["pushRemote", "remote"].map(|word| format!("branch.{branch}.{word}"));
     let Some(chosen) = [&*own, "remote.pushDefault", &*usual].into_iter().find_map(value) else {
-        return remote(root);
+        return remote(root, forge);
     };
     let all = String::from_utf8(run(root, &["remote"], LIMIT).ok()?).ok()?;
-    all.lines().any(|known| known == chosen).then(|| named(root, chosen))
+    all.lines().any(|known| known == chosen).then(|| named(root, chosen, forge))
 }
 
-fn named(root: &Path, name: String) -> Remote {
+fn named(root: &Path, name: String, choice: ForgeChoice) -> Remote {
     let mut urls =
         run(root, &["remote", "get-url", "--push", "--all", "--", &name], LIMIT).unwrap_or_default();
     urls.extend(run(root, &["remote", "get-url", "--all", "--", &name], LIMIT).unwrap_or_default());
@@ -69,8 +61,21 @@ fn named(root: &Path, name: String) -> Remote {
     let mut relative: Vec<_> = relative.map(|url| (url.to_owned(), root.join(url))).collect();
     relative.dedup();
     let url = urls.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let forge = Forge::of_url(&String::from_utf8_lossy(url));
-    Remote { name, relative, forge }
+    let url = String::from_utf8_lossy(url);
+    let resolved = resolved(root);
+    let resolved = resolved.as_ref().map(|(resolved, at)| (resolved.as_str(), at.as_str()));
+    let home = Home::of(Forge::of_url(&url, choice), &url, resolved);
+    Remote { name, relative, home }
+}
+
+/// What `gh repo set-default` has noted, and the URL of the remote at which it is.
+fn resolved(root: &Path) -> Option<(String, String)> {
+    let text = |words: &[&str]| String::from_utf8(run(root, words, LIMIT).ok()?).ok();
+    let found = text(&["config", "-z", "--get-regexp", r"^remote\..*\.gh-resolved$"])?;
+    let (key, value) = found.split('\0').next()?.split_once('\n')?;
+    let name = key.strip_prefix("remote.")?.strip_suffix(".gh-resolved")?;
+    let url = text(&["remote", "get-url", "--", name])?;
+    Some((value.to_owned(), url.trim_end().to_owned()))
 }
 
 /// Whether git treats it as a path that depends on the working directory.

@@ -15,6 +15,7 @@ use crate::process;
 use crate::project::{Project, ProjectError};
 use crate::prompt::substitute;
 use crate::record::trust;
+use crate::settings::forge::ForgeChoice;
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
 use crate::settings::{NearMiss, Resolved, Settings, Sources, Verb};
@@ -133,22 +134,7 @@ fn open_for(
             git::require_version(git::OLDEST)?;
         }
     }
-    let sources = Sources {
-        verb,
-        flags: [&place.agent.given, flags].concat(),
-        // A value that is not text is refused rather than ignored.
-        env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
-        shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
-        shell_config_explicit: place.config.is_some(),
-        project_toml: Some(project.project_settings()),
-        older_toml: Some(project.older_settings()),
-        user_toml: project.user_settings(),
-        trusts: &|settings| {
-            let entries: Vec<_> = settings.iter().map(|one| (one.setting.key, &*one.value)).collect();
-            trust::is_trusted(&project, &entries)
-        },
-    };
-    let settings = Settings::load(&sources)?;
+    let settings = load(&project, verb, place, flags)?;
     let own = verb.and_then(Verb::phase).map(|phase| settings.in_phase(phase)).transpose()?.flatten();
     let mut settings = own.unwrap_or(settings);
     warn_of_near_misses(&mut settings, &project);
@@ -163,6 +149,36 @@ fn open_for(
         }
     }
     Ok(workspace)
+}
+
+/// The forge that the settings of a project choose for its remote; that of its host where they cannot be read.
+pub(crate) fn forge(project: &Project) -> ForgeChoice {
+    let settings = load(project, None, &PlaceArgs::default(), &[]);
+    settings.map_or(ForgeChoice::default(), |settings| settings.git.forge)
+}
+
+/// Reads the settings of a project.
+fn load(
+    project: &Project,
+    verb: Option<Verb>,
+    place: &PlaceArgs,
+    flags: &[(&'static str, String)],
+) -> anyhow::Result<Settings> {
+    Ok(Settings::load(&Sources {
+        verb,
+        flags: [&place.agent.given, flags].concat(),
+        // A value that is not text is refused rather than ignored.
+        env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
+        shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
+        shell_config_explicit: place.config.is_some(),
+        project_toml: Some(project.project_settings()),
+        older_toml: Some(project.older_settings()),
+        user_toml: project.user_settings(),
+        trusts: &|settings| {
+            let entries: Vec<_> = settings.iter().map(|one| (one.setting.key, &*one.value)).collect();
+            trust::is_trusted(project, &entries)
+        },
+    })?)
 }
 
 impl Workspace {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use super::pusher::{beside, request};
+use super::request::{LandedRequest, Place, beside};
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
 use crate::git::identity::CommitIdentity;
@@ -21,7 +21,7 @@ use crate::git::landing::{Trunk, has_commit, replayed_ref, set_replayed};
 use crate::git::publish::{PUSH_LIMIT, ROOM, Unpublished, answered, pushed};
 use crate::git::range::is_ancestor;
 use crate::git::remote::{Remote, fetch, list, push_refs};
-use crate::graph::Patience;
+use crate::graph::{Patience, Store};
 use crate::process::launch::Launch;
 use crate::side_command::run_alone;
 use crate::text::jitter;
@@ -53,8 +53,8 @@ pub(crate) struct Exchange {
     pub(crate) is_protected: bool,
     /// How long a remote that is away is waited for.
     pub(crate) patience: Arc<Patience>,
-    /// Opens a pull request for a tip beside its trunk, with the run mark of the run; `None`: that is not wanted.
-    pub(crate) requests: Option<String>,
+    /// The pull request for a tip beside its trunk; `None`: that is not wanted.
+    pub(crate) request: Option<Mutex<LandedRequest>>,
     pub(crate) known: Mutex<Known>,
     /// Held while the tip here is moved.
     pub(crate) turn: Mutex<()>,
@@ -72,8 +72,6 @@ pub(crate) struct Known {
     beside: Option<String>,
     /// The trunk there then.
     theirs: Option<String>,
-    /// A pull request was opened, or found.
-    has_request: bool,
     /// It takes branches only.
     as_branches: bool,
     /// The ref of a claim that its commits were pushed to last, and the last of them.
@@ -224,7 +222,6 @@ impl Exchange {
                     self.trunk.is_there(new)?;
                     if is_aside {
                         self.known().beside = Some(new.to_owned());
-                        self.request(&name, &branch, cancelled);
                     }
                     return Ok(Moved::There);
                 }
@@ -408,12 +405,14 @@ impl Exchange {
         self.known().theirs.clone().filter(|theirs| !is_ancestor(&self.root, theirs, tip))
     }
 
-    /// Opens a pull request for the tip beside its trunk, once in a run.
-    fn request(&self, name: &str, branch: &str, cancelled: &AtomicBool) {
-        let Some(mark) = self.requests.as_ref().filter(|_| !self.known().has_request) else { return };
-        // One that is open already is the one; without one the branch is there all the same.
-        let _ = request((&self.root, self.remote.forge), (name, branch), mark, cancelled);
-        self.known().has_request = true;
+    /// Opens the pull request for a tip beside its trunk, or adds the issues that it closes, when what it brings is booked.
+    pub(crate) fn keep_request(&self, store: &dyn Store, tip: &str, cancelled: &AtomicBool) {
+        let Some(request) = self.request.as_ref().filter(|_| self.known().is_aside) else { return };
+        let Self { root, remote, trunk, identity, .. } = self;
+        let place = Place { root, remote, trunk, identity };
+        let mut request = request.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without one the branch is there all the same.
+        let _ = request.keep(&place, (store, tip), cancelled);
     }
 
     /// Where a ref of ours is on the remote.

@@ -9,6 +9,7 @@ mod exchange;
 mod gate;
 mod lander;
 mod pusher;
+mod request;
 mod team;
 
 pub(crate) use candidate::Style;
@@ -17,4 +18,5 @@ pub(crate) use exchange::{Exchange, Failed};
 pub(crate) use gate::{Gate, unprepared};
 pub(crate) use lander::{Lander, Rules, at_work};
 pub(crate) use pusher::Pusher;
+pub(crate) use request::LandedRequest;
 pub(crate) use team::{AtWork, Standstill, Team};

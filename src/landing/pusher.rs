@@ -1,17 +1,16 @@
 //! Brings what has landed to the remote: in a thread of its own, so that no landing waits for a network.
 
-use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use super::request::{LandedRequest, Place, beside};
 use super::team::Team;
 use crate::engine::fact::Fact;
-use crate::git::forge::{Forge, Request};
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
-use crate::git::publish::{PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Unpublished, open, pushed};
+use crate::git::publish::{PUSH_LIMIT, ROOM, Unpublished, pushed};
 use crate::git::remote::{Remote, push};
+use crate::graph::Store;
 use crate::side_command::run_alone;
 
 /// What pushes the landed tip of one trunk.
@@ -24,10 +23,10 @@ pub(crate) struct Pusher {
     pub(crate) identity: CommitIdentity,
     /// Why the trunk itself is not pushed, but a branch beside it with a pull request; `None` until the remote refuses it.
     pub(crate) aside: Option<String>,
-    /// Whether a pull request is opened for that branch.
-    pub(crate) opens_request: bool,
-    /// The run mark of the run.
-    pub(crate) mark: String,
+    /// The pull request for that branch; `None` if none is wanted.
+    pub(crate) request: Option<LandedRequest>,
+    /// The graph, which says which issues that closes.
+    pub(crate) graph: Box<dyn Store + Send>,
 }
 
 impl Pusher {
@@ -57,10 +56,9 @@ impl Pusher {
                 done => return self.settle(done, commit),
             }
         }
-        let branch = beside(&name);
-        let done = self.push(commit, &branch);
-        if done.is_ok() && self.opens_request {
-            self.request(&name, &branch);
+        let done = self.push(commit, &beside(&name));
+        if done.is_ok() {
+            self.keep_request(commit);
         }
         self.settle(done, commit);
     }
@@ -73,17 +71,20 @@ impl Pusher {
         Ok(())
     }
 
-    /// Opens the pull request, once in a run: one that is open already is the one.
-    fn request(&mut self, name: &str, branch: &str) {
-        let (forge, noun) = (self.remote.forge, self.remote.forge.row().noun);
-        match request((&self.root, forge), (name, branch), &self.mark, self.team.hurries()) {
-            Ok(address) => {
+    /// Opens the pull request for this tip, or adds the issues that it closes.
+    fn keep_request(&mut self, tip: &str) {
+        let Self { root, remote, trunk, identity, request: Some(request), .. } = self else { return };
+        let place = Place { root, remote, trunk, identity };
+        let noun = remote.home.forge().row().noun;
+        let kept = request.keep(&place, (&*self.graph, tip), self.team.hurries());
+        match kept {
+            Ok(None) => {}
+            Ok(Some(address)) => {
                 let message = format!("{noun}: {address}");
                 self.team.tell(Fact::Published { message: message.into() });
             }
             Err(failure) => self.notice(failure.why().map(|why| format!("no {noun}: {why}"))),
         }
-        self.opens_request = false;
     }
 
     fn settle(&self, done: Result<(), Unpublished>, commit: &str) {
@@ -107,28 +108,4 @@ impl Pusher {
             self.team.tell(Fact::Notice { message: message.into() });
         }
     }
-}
-
-/// Opens a pull request for what has landed on a trunk and is on a branch beside it, unless one is open; returns its address.
-pub(super) fn request(
-    (root, forge): (&Path, Forge),
-    (name, branch): (&str, &str),
-    mark: &str,
-    cancelled: &AtomicBool,
-) -> Result<String, Unpublished> {
-    let request = Request {
-        base: name,
-        head: branch,
-        title: &format!("What has landed on {name}"),
-        body: "Finished tasks, each landed after the gate. What lands later is pushed to this branch, too.\n",
-    };
-    let Ok(opened) = open(forge, &request, (root, mark), &mut |launch| {
-        Ok::<_, Infallible>(run_alone(launch, (PULL_REQUEST_LIMIT, ROOM), cancelled))
-    });
-    opened
-}
-
-/// The branch for what has landed on a trunk that cannot be pushed.
-pub(super) fn beside(trunk: &str) -> String {
-    format!("ralph/landed/{trunk}")
 }

@@ -12,7 +12,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::git::identity::CommitIdentity;
 use crate::git::publish::Unpublished;
 use crate::git::refs::{self, Upstream};
-use crate::git::remote::{self, Remote};
+use crate::git::remote::Remote;
 use crate::git::trees::{CheckedOut, checked_out};
 
 /// Prompts for planning branches.
@@ -37,12 +37,17 @@ enum Way {
 impl Planning {
     /// The source for the project at `root`. Its branch is pushed if `auto_push` is set, it is not `protected`, and
     /// the push brings only new commits to the remote.
-    pub(crate) fn new(prompt: PromptFile, root: &Path, auto_push: bool, protected: &[String]) -> Self {
+    pub(crate) fn new(
+        prompt: PromptFile,
+        (root, remote): (&Path, Option<Remote>),
+        auto_push: bool,
+        protected: &[String],
+    ) -> Self {
         let branch = match checked_out(root) {
             Ok(CheckedOut::Branch(branch)) => Some(branch),
             _ => None,
         };
-        let way = match (&branch, remote::remote(root)) {
+        let way = match (&branch, remote) {
             (None, _) | (_, None) => Way::Nowhere,
             (Some(branch), Some(remote)) => match may_push(root, branch, &remote, auto_push, protected) {
                 Ok(()) => Way::To(remote),

@@ -101,6 +101,16 @@ fn work_on_a_pull_request_from_a_fork_goes_where_that_goes() {
 }
 
 #[test]
+fn work_on_a_pull_request_whose_branch_is_gone_goes_where_that_went() {
+    let project = project("pr/12", "refs/pull/12/head");
+    project.scratch.git(&["push", "--quiet", "origin", ":refs/heads/load"]);
+    fs::write(project.home_path("view.json"), VIEW.replace("OPEN", "MERGED")).unwrap();
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(project.home("gh").contains("pr create --base master --head more "), "{}", project.home("gh"));
+}
+
+#[test]
 fn each_start_reads_the_review_again() {
     let project = project("pr/12", "refs/pull/12/head");
     project.agent("say more; result");
@@ -243,4 +253,14 @@ fn a_branch_starts_from_a_merge_request_of_gitlab() {
         "{prompt}"
     );
     assert!(project.home("glab").contains("mr create --source-branch more --target-branch load "));
+}
+
+#[test]
+fn the_next_step_names_the_program_of_the_chosen_forge() {
+    let project = BranchProject::new(&plan(&[("one", 1)]));
+    gitlab(&project);
+    project.scratch.write("ralph.toml", "[git]\nforge = 'gitlab'\nauto_pr = false\n");
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    let run = project.scratch.run("report");
+    assert!(run.stdout.contains("glab mr create --source-branch one"), "{run:?}");
 }

@@ -95,8 +95,7 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     // Read again: what was built until a moment ago is done now.
     let mut branches = planned::chosen(project, settings, names)?;
     branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
-    let remote = git::remote::remote(project.root());
-    let remote = remote.map(|remote| remote.served_by(settings.git.forge.word()));
+    let remote = git::remote::remote(project.root(), settings.git.forge);
     let requests = requests::fetch(project.root(), remote.as_ref(), &identity, &mut branches)?;
     let run = run_id();
     let plan = MainPlan::new(project.branch_plan());
@@ -387,7 +386,9 @@ impl Building<'_> {
             name: section.name.clone(),
             goal: section.goal.clone(),
             base: request.map_or_else(|| branch.base.clone(), |request| kept_as(request.number)),
-            request: request.zip(self.remote.as_ref()).map(|(request, remote)| about(request, remote.forge)),
+            request: request
+                .zip(self.remote.as_ref())
+                .map(|(request, remote)| about(request, remote.home.forge())),
         };
         let mut names = prompt_names(self.preflight.call, &self.preflight.limits, &tree.project);
         names.insert("BRANCH_NAME".to_owned(), section.name.clone());

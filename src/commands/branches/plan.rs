@@ -8,6 +8,7 @@ use super::{limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::BranchFlags;
 use crate::commands::output::remark;
 use crate::commands::plain_loop::require_specs;
+use crate::git;
 use crate::job::Refused;
 use crate::job::ready::run_id;
 use crate::job::resume::Resume;
@@ -35,8 +36,8 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let names = prompt_names(preflight.call, &preflight.limits, project);
     let source = PromptFile::new(text, Plan::None, names, REPLAN_BRANCHES);
     source.read().map_err(Refused::from)?;
-    let source =
-        Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);
+    let place = (project.root(), git::remote::remote(project.root(), settings.git.forge));
+    let source = Planning::new(source, place, settings.git.auto_push, &settings.git.protected_branches);
 
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     let before = PlanBefore::of(project);

@@ -15,6 +15,7 @@ use crate::git::publish::{
 };
 use crate::git::pull_request::{self, PullRequest};
 use crate::git::remote::Remote;
+use crate::process::launch::Launch;
 use crate::side_command::run_alone;
 
 /// Fetches those of the branches that are to be built, and enters their commits; returns them by their numbers.
@@ -53,7 +54,8 @@ pub(super) fn fetch(
 
 /// One pull request.
 fn one(root: &Path, remote: &Remote, identity: &CommitIdentity, number: u64) -> anyhow::Result<PullRequest> {
-    let (forge, row) = (remote.forge, remote.forge.row());
+    let (home, forge) = (&remote.home, remote.home.forge());
+    let row = forge.row();
     let cancelled = AtomicBool::new(false);
     let launch = git::remote::fetch(root, remote, &[pull_request::refspec(remote, number)], identity);
     answered(run_alone(&launch, (PUSH_LIMIT, ROOM), &cancelled)).map_err(|failure| {
@@ -64,18 +66,24 @@ fn one(root: &Path, remote: &Remote, identity: &CommitIdentity, number: u64) -> 
         }
         anyhow!("it cannot be fetched from {}: {why}", remote.name)
     })?;
-    let ask = |arguments: Vec<String>| {
-        let launch = forge.call(root, arguments, "");
-        answered_by(forge, run_alone(&launch, (PULL_REQUEST_LIMIT, ANSWER_ROOM), &cancelled)).map_err(|failure| {
+    let ask = |launch: Launch| {
+        answered_by(home, run_alone(&launch, (PULL_REQUEST_LIMIT, ANSWER_ROOM), &cancelled)).map_err(|failure| {
             anyhow!(
                 "what was written about it cannot be read: {}; to begin without that, name its branch, or a commit, as the base",
                 reason(failure)
             )
         })
     };
-    let (view, comments) = (ask((row.view)(number))?, ask((row.comments)(number))?);
+    let view = ask(home.ask(root, (row.view)(number), ""))?;
+    let comments = ask(home.ask_comments(root, number))?;
     match pull_request::read(forge, number, &view, &comments) {
-        Ok(request) => Ok(request),
+        Ok(mut request) => {
+            let branch = format!("refs/heads/{}", request.head);
+            let listed = git::remote::list(root, remote, &[branch], identity);
+            let listed = answered(run_alone(&listed, (PUSH_LIMIT, ROOM), &cancelled));
+            request.is_gone = listed.is_ok_and(|listed| listed.trim().is_empty());
+            Ok(request)
+        }
         Err(why) => bail!("{why}: see '{} --version', and whether it is the newest one", row.program),
     }
 }

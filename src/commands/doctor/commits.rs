@@ -93,7 +93,7 @@ fn signer_of_project(project: &Project, options: &DoctorOptions) -> Option<PathB
 }
 
 fn check_remote(project: &Project, options: &DoctorOptions) -> Finding {
-    match remote(project.root()) {
+    match remote(project.root(), options.git.forge) {
         Some(remote) => Finding::ok("remote", remote.name),
         None if !options.git.auto_push => Finding::ok("remote", "none, and nothing is to be pushed"),
         None => Finding::warn(
@@ -106,8 +106,8 @@ fn check_remote(project: &Project, options: &DoctorOptions) -> Finding {
 
 /// The program that opens pull requests on the remote's forge.
 fn check_forge(project: &Project, options: &DoctorOptions) -> Finding {
-    let remote = remote(project.root()).map(|remote| remote.served_by(options.git.forge.word()));
-    let row = remote.map_or(Forge::GitHub, |remote| remote.forge).row();
+    let remote = remote(project.root(), options.git.forge);
+    let row = remote.map_or(Forge::GitHub, |remote| remote.home.forge()).row();
     let (program, noun) = (row.program, row.noun);
     if !options.git.auto_pr {
         return Finding::ok(program, "not needed: GIT_AUTO_PR is off");

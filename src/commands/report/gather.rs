@@ -9,7 +9,7 @@ use crate::cli::PlaceArgs;
 use crate::engine::fact::TaskCounts;
 use crate::files::theirs;
 use crate::git;
-use crate::job::workspace::open_with_secrets;
+use crate::job::workspace::{self, open_with_secrets};
 use crate::parallel;
 use crate::plan::{self, Plan, Section};
 use crate::project::Project;
@@ -56,7 +56,8 @@ pub(in crate::commands) fn merges(project: &Project, branches: &[&str]) -> Merge
     let published = sections.into_iter().filter(|section| section.pull_request.is_some());
     Merges {
         runs: project.runs(),
-        opened_by: git::remote::remote(project.root()).map(|remote| remote.forge.row().create_by_hand),
+        opened_by: git::remote::remote(project.root(), workspace::forge(project))
+            .map(|remote| remote.home.forge().row().create_by_hand),
         unmerged: git::refs::unmerged(project.root(), branches),
         published: published.map(|section| section.name).collect(),
     }

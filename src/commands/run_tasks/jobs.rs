@@ -34,7 +34,7 @@ use crate::inspection::Ground;
 use crate::job::Refused;
 use crate::job::launch::launch_behind_walls;
 use crate::job::ready::{Ready, kept, own_command_line, place_of, run_id, validation};
-use crate::landing::{Courier, Exchange, Gate, Lander, OpenGraph, Pusher, Rules, Style, Team};
+use crate::landing::{Courier, Exchange, Gate, LandedRequest, Lander, OpenGraph, Pusher, Rules, Style, Team};
 use crate::parallel::{self, Fate};
 use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
@@ -218,7 +218,7 @@ impl Jobs<'_> {
         if let Some(why) = self.exchange.as_ref().and_then(|exchange| exchange.aside()) {
             self.shared.screen.warn(&why);
         }
-        let pusher = self.pusher();
+        let pusher = self.pusher()?;
         // An agent of a run that was killed may have had the trunk checked out.
         landing::detach_all(self.project().root(), &self.project().worktrees().join(JOBS))?;
         let mut lander = self.lander(pusher.is_some())?;
@@ -501,28 +501,28 @@ impl Jobs<'_> {
     }
 
     /// What pushes, if that is wanted and there is a remote.
-    fn pusher(&self) -> Option<Pusher> {
+    fn pusher(&self) -> anyhow::Result<Option<Pusher>> {
         let (settings, root) = (self.settings(), self.project().root());
         if !settings.landing.push || self.exchange.is_some() {
-            return None;
+            return Ok(None);
         }
-        let Some(remote) = git::remote::remote_of(root, self.plan.trunk.name()) else {
+        let Some(remote) = git::remote::remote_of(root, self.plan.trunk.name(), settings.git.forge) else {
             self.shared
                 .screen
                 .warn("landing.push is on, but the repository has no remote: nothing is pushed");
-            return None;
+            return Ok(None);
         };
         let is_protected = settings.git.protected_branches.iter().any(|name| name == self.plan.trunk.name());
-        Some(Pusher {
+        Ok(Some(Pusher {
             team: Arc::clone(&self.team),
             trunk: self.plan.trunk.clone(),
             root: root.to_owned(),
-            remote: remote.served_by(settings.git.forge.word()),
+            remote,
             identity: self.identity.clone(),
             aside: is_protected.then(|| "it is protected (git.protected_branches)".to_owned()),
-            opens_request: settings.git.auto_pr,
-            mark: self.shared.id.clone(),
-        })
+            request: settings.git.auto_pr.then(|| LandedRequest::new(&self.shared.id)),
+            graph: self.run.graph.landed_on(self.team.hurries())?,
+        }))
     }
 
     /// A command of the settings in a work tree.

@@ -17,7 +17,7 @@ use crate::git::range::is_ancestor;
 use crate::git::repository::{first_commit, is_shallow, no_identity};
 use crate::graph::{Claim, GraphError, HowDone, Landing, Made, Patience, Standing, Store as _};
 use crate::job::Refused;
-use crate::landing::{Exchange, Failed};
+use crate::landing::{Exchange, Failed, LandedRequest};
 
 /// The remote of a run whose graph is on a server; `None`: it is in a file. Brings the landed tip here.
 pub(super) fn exchange(
@@ -37,14 +37,13 @@ pub(super) fn exchange(
     if let Some(why) = no_identity(root).filter(|_| *identity == CommitIdentity::default()) {
         bail!("git cannot make commits here: {why}: set user.name and user.email with 'git config --global'");
     }
-    let Some(remote) = git::remote::remote(root) else {
+    let Some(remote) = git::remote::remote(root, settings.git.forge) else {
         bail!(
             "{}: the graph is on a server, and there is no remote for what is done: 'git remote add origin URL'",
             root.display()
         );
     };
     server.require_repository(&first_commit(root, trunk.name())?)?;
-    let remote = remote.served_by(settings.git.forge.word());
     let name = remote.name.clone();
     let exchange = Exchange {
         root: root.to_owned(),
@@ -53,7 +52,7 @@ pub(super) fn exchange(
         trunk: trunk.clone(),
         is_protected: settings.git.protected_branches.iter().any(|name| name == trunk.name()),
         patience: Arc::new(Patience::of(server.longest)),
-        requests: settings.git.auto_pr.then(|| id.to_owned()),
+        request: settings.git.auto_pr.then(|| Mutex::new(LandedRequest::new(id))),
         known: Mutex::default(),
         turn: Mutex::default(),
     };

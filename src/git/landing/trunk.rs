@@ -25,6 +25,9 @@ const UNPUSHED: &str = "refs/ralph/unpushed";
 /// The refs of landed tips as the remote had them last.
 const SEEN: &str = "refs/ralph/remote";
 
+/// The refs of trunks as the remote had them last, beside which the landed tip is.
+const THEIRS: &str = "refs/ralph/theirs";
+
 /// Times of files are up to so much earlier than the clock.
 const COARSE: Duration = Duration::from_millis(20);
 
@@ -229,6 +232,18 @@ impl Trunk {
     #[must_use]
     pub fn seen(&self) -> String {
         format!("{SEEN}/{}", self.name)
+    }
+
+    /// The ref of the trunk itself as the remote had it last.
+    #[must_use]
+    pub fn theirs(&self) -> String {
+        format!("{THEIRS}/{}", self.name)
+    }
+
+    /// The commit of the trunk itself as the remote had it last; `None`: none was seen.
+    #[must_use]
+    pub fn their_commit(&self) -> Option<String> {
+        commit_of(&self.root, &self.theirs())
     }
 
     /// Takes over the tip that the remote has, and that is here. What was the tip and is nowhere else is kept. `anew`: what is there

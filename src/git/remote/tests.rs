@@ -38,7 +38,7 @@ fn pushed(root: &Path) -> Result<(), String> {
 }
 
 fn named(name: &str) -> Remote {
-    Remote { name: name.to_owned(), relative: Vec::new(), forge: Forge::GitHub }
+    Remote { name: name.to_owned(), relative: Vec::new(), home: Home::unnamed(Forge::GitHub) }
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_relative_path_means_the_same_in_every_work_tree() {
     let (_folder, root) = repository();
     for absolute in ["/there.git", "https://host/there.git", "git@host:there.git", "file:///there.git"] {
         git(&root, &["config", "remote.origin.url", absolute]);
-        assert_eq!(remote(&root), Some(named("origin")), "{absolute}");
+        assert_eq!(remote(&root, ForgeChoice::Auto).unwrap().relative, [], "{absolute}");
     }
     for folder in ["plain", "odd=one", "a = b.c/d.insteadOf=e", "umlaut \u{fc}"] {
         let (guard, root, there) = cloned();
@@ -215,7 +215,7 @@ fn a_relative_path_means_the_same_in_every_work_tree() {
         let root = folder.join("project");
         git(&root, &["remote", "set-url", "origin", "../there.git"]);
         git(&root, &["worktree", "add", "--quiet", "--force", "deep/er/tree", "feature/x"]);
-        let there = remote(&root).unwrap();
+        let there = remote(&root, ForgeChoice::Auto).unwrap();
         let launch = push(
             &root.join("deep/er/tree"),
             &there,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
+use crate::git::forge::ForgeChoice;
 use crate::git::landing::{begin, landed_as};
 use crate::git::remote::remote;
 
@@ -51,12 +52,12 @@ fn exchange(root: &Path) -> Exchange {
     begin(&trunk, false).unwrap();
     Exchange {
         root: root.to_owned(),
-        remote: remote(root).unwrap(),
+        remote: remote(root, ForgeChoice::Auto).unwrap(),
         identity: CommitIdentity::default(),
         trunk,
         is_protected: false,
         patience: Arc::new(Patience::of(Duration::ZERO)),
-        requests: None,
+        request: None,
         known: Mutex::default(),
         turn: Mutex::default(),
     }

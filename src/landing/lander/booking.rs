@@ -61,6 +61,9 @@ impl Lander {
         if self.rules.pushes {
             self.team.landed();
         }
+        if let Some(exchange) = &self.exchange {
+            exchange.keep_request(&*self.store, &way.tip, self.team.hurries());
+        }
         followed
     }
 

@@ -11,7 +11,7 @@ use crate::engine::validation::Evidence;
 use crate::git;
 use crate::git::forge::{Forge, Request};
 use crate::git::identity::CommitIdentity;
-use crate::git::publish::{PULL_REQUEST_LIMIT, Unpublished, open};
+use crate::git::publish::{Opened, PULL_REQUEST_LIMIT, Unpublished, open};
 use crate::git::remote::Remote;
 use crate::plan::Task;
 use crate::project::BRANCH_PLAN;
@@ -118,12 +118,13 @@ impl Publisher {
         context.clean(&mut title);
         context.clean(&mut body);
         let request = Request { base: &wanted, head: &self.branch, title: &title, body: &body };
-        let (forge, noun) = (self.forge(), self.noun());
-        let opened = open(forge, &request, (&self.tree, &self.mark), &mut |launch| {
+        let Some(remote) = &self.remote else { return Ok(Ok(())) };
+        let noun = self.noun();
+        let opened = open(&remote.home, &request, (&self.tree, &self.mark), &mut |launch| {
             side_command::run(launch, bounds(PULL_REQUEST_LIMIT), context)
         })?;
         match opened {
-            Ok(address) => {
+            Ok(Opened { address, .. }) => {
                 context.tell(Fact::Published { message: format!("{noun}: {address}").into() })?;
                 self.made.pull_request = Some(address);
                 Ok(Ok(()))
@@ -137,7 +138,7 @@ impl Publisher {
     }
 
     fn forge(&self) -> Forge {
-        self.remote.as_ref().map_or(Forge::GitHub, |remote| remote.forge)
+        self.remote.as_ref().map_or(Forge::GitHub, |remote| remote.home.forge())
     }
 
     /// What the remote's forge calls a pull request.

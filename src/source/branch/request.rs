@@ -71,7 +71,14 @@ mod tests {
     use super::*;
 
     fn remark(text: &str, line: Option<u64>) -> Remark {
-        Remark { author: "cy".into(), text: text.into(), file: Some("a.rs".into()), line, old_line: Some(2) }
+        Remark {
+            author: "cy".into(),
+            text: text.into(),
+            file: Some("a.rs".into()),
+            line,
+            old_line: Some(2),
+            at: None,
+        }
     }
 
     #[test]
