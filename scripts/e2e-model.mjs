@@ -13,8 +13,8 @@ import { createServer } from 'node:http';
 // --- What it says --------------------------------------------------------------------------------------------------
 
 // A turn has words, and at most one call of a tool: a command to `run`, or a file to `read` or to `write`. Where there are two,
-// the first one that the agent has a tool for is made. Or it is `refused`, by the provider, with these words, or `limited`, by the
-// provider of claude's models.
+// the first one that the agent has a tool for is made. Or it is `refused`, by the provider, with these words, or `limited`, by any
+// provider but that of codex.
 
 // Agents want absolute paths. As every model, this one has to find out first where it is.
 const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
@@ -22,12 +22,12 @@ const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
 const SCRIPTS = [
   {
     prompt: /^# Plan$/m,
-    turns: ({ prompt, fact, root }) => {
+    turns: ({ prompt, fact, root, results }) => {
       const path = prompt.match(/^Write `(\S+)`/m)?.[1];
       return [
         LOOK,
         { says: 'One requirement, so one task.', write: `${root}/${path}`, content: planOf(fact) },
-        { says: 'I commit the plan.', run: commit(path, 'Plan the greeting') },
+        ...commits(path, 'Plan the greeting', root, results),
         { says: 'One task is planned.\n\n<promise>COMPLETE</promise>' },
       ];
     },
@@ -45,7 +45,7 @@ const SCRIPTS = [
         write,
         ...(isRefused ? [{ says: 'I read it first.', read: path }, write] : []),
         ...(isThere ? [{ says: 'I remove it first.', run: `rm ${fact.file}` }, write] : []),
-        { says: 'I commit it.', run: commit(fact.file, 'Greet') },
+        ...commits(fact.file, 'Greet', root, results),
         { says: `It is written and committed.\n\n<task-done>${id}</task-done>` },
       ];
     },
@@ -65,7 +65,7 @@ const SCRIPTS = [
   },
   {
     prompt: /^# Be limited$/m,
-    turns: () => [{ says: 'It is done.\n\n<promise>COMPLETE</promise>', limited: 'You have reached your usage limit' }],
+    turns: () => [LOOK, { says: 'It is done.\n\n<promise>COMPLETE</promise>', limited: 'You have reached your usage limit' }],
   },
   {
     // The words that end the loop come from who finds the file there, so in the second conversation of its two.
@@ -77,7 +77,7 @@ const SCRIPTS = [
       return [
         look,
         { says: 'It is not, so I write it.', write: `${root}/${fact.file}`, content: `${fact.line}\n` },
-        { says: 'I commit it.', run: commit(fact.file, 'Greet') },
+        ...commits(fact.file, 'Greet', root, results),
         { says: 'It is written and committed.' },
       ];
     },
@@ -95,7 +95,13 @@ const planOf = ({ sentence }) => `# Implementation plan
 - Description: ${sentence}
 `;
 
-const commit = (file, message) => `git add ${file} && git commit --quiet --message '${message}' && echo committed`;
+/** The turns that commit a file; droid wants to look at what is staged, in a repository that is named. */
+function commits(file, message, root, results) {
+  const [says, add, commit] = ['I commit it.', `git add ${file}`, `commit --quiet --message '${message}' && echo committed`];
+  const isLookedAt = results.some((result) => result.includes('Droid-Shield'));
+  const again = [{ says, run: add }, { says, run: `git -C ${root} ${commit}` }];
+  return [{ says, run: `${add} && git ${commit}` }, ...(isLookedAt ? again : [])];
+}
 
 /** What comes next in a conversation; nothing where its prompt belongs to no script. */
 function nextTurn({ prompt, results }) {
@@ -113,40 +119,48 @@ function nextTurn({ prompt, results }) {
 
 // --- The tools of agents -------------------------------------------------------------------------------------------
 
-// By their names: what they are for, and how what a turn asks for becomes their input.
+// By what they are for: their names, and how what a turn asks for becomes their input. Of these fields a tool gets those that it has.
 const TOOLS = {
   run: {
-    Bash: (command) => ({ command, description: 'One step' }),
-    bash: (command) => ({ command, description: 'One step' }),
-    run_shell_command: (command) => ({ command, description: 'One step' }),
-    exec_command: (cmd) => ({ cmd }),
+    names: ['Bash', 'bash', 'run_shell_command', 'exec_command', 'Execute'],
+    input: (command) => ({
+      command,
+      cmd: command,
+      description: 'One step',
+      summary: 'One step',
+      riskLevel: 'medium',
+      riskLevelReason: 'The work needs it',
+    }),
   },
   read: {
-    read_file: (file_path) => ({ file_path }),
-    view: (path) => ({ path }),
+    names: ['read_file', 'view', 'Read'],
+    input: (path) => ({ path, file_path: path }),
   },
   write: {
-    Write: (file_path, { content }) => ({ file_path, content }),
-    write: (filePath, { content }) => ({ filePath, path: filePath, content }),
-    create: (path, { content }) => ({ path, file_text: content }),
-    write_file: (file_path, { content }) => ({ file_path, content }),
-    // Its input is no JSON, but a text of a form of its own.
-    apply_patch: (path, { content }) =>
-      `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`,
+    names: ['Write', 'write', 'create', 'write_file', 'Create', 'apply_patch'],
+    input: (path, { content }) => ({ path, file_path: path, filePath: path, content, file_text: content }),
   },
 };
 
+/** The input of codex's tool for patches is no JSON, but a text of a form of its own. */
+const patch = (path, { content }) =>
+  `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`;
+
 /** The call that a turn makes, of a tool that the agent offers: `{ name, input }`, or nothing. */
 function callOf(turn, offered) {
-  for (const [kind, known] of Object.entries(TOOLS)) {
-    const name = kind in turn && offered.find((tool) => tool in known);
-    if (name) return { name, input: known[name](turn[kind], turn) };
+  for (const [kind, { names, input }] of Object.entries(TOOLS)) {
+    const tool = kind in turn && offered.find(({ name }) => names.includes(name));
+    if (tool?.name === 'apply_patch') return { name: tool.name, input: patch(turn[kind], turn) };
+    if (tool) {
+      const fields = Object.entries(input(turn[kind], turn)).filter(([field]) => field in (tool.fields ?? {}));
+      return { name: tool.name, input: Object.fromEntries(fields) };
+    }
   }
   return undefined;
 }
 
 /** Beside their work agents ask for titles and the like, and offer no tools for that. */
-const isWork = ({ tools }) => tools.some((tool) => tool in TOOLS.run || tool in TOOLS.read);
+const isWork = ({ tools }) => tools.some(({ name }) => [...TOOLS.run.names, ...TOOLS.read.names].includes(name));
 
 /** The answer to a conversation: `{ text, call, limited }`, or `{ refused }`. */
 function answerTo(conversation) {
@@ -167,6 +181,18 @@ const newId = (kind) => `${kind}_${++ids}`;
 const textOf = (content) =>
   typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('\n');
 
+/** A tool that is offered, with the fields of its input. */
+const toolOf = (name, schema) => ({ name, fields: schema?.properties });
+
+/** The output of a command, where its result is JSON. */
+function outputOf(result) {
+  try {
+    return JSON.parse(result).stdout ?? result;
+  } catch {
+    return result;
+  }
+}
+
 /** Pieces that are smaller than any marker, so that whoever looks for one has to put them together. */
 const inPieces = (text) => text.match(/[^]{1,9}/g) ?? [];
 
@@ -183,7 +209,7 @@ const anthropic = {
     return {
       prompt: textOf(blocks.filter(({ role, type }) => role === 'user' && type === 'text')),
       results: blocks.filter(({ type }) => type === 'tool_result').map(({ content }) => textOf(content)),
-      tools: (tools ?? []).map(({ name }) => name),
+      tools: (tools ?? []).map(({ name, input_schema }) => toolOf(name, input_schema)),
     };
   },
 
@@ -228,7 +254,7 @@ const responses = {
     return {
       prompt: items.filter(({ role }) => role === 'user').map(({ content }) => textOf(content)).join('\n'),
       results: items.filter(({ type }) => type?.endsWith('_call_output')).map(({ output }) => textOf(output)),
-      tools: (tools ?? []).map(({ name }) => name),
+      tools: (tools ?? []).map(({ name, parameters }) => toolOf(name, parameters)),
     };
   },
 
@@ -276,8 +302,8 @@ const chat = {
     const said = (by) => messages.filter(({ role }) => role === by).map(({ content }) => textOf(content));
     return {
       prompt: said('user').join('\n'),
-      results: said('tool'),
-      tools: (tools ?? []).map((tool) => tool.function?.name),
+      results: said('tool').map(outputOf),
+      tools: (tools ?? []).map((tool) => toolOf(tool.function?.name, tool.function?.parameters)),
     };
   },
 
@@ -321,7 +347,9 @@ const gemini = {
     return {
       prompt: textOf(parts),
       results: responses.map((response) => response.output ?? JSON.stringify(response)),
-      tools: (tools ?? []).flatMap(({ functionDeclarations }) => functionDeclarations ?? []).map(({ name }) => name),
+      tools: (tools ?? [])
+        .flatMap(({ functionDeclarations }) => functionDeclarations ?? [])
+        .map(({ name, parameters, parametersJsonSchema }) => toolOf(name, parametersJsonSchema ?? parameters)),
     };
   },
 
@@ -382,11 +410,15 @@ function refuse(response, agent, message) {
   send(response, 403, { type: 'error', error });
 }
 
-/** As the provider of claude's models does at the limit of an account. */
+/** As providers do at the limit of an account; each protocol reads other fields of it. */
 function limit(response, agent, message) {
   note(agent, 'is limited', message);
   response.setHeader('retry-after', '3600');
-  send(response, 429, { type: 'error', error: { type: 'rate_limit_error', message } });
+  const details = [
+    { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId: 'GenerateRequestsPerDay' }] },
+  ];
+  const error = { type: 'rate_limit_error', message, code: 429, status: 'RESOURCE_EXHAUSTED', details };
+  send(response, 429, { type: 'error', error });
 }
 
 /** Whose request to another host this is: the address of the proxy has the agent's name as its user. */
@@ -413,7 +445,7 @@ async function serve(request, response) {
   const answer = answerTo(conversation);
   note(agent, 'hears', conversation.results.at(-1) ?? conversation.prompt);
   if (answer.refused) return refuse(response, agent, answer.refused);
-  if (answer.limited && path.endsWith('/messages')) return limit(response, agent, answer.limited);
+  if (answer.limited && protocol !== responses) return limit(response, agent, answer.limited);
   note(agent, 'says', answer.text, answer.call ? JSON.stringify(answer.call) : '');
   if (protocol.streams(path, body)) return stream(response, protocol.pieces(answer, body.model));
   return send(response, 200, protocol.whole(answer, body.model));

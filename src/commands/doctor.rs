@@ -87,6 +87,8 @@ impl Finding {
 pub struct DoctorOptions {
     /// The agent type in use.
     pub agent: String,
+    /// Where it is named, if that is no general setting: a list, or the setting of a phase.
+    pub named_by: Option<String>,
     /// Its program, a name or a path; `None` for the built-in scripted agent.
     pub program: Option<String>,
     /// Why the agent does not exist, or cannot have these settings.
@@ -175,24 +177,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     }
     let Workspace { project, settings } = open(&args.place)?;
     let agent = agent_choice::of_settings(&settings, &project);
-    let known = agent.as_ref();
     let options = options(&settings, &agent, args)?;
-    let filters = known.ok().map(|agent| match agent_choice::reading(agent, &settings, &project) {
-        Ok(_) => Finding::ok("filters", "compile"),
-        Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
-    });
-    let mut extra: Vec<Finding> = filters.into_iter().collect();
-    for settings in settings.stand_ins()? {
-        let spec = agent_choice::of_settings(&settings, &project);
-        let options = self::options(&settings, &spec, args)?;
-        let account = settings.account.as_ref().map(|account| format!("@{}", account.name));
-        let name = format!("{}{}", options.agent, account.unwrap_or_default());
-        extra.extend(
-            agent::check(&project, &options)
-                .into_iter()
-                .map(|finding| Finding { detail: format!("{name}: {}", finding.detail), ..finding }),
-        );
-    }
+    let mut extra = Vec::from_iter(check_filters(&settings, &agent, &project));
+    extra.extend(check_other_agents(&project, &settings, &options, args)?);
     extra.push(walls::check(&project, &settings, options.preset));
     extra.push(validation::check(&project, &settings, options.env.clone(), args.validate));
     if !settings.warnings.is_empty() {
@@ -217,6 +204,49 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!healthy))
 }
 
+/// Whether what reads the agent of these settings compiles; `None`: there is no such agent.
+fn check_filters(
+    settings: &Settings,
+    agent: &anyhow::Result<AgentSpec>,
+    project: &Project,
+) -> Option<Finding> {
+    Some(match agent_choice::reading(agent.as_ref().ok()?, settings, project) {
+        Ok(_) => Finding::ok("filters", "compile"),
+        Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
+    })
+}
+
+/// Checks the agents that go on in the place of the one of `settings`, and those of phases. Each is checked once, whatever models it
+/// is to use; `general` is what was checked of that one.
+fn check_other_agents(
+    project: &Project,
+    settings: &Settings,
+    general: &DoctorOptions,
+    args: &DoctorArgs,
+) -> anyhow::Result<Vec<Finding>> {
+    let (mut checked, mut findings) = (vec![general.clone()], Vec::new());
+    for settings in settings.other_agents()? {
+        let agent = agent_choice::of_settings(&settings, project);
+        let options = options(&settings, &agent, args)?;
+        let is_same = |other: &DoctorOptions| {
+            let told = |options: &DoctorOptions| {
+                (options.agent.clone(), options.program.clone(), options.refused.clone(), options.env.clone())
+            };
+            told(other) == told(&options)
+        };
+        if checked.iter().any(is_same) {
+            continue;
+        }
+        let account = settings.account.as_ref().map(|account| format!("@{}", account.name));
+        let name = format!("{}{}", options.agent, account.unwrap_or_default());
+        let filters = check_filters(&settings, &agent, project).filter(|found| found.status != Health::Ok);
+        let found = agent::check(project, &options).into_iter().chain(filters);
+        findings.extend(found.map(|one| Finding { detail: format!("{name}: {}", one.detail), ..one }));
+        checked.push(options);
+    }
+    Ok(findings)
+}
+
 /// What is checked of the agent of these settings; `agent` is what they make of it.
 fn options(
     settings: &Settings,
@@ -236,6 +266,7 @@ fn options(
     };
     Ok(DoctorOptions {
         agent: known.map_or(&settings.agent_type, |agent| &agent.name).clone(),
+        named_by: settings.agent_named_elsewhere(),
         program: known.ok().and_then(|agent| agent.program.clone()),
         refused,
         preset: known.map_or(presets::unknown(), |agent| agent.preset),
@@ -267,7 +298,9 @@ fn desktop() -> Finding {
 fn started_by(settings: &Settings) -> Option<String> {
     let is_of_project =
         |origin: &Origin| matches!(origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
-    let rows = ["agent.cli", "agent.args", "agent.extra_args"].iter().filter_map(|key| settings.row(key));
+    let is_command = presets::preset(&settings.agent_type).is_none();
+    let keys = ["agent.cli", "agent.args", "agent.extra_args"].into_iter();
+    let rows = keys.chain(is_command.then_some("agent.provider")).filter_map(|key| settings.row(key));
     let row = rows.into_iter().find(|row| is_of_project(&row.origin) && !row.value.is_empty());
     let exported = settings.exports.keys().next().map(|name| format!("the config, which exports {name}"));
     row.map(|row| format!("{} ({})", row.origin, row.setting.key)).or(exported)

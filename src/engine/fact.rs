@@ -85,6 +85,8 @@ pub enum Fact<'a> {
         to: Cow<'a, str>,
         /// When the limit of the agent before ends; null: it is not known, or this is none.
         until: Option<DateTime<FixedOffset>>,
+        /// Until when the agent that goes on has to be waited for itself; null: it can work.
+        waits_until: Option<DateTime<FixedOffset>>,
     },
     /// One run of the agent on an iteration begins.
     AttemptStarted {

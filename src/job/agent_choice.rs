@@ -58,31 +58,45 @@ fn of_type(preset: &'static Preset, settings: &Settings, project: &Project) -> a
     })
 }
 
+/// The command line that the setting at `place` names; `None`: it names nothing.
+///
+/// # Errors
+/// When it cannot be one.
+pub(crate) fn command_of(line: &str, place: &str) -> anyhow::Result<Option<CommandLine>> {
+    let words = split(place, line)?;
+    match line.trim().strip_prefix(ACP) {
+        Some(words) if words.trim().is_empty() => bail!(
+            "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such as \
+             '{ACP}goose acp'"
+        ),
+        Some(words) if words.starts_with(char::is_whitespace) => {
+            bail!("agent '{line}' has a blank behind '{ACP}': write the command directly there")
+        }
+        _ => Ok(CommandLine::new(words)),
+    }
+}
+
+/// Whether the program of a command line can be started: it is a path, or on `PATH`.
+pub(crate) fn is_there(command: &CommandLine, settings: &Settings) -> bool {
+    let program = program_of(command);
+    program.contains('/') || find_program(program, &search_path(settings)).is_some()
+}
+
 /// A name that is no type is a command line, as in a RALPH.md.
 fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
     let line = &settings.agent_type;
-    let command = CommandLine::new(split("AGENT_TYPE", line)?);
-    let is_there =
-        |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
-    let Some(command) = command.filter(|command| is_there(program_of(command))) else {
-        match line.trim().strip_prefix(ACP).map(str::trim) {
-            None => {}
-            Some("") => bail!(
-                "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such \
-                 as '{ACP}goose acp'"
-            ),
-            Some(_) if line.trim()[ACP.len()..].starts_with(char::is_whitespace) => {
-                bail!("agent '{line}' has a blank behind '{ACP}': write the command directly there")
-            }
-            Some(words) => {
-                let program = words.split_whitespace().next().unwrap_or(words);
-                bail!("agent '{line}' cannot be started: {program} is not on PATH")
-            }
+    let elsewhere = settings.agent_named_elsewhere();
+    let command = command_of(line, elsewhere.as_deref().unwrap_or("AGENT_TYPE"))?;
+    let Some(command) = command.filter(|command| is_there(command, settings)) else {
+        if let Some(words) = line.trim().strip_prefix(ACP) {
+            let program = words.split_whitespace().next().unwrap_or(words);
+            bail!("agent '{line}' cannot be started: {program} is not on PATH");
         }
         bail!(
-            "unknown agent type '{line}', and no command line whose program is on PATH: {}set AGENT_TYPE or --agent \
-             to one of {}, or to a command line",
+            "unknown agent type '{line}', and no command line whose program is on PATH: {}set {} to one of {}, or to a \
+             command line",
             presets::meant(line),
+            elsewhere.as_deref().unwrap_or("AGENT_TYPE or --agent"),
             presets::names().join(", ")
         );
     };
@@ -90,8 +104,9 @@ fn command_line(settings: &Settings) -> anyhow::Result<CommandLine> {
 }
 
 /// The setting that chose the program of [`of_settings`].
-pub(crate) fn chosen_by(settings: &Settings) -> &'static str {
-    if presets::preset(&settings.agent_type).is_some() { "AGENT_CLI" } else { "AGENT_TYPE" }
+pub(crate) fn chosen_by(settings: &Settings) -> String {
+    let general = if presets::preset(&settings.agent_type).is_some() { "AGENT_CLI" } else { "AGENT_TYPE" };
+    settings.agent_named_elsewhere().unwrap_or_else(|| general.to_owned())
 }
 
 /// The preset whose filters read what an agent of this one prints.

@@ -59,11 +59,11 @@ impl<'a> Preflight<'a> {
     /// When the agent is not installed, a budget cannot be kept, or something does not compile.
     pub(crate) fn of_settings(call: Call<'a>, limit: Option<u64>) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
-        let mut agent = checked(settings, project, agent_choice::chosen_by(settings))?;
+        let mut agent = checked(settings, project)?;
         let stand_ins = settings.stand_ins()?;
         let wishes = |settings: &Settings| [settings.agent_model.clone(), settings.agent_effort.clone()];
         let wishes: Vec<_> = [settings].into_iter().chain(&stand_ins).map(wishes).collect();
-        let stand_ins = stand_ins.iter().map(|settings| checked(settings, project, "AGENTS"));
+        let stand_ins = stand_ins.iter().map(|settings| checked(settings, project));
         let mut stand_ins: Vec<Chosen> = stand_ins.collect::<anyhow::Result<_>>()?;
         if !stand_ins.is_empty() {
             // Two of them may differ in these alone.
@@ -87,6 +87,14 @@ impl<'a> Preflight<'a> {
         command: CommandLine,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = call.workspace;
+        if settings.account_named(command.program()).is_some() && !agent_choice::is_there(&command, settings)
+        {
+            bail!(
+                "the line 'agent:' names the account '{}', and takes none: write the command line of an agent there, and start \
+                 ralph with the variables of that account",
+                command.program()
+            );
+        }
         let spec = agent_choice::of_call(&command, settings)?;
         check_installed(&spec, "the line 'agent:'", settings, project)?;
         check_budget(settings, &spec.name, spec.preset.reports_cost)?;
@@ -216,7 +224,7 @@ fn inspectors(call: Call<'_>) -> anyhow::Result<Vec<(Inspects, Chosen)>> {
         if may_inspect(call.verb, inspects, settings)
             && let Some(settings) = settings.in_phase(phase)?
         {
-            inspectors.push((inspects, inspector_of(&settings, project)?));
+            inspectors.push((inspects, checked(&settings, project)?));
         }
     }
     Ok(inspectors)
@@ -277,16 +285,10 @@ impl Chosen {
     }
 }
 
-/// The agent of these settings, which looks at the work of others, and what reads it.
-fn inspector_of(settings: &Settings, project: &Project) -> anyhow::Result<Chosen> {
-    let chosen_by = settings.row("agent.provider").map(|row| row.origin.to_string()).unwrap_or_default();
-    checked(settings, project, &chosen_by)
-}
-
-/// The agent of these settings, and what reads it; `chosen_by` names what chose its program.
-fn checked(settings: &Settings, project: &Project, chosen_by: &str) -> anyhow::Result<Chosen> {
+/// The agent of these settings, and what reads it.
+fn checked(settings: &Settings, project: &Project) -> anyhow::Result<Chosen> {
     let spec = agent_choice::of_settings(settings, project)?;
-    check_installed(&spec, chosen_by, settings, project)?;
+    check_installed(&spec, &agent_choice::chosen_by(settings), settings, project)?;
     check_budget(settings, &spec.name, reports_cost(spec.preset, settings))?;
     let reading = agent_choice::reading(&spec, settings, project)?;
     Chosen::new(spec, reading, settings.agent_model.as_deref(), settings.account.as_ref())

@@ -63,15 +63,15 @@ macro_rules! classes {
   def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
   if $m | billing then "billing"
   elif says("context.(window|length)|context exceeds|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
-  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model (name|id)|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|((is|was) )?not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model") or ($plain | test("^(\\[API Error: )?model: [^ ]+$"))
+  elif says("issue with the selected model|model.?not.?found|\\b(unknown|unsupported|no such) model\\b|invalid model( name| id|:)|\\bmodels?[/ :]+[^ ]{1,80} (does not exist|doesn.t exist|((is|was) )?not found|is not (supported|a valid)|has been (deprecated|decommissioned|retired))|\\bmodel is not supported|no access to model") or ($plain | test("^(\\[API Error: )?model: [^ ]+$"))
   then "model"
   # A status says more than words.
-  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
+  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please (run|log in using) /login|disabled organization")
   then "auth"
   elif status("429") then "limit"
   elif status("5[0-9][0-9]") then "overload"
   # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
-  elif says("content.?filter|content management policy|PROHIBITED_CONTENT|safeguards flagged|violates? .{0,20}usage policy|unable to respond to this request") then "refused"
+  elif says("content.?filter|content (management|moderation) policy|PROHIBITED_CONTENT|safeguards flagged|violates? .{0,20}usage policy|unable to respond to this request") then "refused"
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT|incomplete response returned, reason:") then "other"
   elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"

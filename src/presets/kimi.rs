@@ -10,6 +10,8 @@ const OVER_ACP: Preset = Preset {
     cli: "kimi",
     args: &["acp"],
     needs: "`kimi login`, or a provider and a `default_model` in ~/.kimi-code/config.toml",
+    // Its mode "plan" looks for a file in its own folder, and ends the turn where it does not get it.
+    reads_itself: true,
     keys: &["KIMI_API_KEY", "MOONSHOT_API_KEY"],
     login: "run 'kimi login', or name a provider and a default_model in ~/.kimi-code/config.toml",
     install: "npm install -g @moonshot-ai/kimi-code",

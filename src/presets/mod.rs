@@ -12,6 +12,7 @@ mod claude;
 mod cline;
 mod codex;
 mod copilot;
+mod droid;
 pub mod fault;
 mod gemini;
 mod how;
@@ -59,6 +60,7 @@ static AGENTS: &[Facts] = &[
     copilot::FACTS,
     kimi::FACTS,
     vibe::FACTS,
+    droid::FACTS,
     aider::FACTS,
     script::FACTS,
     Facts { presets: &[Preset::BLANK], screens: None },
@@ -132,7 +134,7 @@ pub struct Preset {
     /// How it is kept from editing files while it runs commands; `None`: that is not possible.
     pub read_only: Option<ReadOnly>,
     /// Whether we do not offer to read files for it over the Agent Client Protocol: it takes every error about a missing file
-    /// for a failure, and could not create files.
+    /// for a failure, and could not create files, or plan.
     pub reads_itself: bool,
     /// Variables that it gets unless its environment has them.
     pub env: &'static [(&'static str, &'static str)],
@@ -505,7 +507,7 @@ mod tests {
     #[test]
     fn what_agents_print_is_recognised() {
         let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
-        for agent in ["claude", "codex", "gemini", "opencode", "cline", "pi"] {
+        for agent in ["claude", "codex", "gemini", "opencode", "cline", "pi", "droid"] {
             let printed = std::fs::read(recordings.join(agent).join("complete.ndjson")).unwrap();
             assert_eq!(that_prints(&printed).map(|preset| preset.name), Some(agent));
         }

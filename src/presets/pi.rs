@@ -35,7 +35,7 @@ const LINES: Preset = Preset {
     setup: Setup {
         login: LoginCheck::Traces {
             variables: KEYS,
-            files: &[("~/.pi/agent/auth.json", ""), ("~/.pi/agent/models.json", "/providers")],
+            files: &[("~/.pi/agent/auth.json", ""), ("~/.pi/agent/models.json", "")],
             keys: &[],
         },
         ..Setup::NONE

@@ -13,7 +13,7 @@ pub struct Setup {
     pub unlisted: &'static [&'static str],
 }
 
-/// A file below the home folder (`~/…`) or the project, and the place in its JSON, as a JSON pointer.
+/// A file below the home folder (`~/…`) or the project, and the place in its JSON, as a JSON pointer. Empty: the file itself says it.
 pub type Place = (&'static str, &'static str);
 
 /// How to check whether the user of an agent is logged in.

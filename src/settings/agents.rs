@@ -46,8 +46,8 @@ impl Named {
 }
 
 /// Has the first agent of the list be that of the general settings, where the list counts; else takes the list back. Returns the
-/// login of that agent, if it is not its usual one.
-pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> Option<Account> {
+/// login of that agent, if it is not its usual one, and the key of the setting that has named it.
+pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> (Option<Account>, &'static str) {
     let [list, general] = [LIST, GENERAL[0]].map(|key| resolved::row(rows, key).clone());
     let does_count = !list.value.is_empty() && list.origin.strength() >= general.origin.strength();
     let (word, origin) = match names(&list).next().filter(|_| does_count) {
@@ -63,7 +63,7 @@ pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> Option<Acco
         rows.iter_mut().filter(|row| is_about_agent(row) && counts(&origin, &row.origin)).for_each(forget);
     }
     put(rows, &named, &origin);
-    named.account
+    (named.account, if does_count { LIST } else { GENERAL[0] })
 }
 
 /// Takes the agent of the general settings apart, which may be an account, and have a model; returns its account.
@@ -91,6 +91,14 @@ fn put(rows: &mut [Resolved], named: &Named, from: &Origin) {
 }
 
 impl Settings {
+    /// Where another setting than [`GENERAL`]'s has named the agent: a list, or that of a phase.
+    #[must_use]
+    pub fn agent_named_elsewhere(&self) -> Option<String> {
+        let [named_by, general] = [self.named_by, GENERAL[0]].map(|key| resolved::row(&self.rows, key));
+        let named = Resolved { setting: named_by.setting, ..general.clone() };
+        (self.named_by != GENERAL[0]).then(|| named.place())
+    }
+
     /// The settings of the agents that go on in the place of the one of these settings, in the order in which they are wanted.
     ///
     /// # Errors
@@ -123,7 +131,7 @@ impl Settings {
             put(&mut rows, &named, &list.origin);
             known.push(named.clone());
             let (values, account) = (values(&rows)?, named.account);
-            stand_ins.push(Self { values, account, rows, ..self.clone() });
+            stand_ins.push(Self { values, account, rows, named_by: LIST, ..self.clone() });
         }
         Ok(stand_ins)
     }

@@ -36,7 +36,7 @@ pub use example::example;
 pub use loading::{OfProject, Sources, user_toml};
 pub use near_miss::NearMiss;
 pub use origin::Origin;
-pub use phase::Phase;
+pub use phase::{Phase, names_agents};
 pub use resolved::Resolved;
 pub use setting::Verb;
 pub use table::{GitSettings, LandingSettings, RedactSettings, SandboxSettings, TrackerSettings};
@@ -82,6 +82,8 @@ pub struct Settings {
     /// The login of the agent, if that is not its usual one.
     pub account: Option<Account>,
     accounts: Vec<Account>,
+    /// The key of the setting that has named the agent.
+    named_by: &'static str,
     rows: Vec<Resolved>,
 }
 
@@ -104,7 +106,7 @@ impl Settings {
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { mut rows, accounts, assignments, older, without_effect, of_project, ignored } =
             loading::load(sources)?;
-        let account = agents::settle(&mut rows, &accounts);
+        let (account, named_by) = agents::settle(&mut rows, &accounts);
         let values = values(&rows)?;
         let mut notify = NotifySettings::read(&rows)?;
         let missing = notify.take_secret(sources.env);
@@ -139,6 +141,7 @@ impl Settings {
             of_project,
             account,
             accounts,
+            named_by,
             rows,
         })
     }
@@ -161,6 +164,18 @@ impl Settings {
     #[must_use]
     pub fn row(&self, key: &str) -> Option<&Resolved> {
         self.rows.iter().find(|row| row.setting.key == key)
+    }
+
+    /// The account of this name, which may have a model and an effort behind it: `work:opus`.
+    #[must_use]
+    pub fn account_named(&self, word: &str) -> Option<&Account> {
+        let name = word.split(':').next().unwrap_or(word).trim();
+        self.accounts.iter().find(|account| account.name == name)
+    }
+
+    /// The names of all accounts.
+    pub fn accounts(&self) -> impl Iterator<Item = &str> {
+        self.accounts.iter().map(|account| account.name.as_str())
     }
 
     /// Whether an account takes the value of this variable.

@@ -18,7 +18,16 @@ pub enum Phase {
     Review,
 }
 
+/// The settings that name agents: one, or in a list several.
+#[must_use]
+pub fn names_agents(key: &str) -> bool {
+    key == GENERAL[0] || key == agents::LIST || Phase::ALL.iter().any(|phase| phase.keys()[0] == key)
+}
+
 impl Phase {
+    /// All phases.
+    const ALL: [Self; 5] = [Self::Plan, Self::Build, Self::Feature, Self::Verify, Self::Review];
+
     /// Its settings in the place of [`GENERAL`].
     const fn keys(self) -> [&'static str; 3] {
         match self {
@@ -88,7 +97,20 @@ impl Settings {
         }
         let account = agents::split(&mut rows, &self.accounts)
             .or_else(|| self.account.clone().filter(|_| !names_agent));
-        Ok(Some(Self { values: values(&rows)?, rows, account, ..self.clone() }))
+        let named_by = if names_agent { agent } else { self.named_by };
+        Ok(Some(Self { values: values(&rows)?, rows, account, named_by, ..self.clone() }))
+    }
+
+    /// The settings of all agents besides that of these settings: those that go on in its place, and those of phases.
+    ///
+    /// # Errors
+    /// If a value cannot be read.
+    pub fn other_agents(&self) -> Result<Vec<Self>, SettingsError> {
+        let mut others = self.stand_ins()?;
+        for phase in Phase::ALL {
+            others.extend(self.in_phase(phase)?);
+        }
+        Ok(others)
     }
 }
 

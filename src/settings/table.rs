@@ -17,7 +17,7 @@ use crate::presets::Listing;
 use crate::text::pauses::Pauses;
 
 static AGENT_HELP: Listing =
-    Listing::new("Agent to run: ").agents().then(", the same with -acp, script, custom or a command line");
+    Listing::new("Agent to run: ").agents().then(", the same with -acp, script, custom or a command line; may be given several times: the next one goes on where one cannot");
 static AGENT_DOC: Listing = Listing::new("Which agent to run: ")
     .agents()
     .then(", one of ")

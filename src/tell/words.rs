@@ -399,8 +399,9 @@ fn remark(fact: &Fact<'_>) -> Option<Entry> {
         Fact::Question { text } => Entry::new(Kind::Question, "?", &**text),
         Fact::Answered { text } => Entry::new(Kind::Note, "›", text.as_deref().unwrap_or("no answer")),
         Fact::Asked { note: Some(note), .. } => Entry::new(Kind::Note, "✎", format!("note: {note}")),
-        Fact::AgentChanged { from, reason, to, until } => {
-            Entry::new(Kind::Note, "⇄", format!("{}: {to} goes on", away(from, reason, until.as_ref())))
+        Fact::AgentChanged { from, reason, to, until, waits_until } => {
+            let does = if waits_until.is_some() { "is next" } else { "goes on" };
+            Entry::new(Kind::Note, "⇄", format!("{}: {to} {does}", away(from, reason, until.as_ref())))
         }
         Fact::LimitsChanged { .. } => {
             Entry::new(Kind::Note, "▶", "what was changed holds from the next iteration on")

@@ -182,6 +182,28 @@ fn recordings_of_the_others() {
         ],
     );
     play_all(
+        "droid",
+        &[
+            ("complete", DONE),
+            ("content_filter", FAILED),
+            ("cut", UNREACHED),
+            ("e401", AUTH),
+            ("e403", AUTH),
+            ("e404", NO_MODEL),
+            ("e429", LIMIT),
+            ("econtext", FAILED),
+            ("empty", FAILED),
+            ("equota", NO_CREDIT),
+            ("multi", MORE),
+            ("no_such_model", NO_MODEL),
+            ("nosigil", MORE),
+            ("not_logged_in", AUTH),
+            ("replan", REPLAN),
+            ("tool", DONE),
+            ("unreachable", UNREACHED),
+        ],
+    );
+    play_all(
         "pi",
         &[
             ("complete", DONE),

@@ -52,6 +52,13 @@ fn stream(agent: &str, before: &str, after: &str) -> Vec<String> {
             r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"AFTER"}]}}"#,
             r#"{"type":"agent_end","messages":[]}"#,
         ],
+        "droid" => &[
+            r#"{"type":"message","role":"assistant","id":"m1","text":"BEFORE"}"#,
+            r#"{"type":"tool_call","id":"c","messageId":"m1","toolId":"Execute","toolName":"Execute","parameters":{}}"#,
+            r#"{"type":"tool_result","id":"c","messageId":"m2","toolId":"Execute","isError":false,"value":"ok"}"#,
+            r#"{"type":"message","role":"assistant","id":"m3","text":"AFTER"}"#,
+            r#"{"type":"completion","finalText":"AFTER","numTurns":2,"usage":{"input_tokens":1,"output_tokens":1}}"#,
+        ],
         "cline" => &[
             r#"{"type":"agent_event","event":{"type":"iteration_start","iteration":1}}"#,
             r#"{"type":"agent_event","event":{"type":"content_end","contentType":"text","text":"BEFORE"}}"#,
@@ -79,7 +86,7 @@ fn lines(stream: &[String]) -> String {
 
 #[test]
 fn a_marker_before_the_last_tool_call_ends_no_loop_whatever_the_agent() {
-    for agent in ["amp", "claude", "cline", "codex", "gemini", "opencode", "pi", "qwen"] {
+    for agent in ["amp", "claude", "cline", "codex", "droid", "gemini", "opencode", "pi", "qwen"] {
         for (before, after, is_claim) in [
             (MENTION, "There is more to do.", false),
             (COMPLETE, "There is more to do.", false),

@@ -202,6 +202,10 @@ fn set_refuses_what_no_loop_could_use_by_the_name_that_was_typed() {
     for (name, value, words) in [
         ("AGENT_TYPE", "cluade", "AGENT_TYPE: there is no agent 'cluade': did you mean 'claude'? they are "),
         ("agent.provider", "codx", "agent.provider: there is no agent 'codx': did you mean 'codex'?"),
+        ("agents", "claude, codx:opus", "agents: there is no agent 'codx:opus': did you mean 'codex'?"),
+        ("verify.agent", "cluade", "verify.agent: there is no agent 'cluade': did you mean 'claude'?"),
+        ("agents", "claude, acp:", "agent 'acp:' lacks its command"),
+        ("AGENTS", "claude, my 'agent", "AGENTS has a quote that is not closed"),
         ("MAX_RETRIES", "many", "MAX_RETRIES: `many` is not a whole number"),
         ("loop.max_retries", "many", "loop.max_retries: `many` is not a whole number"),
         ("RETRY_BACKOFF", "1,2", "RETRY_BACKOFF: `1,2` has commas; write blanks between the pauses: `1 2`"),
@@ -212,6 +216,21 @@ fn set_refuses_what_no_loop_could_use_by_the_name_that_was_typed() {
     }
     assert!(!scratch.path("ralph.toml").exists());
     scratch.agent("my-agent", "exit 0");
+    scratch.write(
+        "ralph.toml",
+        "[[account]]\nname = 'night'\nagent = 'claude'\nenv = { CLAUDE_CONFIG_DIR = '~/n' }\n",
+    );
+    let run = set("agents", "claude, nihgt");
+    assert!(run.code == Some(1) && run.stderr.contains("did you mean 'night'?"), "{run:?}");
+    for (value, warned) in [
+        ("night:opus, my-agent -p, script, acp", ""),
+        ("claude, acp:none-such acp", "none-such is not on PATH"),
+    ] {
+        let run = set("agents", value);
+        assert!(run.code == Some(0) && run.stderr.contains(warned), "{run:?}");
+        assert_eq!(run.stderr.contains("PATH"), !warned.is_empty(), "{run:?}");
+    }
+    std::fs::remove_file(scratch.path("ralph.toml")).unwrap();
     for (name, value) in [
         ("AGENT_TYPE", "my-agent -p"),
         ("AGENT_TYPE", "codex"),

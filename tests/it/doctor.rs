@@ -148,6 +148,16 @@ fn a_login_without_a_verb_is_judged_by_its_traces() {
     fs::write(settings.join("providers.json"), r#"{"lastUsedProvider":"openai"}"#).unwrap();
     says(&mut doctor(&scratch, "--agent cline"), "login", &["ok: judged by", "openai"]);
 
+    scratch.agent("droid", "exit 0");
+    says(&mut doctor(&scratch, "--agent droid"), "login", &["warn: ", "auth.v2.file", "FACTORY_API_KEY"]);
+    fs::create_dir_all(home.join(".factory")).unwrap();
+    fs::write(home.join(".factory/auth.v2.file"), "no JSON").unwrap();
+    says(
+        &mut doctor(&scratch, "--agent droid"),
+        "login",
+        &["ok: judged by", "~/.factory/auth.v2.file is there"],
+    );
+
     says(&mut doctor(&scratch, "--agent amp"), "login", &["warn: ", "AMP_API_KEY"]);
     scratch.write(".ralph/config", "export AMP_API_KEY=k\n");
     says(&mut doctor(&scratch, "--agent amp"), "login", &["ok: ", "AMP_API_KEY is set"]);
@@ -403,4 +413,43 @@ fn people_are_told_the_same() {
     let run = Scratch::finish(scratch.ralph("doctor").env("IS_SANDBOX", "1"));
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stdout.contains("✗ login ") && run.stdout.contains("→ run 'claude'"), "{run:?}");
+}
+
+#[test]
+fn the_agents_of_phases_and_of_the_list_are_checked_once_each() {
+    let scratch = scratch();
+    scratch.agent("gemini", "exit 0");
+    let details = |run: &Run, check: &str| {
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let text = |finding: &Value| format!("{} → {}", finding["detail"], finding["fix"]);
+        findings.filter(|finding| finding["check"] == check).map(text).collect::<Vec<_>>()
+    };
+    scratch.write(
+        "ralph.toml",
+        "agents = ['claude', 'gemini', 'claude:opus']\n[plan]\nagent = 'gemini'\nmodel = 'flash'\n\
+         [build]\nmodel = 'sonnet'\n[verify]\nagent = 'codex'\n[review]\nagent = 'codx'\n",
+    );
+    let run = Scratch::finish(&mut doctor(&scratch, ""));
+    let agents = details(&run, "agent");
+    assert_eq!((run.code, agents.len()), (Some(1), 4), "{agents:?}");
+    assert!(agents[1].contains("gemini: gemini, "), "{agents:?}");
+    assert!(agents[2].contains("codex: codex: codex is not on PATH"), "{agents:?}");
+    assert!(agents[2].contains("verify.agent in ") && agents[2].contains("ralph.toml line 8"), "{agents:?}");
+    assert!(
+        agents[3].contains("did you mean 'codex'?") && agents[3].contains("set review.agent in "),
+        "{agents:?}"
+    );
+    for place in ["AGENT_CLI", "AGENT_TYPE", "--agent"] {
+        assert!(!agents[1..].concat().contains(place), "{agents:?}");
+    }
+    // A loop says where that agent is named as well.
+    assert_eq!(scratch.run("task add first").code, Some(0));
+    let run = scratch.run("run --all");
+    assert!(run.code == Some(1) && run.stderr.contains("or fix verify.agent in "), "{run:?}");
+    // A check starts no command line of the project's choice.
+    scratch.write("ralph.toml", "[verify]\nagent = 'acp:sh -c \"touch ran\"'\n");
+    let run = Scratch::finish(&mut doctor(&scratch, ""));
+    assert!(details(&run, "agent")[1].contains("not started, because the project says how"), "{run:?}");
+    assert!(!scratch.path("ran").exists());
 }

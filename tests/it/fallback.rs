@@ -213,7 +213,7 @@ fn what_is_wrong_with_the_list_is_said_at_the_start() {
     let scratch = project(&[("claude", "exit 1")]);
     for (args, said) in [
         ("prompt p.md --agent claude --agent clod", "unknown agent type 'clod'"),
-        ("prompt p.md --agent claude --agent codex", "or fix AGENTS"),
+        ("prompt p.md --agent claude --agent codex", "or fix --agent;"),
         ("prompt p.md --agent claude --agent codex --max-cost 1", "codex"),
         ("prompt p.md --agent claude:opus:high --agent gemini:x:high", "agent 'gemini' cannot be"),
     ] {
@@ -249,6 +249,13 @@ fn an_account_is_another_login_of_the_agent_with_variables_of_its_own() {
     assert!(!logs.contains(key) && logs.contains("I use [redacted:WORK_LOGIN]."), "{logs}");
     let doctor = Scratch::finish(scratch.ralph("doctor").env("WORK_LOGIN", key));
     assert!(doctor.stdout.contains("claude: "), "{doctor:?}");
+    // The line of a RALPH.md takes none.
+    scratch.write("fix/RALPH.md", "---\nagent: work\n---\nDo it.\n");
+    let run = Scratch::finish(scratch.ralph("run fix").env("WORK_LOGIN", key));
+    assert!(
+        run.code == Some(1) && run.stderr.contains("names the account 'work', and takes none"),
+        "{run:?}"
+    );
     // A phase may name an account, too.
     scratch.write("ralph.toml", scratch.read("ralph.toml") + "[plan]\nagent = 'work'\n");
     Scratch::finish(scratch.ralph("plan 1").env("WORK_LOGIN", key));
@@ -306,6 +313,25 @@ fn agents_that_cannot_verify_are_waited_for_and_not_asked_in_turn() {
     assert_eq!(run.code, Some(130), "{run:?}");
     assert!(run.elapsed < std::time::Duration::from_mins(1));
     assert!(starts(&scratch, ["claude"])[0] <= 4);
+}
+
+#[test]
+fn an_agent_that_has_to_be_waited_for_itself_is_next_and_does_not_go_on() {
+    let scratch =
+        project(&[("claude", &format!("if [ $n = 1 ]; then\n{}\nfi\n{}", limit(7200), limit(3600)))]);
+    scratch.write("ralph.toml", "agents = ['claude:one', 'claude:two']\n");
+    let child = scratch.start("prompt p.md 1 --max-limit-wait 3h");
+    await_wait(&scratch);
+    send(child.id(), Signal::INT);
+    let run = finish(child);
+    assert!(run.stderr.contains("claude:two goes on"), "it can work: {run:?}");
+    // The limit of the second one ends earlier, so that it stays; a new loop knows both, and waits for that one.
+    let child = scratch.start("prompt p.md 1 --max-limit-wait 3h");
+    await_wait(&scratch);
+    send(child.id(), Signal::INT);
+    let run = finish(child);
+    assert!(run.stderr.contains(": claude:two is next") && !run.stderr.contains("goes on"), "{run:?}");
+    assert_eq!(starts(&scratch, ["claude"]), [2]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ const KEEP_ARGS: &str = "printf '%s ' \"$@\" > \"args-$RALPH_ITERATION\"\n";
 fn scratch() -> Scratch {
     let scratch = Scratch::new();
     scratch.agent("claude", &format!("{KEEP_ARGS}{}", claude_says("<promise>COMPLETE</promise>")));
-    for name in ["codex", "cline", "opencode", "pi", "gemini", "qwen", "mine"] {
+    for name in ["codex", "cline", "opencode", "pi", "droid", "gemini", "qwen", "mine"] {
         scratch.agent(name, &format!("{KEEP_ARGS}{}", says(&[r#"{"type":"nothing"}"#])));
     }
     scratch
@@ -47,6 +47,7 @@ fn each_agent_gets_its_own_options() {
         ("cline", "--json -m M --thinking low Follow the instructions given on standard input."),
         ("opencode", "run --format json --auto -m M --variant low"),
         ("pi", "-p --mode json --model M --thinking low"),
+        ("droid", "exec --auto high --output-format stream-json -m M -r low"),
     ] {
         let line = format!("prompt p.md 1 --max-retries 0 --agent {agent} --model M --effort low");
         assert_eq!(args_of(&scratch, &line, &[]), expected);

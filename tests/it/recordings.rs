@@ -561,6 +561,54 @@ fn pi() {
 }
 
 #[test]
+fn droid() {
+    const MODEL: &str = "custom:Script-0";
+    let droid = |name, text| case("droid", name, text);
+    check(&[
+        droid("complete", DONE).tokens(1150, 42).by(MODEL, "2f1fcc87-5f25-439a-8aaa-208329559cb0"),
+        droid("replan", STALE).tokens(1150, 42).by(MODEL, "5c4d9b17-4058-470a-854f-3bb4c3b07a87"),
+        droid("nosigil", MORE).tokens(1150, 42).by(MODEL, "7ba468ba-680a-4a89-a5c3-0cc90093d87b"),
+        droid("multi", MULTI).tokens(1150, 42).by(MODEL, "f75c891c-b246-4d5f-8215-033474b34e3a"),
+        droid("tool", RUN_DONE).tokens(2300, 84).by(MODEL, "4409a8f7-844f-4432-8a36-cebb88a310aa"),
+        droid("empty", "")
+            .fails(Kind::Silent, Class::Other, "droid ended without saying anything")
+            .tokens(3450, 126)
+            .by(MODEL, "f6a8e1e8-094d-47b4-b3c3-cd1b839e8a06"),
+        droid("content_filter", "")
+            .fails(Kind::Exit, Class::Refused, "droid exited with code 1: Request failed due to triggering the model provider's content moderation policy. Please modify your message and try again.")
+            .by(MODEL, "20143312-40f7-4a6c-98a8-14b3b8f3c9fd"),
+        droid("cut", "")
+            .fails(Kind::Exit, Class::Network, "droid exited with code 1: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
+            .by(MODEL, "a8fdc60d-475c-4f08-a379-d8e3dbc1eedb"),
+        droid("unreachable", "")
+            .fails(Kind::Exit, Class::Network, "droid exited with code 1: Connection error.")
+            .by(MODEL, "907d8797-8ca7-4455-8726-815dca6742a7"),
+        droid("e401", "")
+            .fails(Kind::Exit, Class::Auth, "droid exited with code 1: 401 Incorrect API key provided: dummy-key.")
+            .by(MODEL, "dc6137da-0996-4f6f-9640-a56c00e5dc9e"),
+        droid("e403", "")
+            .fails(Kind::Exit, Class::Auth, "droid exited with code 1: 403 Your account may not use this.")
+            .by(MODEL, "d5a33c5e-0a96-4849-a47d-fdf450a3f9fa"),
+        droid("e404", "")
+            .fails(Kind::Exit, Class::Model, "droid exited with code 1: 404 The model `script` does not exist")
+            .by(MODEL, "140ca094-189b-4bac-be17-19cbccbf4fe9"),
+        droid("e429", "")
+            .fails(Kind::Exit, Class::Limit, "droid exited with code 1: 429 Rate limit reached for requests")
+            .by(MODEL, "41e3ad3b-a199-4379-9dc6-2cd5790b2a45"),
+        droid("equota", "")
+            .fails(Kind::Exit, Class::Billing, "droid exited with code 1: 429 You exceeded your current quota, please check your plan and billing details.")
+            .by(MODEL, "b7f91ba9-5820-4db7-94ac-82be211c140f"),
+        droid("econtext", "")
+            .fails(Kind::Exit, Class::Context, "droid exited with code 1: 400 This model's maximum context length is 128000 tokens. However, your messages resulted in 300000 tokens.")
+            .by(MODEL, "cf655d45-2f87-48ad-80cb-bb6b909473d0"),
+        droid("not_logged_in", "")
+            .fails(Kind::Exit, Class::Auth, "droid exited with code 1: Error: Authentication failed. Please log in using /login or set a valid FACTORY_API_KEY environment variable.")
+            .by("gpt-5.6-sol", "8849aa6b-d554-43cd-9fe2-ce0858704b4b"),
+        droid("no_such_model", "").fails(Kind::Exit, Class::Model, "droid exited with code 1: Invalid model: nope"),
+    ]);
+}
+
+#[test]
 fn amp() {
     check(&[case("amp", "complete", "").fails(
         Kind::Exit,
@@ -581,6 +629,7 @@ fn the_display_shows_text_tools_retries_and_errors() {
     assert_eq!(shows("cline", "tool"), [text(RUN), tool("run_commands", "echo hi"), text(DONE)]);
     assert_eq!(shows("opencode", "tool"), [text(RUN), tool("bash", "echo hi"), text(DONE)]);
     assert_eq!(shows("pi", "tool"), [text(RUN), tool("bash", "echo hi"), text(DONE)]);
+    assert_eq!(shows("droid", "tool"), [text(RUN), tool("Execute", "echo hi"), text(DONE)]);
     let codex = shows("codex", "tool");
     assert!(matches!(&codex[0], Show::Notice(notice) if notice.starts_with("Model metadata")), "{codex:?}");
     assert_eq!(codex[1..], [text(RUN), tool("shell", "echo hi"), text(DONE)]);
@@ -621,6 +670,7 @@ fn the_display_shows_text_tools_retries_and_errors() {
         ("gemini", "e401"),
         ("opencode", "e401"),
         ("pi", "e401"),
+        ("droid", "e401"),
     ] {
         let errors = shows(agent, case).iter().filter(|show| matches!(show, Show::Error(_))).count();
         assert_eq!(errors, 1, "{agent}");

@@ -1,15 +1,6 @@
 //! Reads what copilot says of itself, because it says that as if it were the assistant, and ends its turn with a success.
 
-use super::error::Fault;
-
-/// What copilot says of itself.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Aside {
-    /// It tries again.
-    Notice,
-    /// Its turn has failed, if nothing follows.
-    Error(Fault),
-}
+use super::error::{Aside, Fault};
 
 /// Reads a piece of text, which is whole if it is one of these.
 pub(super) fn aside(piece: &str) -> Option<Aside> {

@@ -50,6 +50,15 @@ impl Refusal {
     }
 }
 
+/// What an agent says of itself as if it were the assistant.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Aside {
+    /// What it does, such as that it tries again.
+    Notice,
+    /// Its turn has failed, if nothing follows.
+    Error(Fault),
+}
+
 /// An error of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fault {

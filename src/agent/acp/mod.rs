@@ -8,6 +8,7 @@ mod envelope;
 mod error;
 mod files;
 mod introduction;
+mod kimi;
 mod options;
 mod session;
 mod terminals;

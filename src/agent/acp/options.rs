@@ -100,7 +100,10 @@ impl<'a> Modes<'a> {
 
 /// The models of a session.
 pub(super) struct Models<'a> {
+    /// Their ids.
     pub(super) known: Vec<String>,
+    /// Their names for people, in the same order.
+    names: Vec<String>,
     /// The current model.
     pub(super) current: Option<String>,
     option: Option<&'a SessionConfigOption>,
@@ -111,10 +114,34 @@ impl<'a> Models<'a> {
     pub(super) fn of(answer: Option<&RawValue>, options: &'a [SessionConfigOption]) -> Self {
         let Some(option) = option(options, &SessionConfigOptionCategory::Model) else {
             let RawModels { available_models, current_model_id } = raw_models(answer);
-            let known = available_models.into_iter().map(|model| model.model_id).collect();
-            return Self { known, current: current_model_id, option: None };
+            let (known, names) = available_models
+                .into_iter()
+                .map(|model| (model.model_id, model.name.unwrap_or_default()))
+                .unzip();
+            return Self { known, names, current: current_model_id, option: None };
         };
-        Self { known: values(option), current: current_value(option), option: Some(option) }
+        let (known, names) = named_values(option).unzip();
+        Self { known, names, current: current_value(option), option: Some(option) }
+    }
+
+    /// The id of the model that a user calls `word`: its id or its name, or else the only one that has the word in one of them,
+    /// in capitals or not.
+    ///
+    /// # Errors
+    /// The ids of all models that have it.
+    pub(super) fn find(&self, word: &str) -> Result<&str, Vec<&str>> {
+        let wanted = word.to_lowercase();
+        let models =
+            || self.known.iter().zip(&self.names).map(|(id, name)| (id.as_str(), name.to_lowercase()));
+        let exact =
+            models().find(|(id, _)| *id == word).or_else(|| models().find(|(_, name)| *name == wanted));
+        if let Some((id, _)) = exact {
+            return Ok(id);
+        }
+        let has_it =
+            |(id, name): &(&str, String)| id.to_lowercase().contains(&wanted) || name.contains(&wanted);
+        let having: Vec<&str> = models().filter(has_it).map(|(id, _)| id).collect();
+        if let [only] = having[..] { Ok(only) } else { Err(having) }
     }
 
     /// How a model is chosen.
@@ -173,6 +200,8 @@ struct RawModels {
 #[serde(rename_all = "camelCase")]
 struct RawModel {
     model_id: String,
+    #[serde(default)]
+    name: Option<String>,
 }
 
 fn raw_models(answer: Option<&RawValue>) -> RawModels {
@@ -186,12 +215,20 @@ fn raw_models(answer: Option<&RawValue>) -> RawModels {
 
 /// The values that can be chosen.
 fn values(option: &SessionConfigOption) -> Vec<String> {
-    let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
-    match &select.options {
-        SessionConfigSelectOptions::Ungrouped(all) => all.iter().map(|one| one.value.0.to_string()).collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).map(|one| one.value.0.to_string()).collect()
-        }
+    named_values(option).map(|(value, _)| value).collect()
+}
+
+/// The values that can be chosen, with their names for people.
+fn named_values(option: &SessionConfigOption) -> impl Iterator<Item = (String, String)> {
+    let options = match &option.kind {
+        SessionConfigKind::Select(select) => match &select.options {
+            SessionConfigSelectOptions::Ungrouped(all) => all.iter().collect(),
+            SessionConfigSelectOptions::Grouped(groups) => {
+                groups.iter().flat_map(|group| &group.options).collect()
+            }
+            _ => Vec::new(),
+        },
         _ => Vec::new(),
-    }
+    };
+    options.into_iter().map(|one| (one.value.0.to_string(), one.name.clone()))
 }

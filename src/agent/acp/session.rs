@@ -269,9 +269,10 @@ impl Session {
         }
         self.choose_mode(&modes);
         if let Some(model) = self.wanted.model.clone() {
-            if !offered.known.contains(&model) {
-                return self.unknown_model(&model, &offered.known, turn);
-            }
+            let model = match offered.find(&model) {
+                Ok(model) => model.to_owned(),
+                Err(having) => return self.unknown_model(&model, &having, &offered.known, turn),
+            };
             self.choices.push_back(offered.choice(&self.id, &model));
             note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
         } else if let Some(model) = offered.current.filter(|model| !NO_MODELS.contains(&model.as_str())) {
@@ -319,11 +320,14 @@ impl Session {
         self.choose_or_prompt(turn);
     }
 
-    fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
+    fn unknown_model(&mut self, model: &str, having: &[&str], known: &[String], turn: &mut Turn) {
         let meant = meant(model, known.iter().map(String::as_str));
         let known = crate::text::list::some_of(known, 8);
         let message = if known.is_empty() {
             format!("it offers no choice of models, so that '{model}' cannot be used")
+        } else if !having.is_empty() {
+            let having = crate::text::list::some_of(having, 8);
+            format!("several of its models have '{model}' in their names: choose one of {having}")
         } else {
             format!("it has no model '{model}': {meant}choose one of {known}")
         };

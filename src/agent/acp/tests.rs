@@ -227,6 +227,32 @@ fn a_model_is_chosen_where_it_is_offered_and_else_its_absence_is_told() {
     assert!(!talk.said.iter().any(|said| said["method"] == "session/prompt"));
 }
 
+#[test]
+fn a_model_is_found_by_a_word_of_its_id_or_its_name() {
+    for (name, word, id) in [
+        ("gemini.tool", "gemini-3.1-pro-preview", Some("gemini-3.1-pro-preview-customtools")),
+        ("gemini.tool", "3.5-Flash", Some("gemini-3.5-flash-lite")),
+        ("gemini.tool", "AUTO", Some("auto")),
+        ("gemini.tool", "flash", None),
+        ("claude-agent-acp.tool", "recommended", Some("default")),
+        ("codex-acp.tool", "6.1 terra", Some("gpt-6.1-terra")),
+    ] {
+        let talk = play(&transcript(name), Wanted { model: Some(word.to_owned()), ..Wanted::default() });
+        let chosen = ["value", "modelId"].map(|key| {
+            talk.said.iter().find_map(|said| {
+                said["params"][key].as_str().filter(|_| said["params"]["configId"] != "mode")
+            })
+        });
+        assert_eq!(chosen[0].or(chosen[1]), id, "{word}");
+        let fault = talk.reply.usage.fault.map(|fault| fault.message).unwrap_or_default();
+        assert_eq!(
+            fault.starts_with("several of its models have 'flash' in their names: choose one of gemini-3-"),
+            id.is_none(),
+            "{fault}"
+        );
+    }
+}
+
 /// A session that waits for the end of its turn.
 fn prompted(read_only: bool) -> Talk {
     prompted_as("other", read_only)

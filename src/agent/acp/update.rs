@@ -11,9 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::codex::Beside;
-use super::copilot::{Aside, aside};
-use super::error::Fault;
+use super::error::{Aside, Fault};
 use super::options::current_mode;
+use super::{copilot, kimi};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
@@ -27,8 +27,9 @@ const MOST_OPEN: usize = 1000;
 /// Agents that name each message of the assistant. Text without a name is a notice of theirs, or the text of an error: they send
 /// these so to a client that did not ask for notices.
 const NAMES_MESSAGES: [&str; 2] = ["claude-agent-acp", "codex-acp"];
-/// The name of copilot in its introduction.
+/// The names of these agents in their introductions.
 const COPILOT: &str = "Copilot";
+const KIMI: &str = "Kimi";
 /// How many entries of a plan are shown.
 const SOME: usize = 3;
 
@@ -56,9 +57,11 @@ pub(super) struct Updates {
     open: HashMap<String, Option<String>>,
     /// The reports of codex about its turn.
     beside: Beside,
-    /// Whether the agent is copilot.
-    is_copilot: bool,
-    /// The last text of copilot's, if it reads as an error: an error only if nothing follows.
+    /// Reads a piece of text as what the agent says of itself, where it says that as if it were the assistant.
+    aside: Option<fn(&str) -> Option<Aside>>,
+    /// Why a turn has failed after whose prompt, or after whose last tool, nothing follows.
+    silence: Option<fn() -> Fault>,
+    /// The last text, if it reads as an error, or none: an error only if nothing follows.
     held: Option<(String, Fault)>,
 }
 
@@ -103,7 +106,13 @@ impl Updates {
     /// Takes the agent's name from its introduction, as in `@agentclientprotocol/codex-acp 1.2`.
     pub(super) fn introduced(&mut self, agent: &str) {
         let name = agent.split_whitespace().next().unwrap_or_default();
-        self.is_copilot = name == COPILOT;
+        self.aside = match name {
+            COPILOT => Some(copilot::aside),
+            KIMI => Some(kimi::aside),
+            _ => None,
+        };
+        self.silence = (name == KIMI).then_some(kimi::silence);
+        self.hold_silence();
         self.names_messages = NAMES_MESSAGES.contains(&name.rsplit('/').next().unwrap_or_default());
     }
 
@@ -115,7 +124,7 @@ impl Updates {
             return Vec::new();
         }
         let mut items = self.went_on();
-        match aside(&text.text).filter(|_| self.is_copilot) {
+        match self.aside.and_then(|aside| aside(&text.text)) {
             Some(Aside::Notice) => items.push(Item::Show(Show::notice(&text.text))),
             Some(Aside::Error(fault)) => self.held = Some((text.text, fault)),
             None => items.extend(self.said_text(text.text, chunk.message_id, chunk.meta.as_ref())),
@@ -125,7 +134,13 @@ impl Updates {
 
     /// What was held is the assistant's: it has gone on after it.
     fn went_on(&mut self) -> Vec<Item> {
-        self.held.take().map_or_else(Vec::new, |(text, _)| words(text).into())
+        let held = self.held.take().filter(|(text, _)| !text.is_empty());
+        held.map_or_else(Vec::new, |(text, _)| words(text).into())
+    }
+
+    /// From here on something has to follow.
+    fn hold_silence(&mut self) {
+        self.held = self.silence.map(|silence| (String::new(), silence()));
     }
 
     fn said_text(&mut self, text: String, id: Option<MessageId>, meta: Option<&Meta>) -> Vec<Item> {
@@ -173,6 +188,9 @@ impl Updates {
             unshown = name;
         } else if has_something(input) {
             unshown = self.open.get_mut(&id).and_then(Option::take);
+        }
+        if is_over {
+            self.hold_silence();
         }
         items.extend(unshown.map(|name| Item::Show(Show::tool(&name, input))));
         if fields.status == Some(ToolCallStatus::Failed) {

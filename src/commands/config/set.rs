@@ -4,19 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
+use crate::agent::spec;
 use crate::cli::ConfigArgs;
 use crate::commands::output::{say, warn};
 use crate::files::{atomic, theirs};
+use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open};
 use crate::presets;
-use crate::process::programs::find_program;
 use crate::project::Project;
 use crate::settings::edit;
-use crate::settings::setting::Setting;
-use crate::settings::{Origin, Settings, SettingsError, Sources};
-
-/// The setting that chooses the agent.
-const AGENT: &str = "agent.provider";
+use crate::settings::setting::{Setting, ValueKind};
+use crate::settings::{Origin, Settings, SettingsError, Sources, names_agents};
+use crate::text::nearest;
 
 /// A file of settings.
 enum Place {
@@ -29,6 +28,13 @@ pub(super) fn run(args: &ConfigArgs, name: &str, value: &str) -> anyhow::Result<
     let setting = edit::named(name).map_err(anyhow::Error::msg)?;
     require_good(setting, name, value)?;
     let Workspace { project, settings } = open(&args.place)?;
+    if names_agents(setting.key) {
+        let is_list = matches!(setting.kind, ValueKind::Names);
+        let words = if is_list { value.split(',').collect() } else { vec![value] };
+        for word in words.into_iter().map(str::trim).filter(|word| !word.is_empty()) {
+            require_agent(name, word, &settings)?;
+        }
+    }
     let place = place(args, &project, &settings, setting)?;
     let (Place::Toml(path) | Place::Shell(path)) = &place;
     let shown = project.relative(path).display().to_string();
@@ -71,15 +77,31 @@ fn require_good(setting: &'static Setting, name: &str, value: &str) -> anyhow::R
         Err(error) => return Err(error.into()),
         Ok(_) => {}
     }
-    if setting.key == AGENT && presets::preset(value).is_none() {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = value.split_whitespace().next().unwrap_or_default();
-        let meant = presets::meant(value);
-        if !meant.is_empty() && find_program(program, &path).is_none() {
-            let known = presets::names().join(", ");
-            bail!("{name}: there is no agent '{value}': {meant}they are {known}, or a command line");
-        }
+    Ok(())
+}
+
+/// Refuses an agent that there cannot be, and warns of a command line that cannot be started here.
+fn require_agent(name: &str, agent: &str, settings: &Settings) -> anyhow::Result<()> {
+    let wanted = agent.split(':').next().unwrap_or(agent).trim();
+    let is_known = presets::preset(agent).is_some()
+        || settings.account_named(wanted).is_some()
+        || presets::preset(wanted).is_some_and(|preset| !preset.cli.is_empty());
+    if is_known {
+        return Ok(());
     }
+    let Some(command) = agent_choice::command_of(agent, name)? else { return Ok(()) };
+    if agent_choice::is_there(&command, settings) {
+        return Ok(());
+    }
+    let known = presets::names().into_iter().chain(settings.accounts());
+    let meant = if agent.starts_with(spec::ACP) { String::new() } else { nearest::meant(wanted, known) };
+    if !meant.is_empty() {
+        let known = presets::names().join(", ");
+        bail!(
+            "{name}: there is no agent '{agent}': {meant}they are {known}, your accounts, or a command line"
+        );
+    }
+    warn(&format!("{} is not on PATH: the agent '{agent}' cannot be started here", spec::program(&command)));
     Ok(())
 }
 

@@ -21,11 +21,11 @@ const LONGEST_VERSION: usize = 80;
 /// Checks the agent.
 pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
     if let Some(reason) = &options.refused {
-        return vec![Finding::fail(
-            "agent",
-            reason,
-            "choose another one with --agent, or fix the setting it names",
-        )];
+        let fix = match &options.named_by {
+            None => "choose another one with --agent, or fix the setting it names".to_owned(),
+            Some(place) => format!("fix {place}"),
+        };
+        return vec![Finding::fail("agent", reason, fix)];
     }
     let found = find(project, options);
     let refusal = found.as_deref().and_then(|path| not_started(path, project, options));
@@ -94,7 +94,11 @@ fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOption
         return (Finding::ok("agent", format!("{agent}, built in")), true);
     };
     let Some(path) = found else {
-        let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
+        let choose = match &options.named_by {
+            None => "choose another agent with --agent or AGENT_TYPE".to_owned(),
+            Some(place) => format!("name another agent in {place}"),
+        };
+        let fix = format!("install {program}, or {choose}");
         return (Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix), false);
     };
     match version_of(path, project, options) {
@@ -266,12 +270,15 @@ fn traced_login(
     if let Some(name) = variables.iter().find(|name| variable(name, options).is_some()) {
         return Finding::ok("login", format!("judged by its traces: {name} is set"));
     }
+    let is_there = |file: &str| path(file, project, options).is_some_and(|path| path.is_file());
+    if let Some((file, _)) = files.iter().find(|(file, pointer)| pointer.is_empty() && is_there(file)) {
+        return Finding::ok("login", format!("judged by its traces: {file} is there"));
+    }
     let value = |(file, pointer): &Place| {
         let value = json(file, project, options)?.pointer(pointer)?.as_str()?.to_owned();
         Some((*file, value))
     };
     if let Some((file, value)) = files.iter().find_map(value) {
-        let is_there = |file: &str| path(file, project, options).is_some_and(|path| path.is_file());
         let lacks = |(method, name, file): &&(&str, &str, &str)| {
             *method == value && variable(name, options).is_none() && !is_there(file)
         };

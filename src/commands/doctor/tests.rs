@@ -19,6 +19,7 @@ fn scratch() -> Scratch {
     let options = DoctorOptions {
         agent: "claude".into(),
         refused: None,
+        named_by: None,
         program: Some("claude".into()),
         preset: presets::preset("claude").unwrap(),
         args: Vec::new(),

@@ -41,16 +41,17 @@ impl<'a> Fact<'a> {
         Self::Validating { spent: report.map(|report| tally.spent.and(report.spent())) }
     }
 
-    /// Another agent goes on; the one before may be tried again at `until`.
+    /// Another agent goes on; the one before may be tried again at `until`, and it cannot work itself before `waits_until`.
     #[must_use]
     pub fn agent_changed(
         from: &'a str,
         to: &'a str,
         reason: ChangeReason,
         until: Option<DateTime<Utc>>,
+        waits_until: Option<DateTime<Utc>>,
     ) -> Self {
-        let until = until.map(|until| until.fixed_offset());
-        Self::AgentChanged { from: from.into(), reason: reason.into(), to: to.into(), until }
+        let [until, waits_until] = [until, waits_until].map(|time| time.map(|time| time.fixed_offset()));
+        Self::AgentChanged { from: from.into(), reason: reason.into(), to: to.into(), until, waits_until }
     }
 
     /// An attempt begins; the tally has it.

@@ -74,13 +74,24 @@ impl Fallback {
         Some(self.known.get(self.at)?.outage?.elapsed())
     }
 
+    /// Until when an agent cannot work.
+    fn closed_until(
+        &self,
+        place: usize,
+        choice: &Choice,
+        board: &Board,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let closed = board.closed_until(&choice.login, now, Instant::now());
+        until(self.away(place)).max(closed).filter(|until| *until > now)
+    }
+
     /// The first agent that can work; else the one that can at first. One without login or credit is not waited for, and no
     /// other one while it is not known how long the one that works has to be waited for.
     fn wanted(&self, choices: &[Choice], board: &Board, now: DateTime<Utc>) -> Option<usize> {
         let own = self.away(self.at);
         let free = choices.iter().enumerate().filter_map(|(place, choice)| {
-            let closed = board.closed_until(&choice.login, now, Instant::now());
-            let at = until(self.away(place)).max(closed).map_or(now, |until| until.max(now));
+            let at = self.closed_until(place, choice, board, now).unwrap_or(now);
             let is_broken = matches!(self.away(place), Away::Broken(_));
             let is_waited_for = place == self.at || !matches!(own, Away::Perhaps(_));
             (at == now || !is_broken && is_waited_for).then_some((place, at))
@@ -230,16 +241,17 @@ impl Loop<'_> {
     /// Has another agent go on.
     pub(super) fn turn_to(&mut self, takeover: Takeover) -> Result<(), End> {
         let Takeover { to, reason, until } = takeover;
-        let Job { context, tally, agent, .. } = &mut self.job;
-        let name = |place: usize| {
-            agent.choices(&How::default()).get(place).map(|choice| choice.name.clone()).unwrap_or_default()
-        };
+        let Job { context, tally, agent, board, .. } = &mut self.job;
+        let choices = agent.choices(&How::default());
+        let name = |place: usize| choices.get(place).map(|choice| choice.name.clone()).unwrap_or_default();
         let (from, name) = (name(self.fallback.at), name(to));
+        let choice = choices.get(to);
+        let waits_until = choice.and_then(|choice| self.fallback.closed_until(to, choice, board, Utc::now()));
         agent.turn_to(to);
         self.fallback.at = to;
         tally.agent_changed();
         context.works_with(&name);
-        context.count(tally).tell(Fact::agent_changed(&from, &name, reason, until))
+        context.count(tally).tell(Fact::agent_changed(&from, &name, reason, until, waits_until))
     }
 }
 
