@@ -49,7 +49,7 @@ const MAX_ITERATIONS: &str = "loop.max_iterations";
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "ralph", version = crate::version::LINE, after_help = help::ROOT_EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

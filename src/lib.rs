@@ -35,5 +35,6 @@ pub mod text;
 mod threads;
 pub mod tmux;
 mod tracker;
+mod version;
 mod view;
 mod web;

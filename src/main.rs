@@ -16,11 +16,11 @@ fn main() -> ExitCode {
     commands::watch::hint();
     let result = match argv.len() {
         ..2 => commands::overview(),
-        _ => match cli::Cli::read(argv) {
+        _ => commands::version::answer(&argv[1..]).unwrap_or_else(|| match cli::Cli::read(argv) {
             Ok(cli) => commands::run(cli.command),
             Err(help) if !help.use_stderr() => commands::print_help(&help),
             Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
-        },
+        }),
     };
     let code = match result {
         Ok(code) => ExitCode::from(code),

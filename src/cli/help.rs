@@ -53,8 +53,8 @@ Examples:
 
 Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
 prompts, ralph-md, branches, tasks, landing, many-machines, features, workers, agents, acp, filters, scripted-agent,
-limits, validation, stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files,
-events, walls, safety, troubleshooting
+limits, validation, stopping, failures, watching, control, reports, notices, commands, settings, installing, exit-codes,
+files, events, walls, safety, troubleshooting
 
 Exit codes:
   0    done, or a limit reached

@@ -55,6 +55,7 @@ const TOPICS: &[Topic] = topics! {
     "notices": "notices by a command, a webhook, the desktop or the bell; hooks; trust",
     "commands": "every verb and every flag",
     "settings": "config files, environment, and every setting",
+    "installing": "how to install and update ralph, and where it has been tested",
     "exit-codes": "exit codes, and every way in which a loop can end",
     "files": "every file of ralph's, and where it lies",
     "events": "what --json prints, for programs",

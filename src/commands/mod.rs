@@ -44,6 +44,7 @@ mod status;
 mod target;
 mod task;
 mod trust;
+pub mod version;
 pub mod watch;
 mod worker;
 

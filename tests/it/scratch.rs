@@ -45,11 +45,7 @@ static SCRIPTED_AGENT: LazyLock<String> = LazyLock::new(|| {
     if folder.ends_with("release") {
         build.arg("--release");
     }
-    // Build scripts of dependencies run again when these change, and cargo sets them for tests.
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_")) {
-        build.env_remove(name);
-    }
-    build.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
+    outside_of_cargo(&mut build);
     assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success(), "{build:?}");
     folder.join("examples/scripted-agent").display().to_string()
 });
@@ -290,6 +286,15 @@ fn outside_of_attempts(command: &mut Command) {
         setrlimit(Resource::Locks, Rlimit { current: limit.maximum, ..limit }).unwrap();
     }
     command.env("TESTS_OF_RALPH_PID", std::process::id().to_string());
+}
+
+/// Makes a command that calls cargo run as outside of a test: build scripts of dependencies run again when these variables
+/// change, and cargo sets them for tests.
+pub(crate) fn outside_of_cargo(command: &mut Command) {
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH").env_remove("OUT_DIR");
 }
 
 /// Waits for a started ralph; kills it when it takes too long.

@@ -248,8 +248,16 @@ fn completions_man_help_and_version() {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
     let run = good(&scratch, "--version");
-    assert_eq!(run.stdout, format!("ralph {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(run.stdout.starts_with(concat!("ralph ", env!("CARGO_PKG_VERSION"), " (")), "{run:?}");
     good(&scratch, "-V");
+    let version: serde_json::Value =
+        serde_json::from_str(&good(&scratch, "--version --json").stdout).unwrap();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"), "{version}");
+    assert!(version["target"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{version}");
+    assert!(
+        ["libc", "backend", "tier", "commit", "date"].iter().all(|key| version.get(key).is_some()),
+        "{version}"
+    );
     for verb in ["plan", "build", "prompt", "init", "config", "doctor", "demo", "completions", "man"] {
         for help in ["--help", "-h"] {
             let run = good(&scratch, &format!("{verb} {help}"));
