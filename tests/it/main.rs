@@ -72,6 +72,7 @@ mod night_ends;
 mod night_report;
 mod notify;
 mod overview;
+mod packages;
 mod pane;
 mod picture;
 mod places;
