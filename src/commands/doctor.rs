@@ -2,6 +2,7 @@
 
 mod agent;
 mod commits;
+mod installed;
 mod place;
 mod platform;
 mod probe;
@@ -137,8 +138,10 @@ pub fn run(
 }
 
 fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let mut findings = vec![platform::check()];
     findings.extend(platform::check_drive(project.root()));
+    findings.extend(installed::check(std::env::current_exe().ok(), &path));
     findings.extend([place::check_git(), place::check_repository(project), place::check_ralph_dir(project)]);
     findings.extend(agent::check(project, options));
     findings.extend([
