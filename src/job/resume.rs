@@ -75,7 +75,7 @@ pub(super) fn resume(
             let why_not = another_loop(&state, identity, setup, same_prompt);
             (Some(state), why_not)
         }
-        Found::Nothing | Found::Damaged(_) | Found::Unknown(_) => (None, None),
+        Found::Nothing | Found::Damaged(_) | Found::Unknown(_) | Found::Newer(_) => (None, None),
     };
     let state = match (state, why_not, how) {
         (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),

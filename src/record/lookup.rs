@@ -70,7 +70,7 @@ impl Loop {
                 state.is_held = is_held(&project, &state);
                 (state.name.clone(), Ok(state))
             }
-            Ok(Found::Damaged(why) | Found::Unknown(why)) => {
+            Ok(Found::Damaged(why) | Found::Unknown(why) | Found::Newer(why)) => {
                 (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
             }
             Err(error) => {

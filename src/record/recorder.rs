@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use chrono::{DateTime, Local, Utc};
 
 use super::event_line::line_of;
@@ -61,6 +61,7 @@ impl Recorder {
         argv: &[String],
     ) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
+        refuse_newer_state(&project.state())?;
         project.create_run_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
@@ -381,6 +382,14 @@ fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     folders.sort();
     folders.dedup();
     folders
+}
+
+/// Refuses to begin a loop in the place of one of a newer ralph.
+fn refuse_newer_state(path: &Path) -> anyhow::Result<()> {
+    match state_read::read(path, Extent::Head).map_err(FileError::at(path))? {
+        Found::Newer(why) => bail!("{}: {why}", path.display()),
+        _ => Ok(()),
+    }
 }
 
 /// Moves a state file that cannot be read out of the way; it is never overwritten.

@@ -24,6 +24,7 @@ use crate::reply::usage::ContextUse;
 use crate::tell::words::KILLED;
 use crate::text::digest::sha256_of_words;
 use crate::text::line::one_line;
+use crate::version;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -131,6 +132,9 @@ pub enum Pending {
 pub struct State {
     /// Version of the format.
     pub version: u32,
+    /// The ralph that began it: an older one says that this one is needed.
+    #[serde(default)]
+    pub ralph: String,
     /// Unique id of the run.
     pub run: String,
     /// The loop's name.
@@ -251,6 +255,7 @@ impl State {
     ) -> Self {
         Self {
             version: VERSION,
+            ralph: version::NUMBER.to_owned(),
             run: identity.run.clone(),
             name: identity.name.clone(),
             mode: identity.mode.clone(),

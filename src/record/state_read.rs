@@ -37,8 +37,10 @@ pub enum Found {
     State(Box<State>),
     /// A torn or emptied file, with a description.
     Damaged(String),
-    /// A state of another version of ralph, with a description.
+    /// A state of an older program, with a description.
     Unknown(String),
+    /// A state of a newer ralph, with a description: this one changes nothing of it.
+    Newer(String),
 }
 
 impl Found {
@@ -47,7 +49,7 @@ impl Found {
     pub fn state(&self) -> Option<&State> {
         match self {
             Self::State(state) => Some(state),
-            Self::Nothing | Self::Damaged(_) | Self::Unknown(_) => None,
+            Self::Nothing | Self::Damaged(_) | Self::Unknown(_) | Self::Newer(_) => None,
         }
     }
 }
@@ -80,6 +82,8 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
+        #[serde(default)]
+        ralph: String,
     }
     if is_json {
         return read_json(text);
@@ -90,20 +94,28 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
         .and_then(|head| plain_toml::read(head).or_else(|| toml::from_str::<Head>(head).ok()))
         .filter(|head| !head.active);
     let state = head.map(State::from);
-    let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
     match state.map_or_else(|| toml::from_str::<State>(text), Ok) {
-        Ok(state) if state.version > VERSION => newer(state.version),
+        Ok(state) if state.version > VERSION => newer(state.version, &state.ralph),
         Ok(state) => {
             let seal = Seal::of(text).filter(|_| extent == Extent::Whole);
             Found::State(Box::new(State { seal: seal.map(Box::new), ..state }))
         }
         Err(_) if text.trim().is_empty() => Found::Damaged("it is empty".to_owned()),
         Err(error) => match (toml::from_str::<Versioned>(text), older_state::read(text)) {
-            (Ok(Versioned { version }), _) if version > VERSION => newer(version),
+            (Ok(Versioned { version, ralph }), _) if version > VERSION => newer(version, &ralph),
             (Err(_), Some(older)) => Found::State(Box::new(older)),
             _ => Found::Damaged(format!("it is damaged: {}", error.message())),
         },
     }
+}
+
+/// A state of a later version of the format, which this ralph wrote.
+fn newer(version: u32, ralph: &str) -> Found {
+    let which = if ralph.is_empty() { String::new() } else { format!(" {ralph}") };
+    Found::Newer(format!(
+        "it was written by a newer ralph{which} (version {version} of its format, this one knows {VERSION}) and is left as it is: \
+         use ralph{which} or a later one"
+    ))
 }
 
 /// Workers have a JSON state.
@@ -115,16 +127,23 @@ fn read_json(text: &str) -> Found {
     #[derive(Deserialize)]
     struct Versioned {
         version: Option<u32>,
+        #[serde(default, rename = "loop")]
+        state: Option<Writer>,
+    }
+    #[derive(Deserialize)]
+    struct Writer {
+        #[serde(default)]
+        ralph: String,
     }
     if text.trim().is_empty() {
         return Found::Damaged("it is empty".to_owned());
     }
     match (worker_file::read(text), serde_json::from_str::<Versioned>(text)) {
-        (_, Ok(Versioned { version: Some(version) })) if version > VERSION => {
-            Found::Unknown(format!("it has version {version}, written by a newer ralph"))
+        (_, Ok(Versioned { version: Some(version), state })) if version > VERSION => {
+            newer(version, &state.map(|state| state.ralph).unwrap_or_default())
         }
         (Ok(state), _) => Found::State(Box::new(state)),
-        (Err(_), Ok(Versioned { version: None })) => {
+        (Err(_), Ok(Versioned { version: None, .. })) => {
             Found::Unknown("it was written by an older program, whose workers cannot be resumed".to_owned())
         }
         (Err(error), _) => Found::Damaged(format!("it is damaged: {error}")),

@@ -1,11 +1,11 @@
-//! The program file of ralph is replaced while it works, as a package manager does that.
+//! The program file of ralph is replaced while it works, as a package manager does that, and files of other releases are met.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::run_tasks::{add, tasks};
-use crate::scratch::{Scratch, agent_on_screen, executable, finish, wait_for};
+use crate::scratch::{Scratch, agent_on_screen, claude_says, executable, finish, wait_for};
 use crate::workers::Tmux;
 
 /// A ralph that is installed for this project alone.
@@ -79,4 +79,111 @@ fn a_worker_goes_on_with_a_ralph_that_was_replaced() {
     let run = finish(worker);
     assert_eq!((run.code, tmux.scratch.path("second").exists()), (Some(0), true), "{run:?}");
     tmux.assert_nothing_left();
+}
+
+/// What `scripts/keep-release` has kept, unpacked where it was made, in a mount namespace of the test. Prints what ralph says to each
+/// line of its input, between marks.
+const UNPACKED: &str = r#"set -eu
+mount -t tmpfs tmpfs /mnt
+tar -xz --no-same-owner -f "$1" -C /mnt
+mkdir -p /mnt/kept/bin && ln -s "$2" /mnt/kept/bin/ralph
+export HOME=/mnt/kept/home XDG_STATE_HOME=/mnt/kept/home/state XDG_CONFIG_HOME=/mnt/kept/home/config
+export PATH=/mnt/kept/bin:$PATH RALPH_TMUX_SOCKET=kept
+while read -r folder line; do
+    cd "/mnt/kept/$folder"
+    code=0
+    eval "$line" 2>&1 </dev/null || code=$?
+    echo "== $code"
+done"#;
+
+/// Runs lines in the folders of what a release has left; each with its exit code, and what it has said.
+fn in_files_of(release: &Path, lines: &[&str]) -> Vec<(i32, String)> {
+    let scratch = Scratch::new();
+    let mut inside = scratch.container();
+    inside.args(["bash", "-c", UNPACKED, "bash"]).arg(release).arg(env!("CARGO_BIN_EXE_ralph"));
+    let input = scratch.outside().join("lines");
+    fs::write(&input, lines.join("\n") + "\n").unwrap();
+    let run = Scratch::finish(inside.stdin(fs::File::open(input).unwrap()));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let mut said = Vec::new();
+    let mut rest = &*run.stdout;
+    for line in lines {
+        let (text, after) = rest.split_once("== ").unwrap_or_else(|| panic!("{line}: {run:?}"));
+        let (code, after) = after.split_once('\n').unwrap();
+        said.push((code.parse().unwrap(), text.to_owned()));
+        rest = after;
+    }
+    said
+}
+
+/// All that was kept, oldest first.
+fn releases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/releases");
+    let mut found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn files_of_each_release_are_read_resumed_reported_and_cleaned() {
+    for release in releases() {
+        let steps: &[(&str, i32, &[&str])] = &[
+            ("demo ralph status", 0, &["build", "done"]),
+            ("demo ralph report", 0, &["weather", "failed", "count", "done"]),
+            ("demo ralph history", 0, &["plan", "build", "loop build"]),
+            ("demo ralph logs build", 0, &["loop complete after 4 iterations"]),
+            ("tasks ralph task list --all", 0, &["✓"]),
+            ("tasks ralph feature list", 0, &["greeting"]),
+            ("tasks ralph report", 0, &["done"]),
+            ("tasks ralph run greeting", 0, &["all tasks are done"]),
+            ("project ralph config", 0, &["loop.max_retries"]),
+            ("project ralph ls", 0, &["helper", "killed"]),
+            ("project ralph status", 0, &["killed"]),
+            ("project ralph status helper", 0, &["helper"]),
+            ("project ralph resume", 0, &["completion signal detected"]),
+            ("project ralph report", 0, &["done"]),
+            ("project ralph clean --all", 0, &[]),
+            ("project ralph ls", 0, &[]),
+        ];
+        let lines: Vec<&str> = steps.iter().map(|(line, ..)| *line).collect();
+        for ((line, code, words), said) in steps.iter().zip(in_files_of(&release, &lines)) {
+            let is_as_it_should = said.0 == *code && words.iter().all(|word| said.1.contains(word));
+            assert!(is_as_it_should, "{}: {line}: {}\n{}", release.display(), said.0, said.1);
+            for bad in ["damaged", "set aside", "newer ralph", "no signature", "cannot be read", "dropped"] {
+                assert!(!said.1.contains(bad), "{}: {line}: {}", release.display(), said.1);
+            }
+            let is_cleaned = *line != "project ralph ls" || !words.is_empty() || !said.1.contains("helper");
+            assert!(is_cleaned, "{}", said.1);
+        }
+    }
+}
+
+#[test]
+fn files_of_a_newer_release_are_told_and_left_as_they_are() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("more"));
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let state = scratch.read(".ralph/state.toml");
+    let own = format!("ralph = \"{}\"\n", env!("CARGO_PKG_VERSION"));
+    assert!(state.contains(&own), "{state}");
+    let newer = state.replacen("version = 1\n", "version = 2\n", 1).replacen(&own, "ralph = \"9.8.7\"\n", 1);
+    scratch.write(".ralph/state.toml", newer + "[of_the_future]\nkey = []\n");
+    let before = scratch.snapshot();
+    for (line, code) in [
+        ("status prompt", 0),
+        ("ls", 0),
+        ("resume prompt", 1),
+        ("prompt p.md 1", 1),
+        ("prompt p.md 1 --resume", 1),
+        ("pause prompt", 1),
+        ("clean prompt", 1),
+    ] {
+        let run = scratch.run(line);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, Some(code), "{line}: {run:?}");
+        // A list only shows that it is not known.
+        assert!(said.contains(if line == "ls" { "unknown" } else { "newer ralph 9.8.7" }), "{line}: {run:?}");
+        assert!(scratch.snapshot() == before, "{line} has changed something");
+    }
 }

@@ -62,7 +62,7 @@ impl Tree {
             Found::State(state) => lacks_ticks(state),
             // A power cut has left it so.
             Found::Damaged(_) => true,
-            Found::Nothing | Found::Unknown(_) => false,
+            Found::Nothing | Found::Unknown(_) | Found::Newer(_) => false,
         };
         Ok(Self { project, start, was_killed })
     }
