@@ -17,6 +17,8 @@ use crate::platform::identity::ProcessIdentity;
 #[derive(Deserialize)]
 pub(super) struct Head {
     version: u32,
+    #[serde(default)]
+    ralph: String,
     run: String,
     name: String,
     mode: String,
@@ -74,6 +76,7 @@ impl From<Head> for State {
         let identity = LoopIdentity { run: head.run, name: head.name, mode: head.mode, agent: head.agent };
         Self {
             version: head.version,
+            ralph: head.ralph,
             active: head.active,
             status: head.status,
             exit_reason: head.exit_reason,

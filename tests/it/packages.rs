@@ -240,12 +240,17 @@ fn the_launcher_says_what_is_missing() {
     assert_eq!((run.code, &*run.stdout), (Some(7), "static\n"), "{run:?}");
 }
 
-/// How a loop ended, as its state says it, with the signals that its agent has heard.
-fn ended(scratch: &Scratch) -> String {
+/// Waits until the state says that the loop has ended.
+fn await_end(scratch: &Scratch) {
     wait_for("the end of the loop", || {
         let state = scratch.read_if_there(".ralph/state.toml").parse::<toml::Table>().ok()?;
         (state.get("active")?.as_bool() == Some(false)).then_some(())
     });
+}
+
+/// How a loop ended, as its state says it, with the signals that its agent has heard.
+fn ended(scratch: &Scratch) -> String {
+    await_end(scratch);
     scratch.await_nothing_left();
     let state = scratch.state();
     let heard = fs::read_to_string(scratch.home().join("heard")).unwrap_or_default();
@@ -347,10 +352,12 @@ os.waitpid(child, 0)";
         terminal.wait_for("the shell", |screen| screen.contains("Stopped") && screen.ends_with("shell>"));
         terminal.press("fg\r");
         fs::write(scratch.home().join("go"), "").unwrap();
-        let ended = ended(&scratch);
-        assert!(ended.contains("max_iterations"), "{ended}");
+        await_end(&scratch);
+        terminal.wait_for("the shell again", |screen| screen.ends_with("shell>"));
         terminal.press("exit 3\r");
         assert_eq!(terminal.end().code, Some(3));
+        let ended = ended(&scratch);
+        assert!(ended.contains("max_iterations"), "{ended}");
     }
 }
 

@@ -133,7 +133,7 @@ fn files_of_each_release_are_read_resumed_reported_and_cleaned() {
             ("demo ralph report", 0, &["weather", "failed", "count", "done"]),
             ("demo ralph history", 0, &["plan", "build", "loop build"]),
             ("demo ralph logs build", 0, &["loop complete after 4 iterations"]),
-            ("tasks ralph task list --all", 0, &["✓"]),
+            ("tasks ralph task list --all", 0, &["done", "Say good-bye"]),
             ("tasks ralph feature list", 0, &["greeting"]),
             ("tasks ralph report", 0, &["done"]),
             ("tasks ralph run greeting", 0, &["all tasks are done"]),
