@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::platform::backend::{in_force, tier};
+
 /// The version, and in brackets the commit that it was made of and that commit's day.
 pub(crate) const LINE: &str = env!("RALPH_VERSION");
 
@@ -42,16 +44,7 @@ pub(crate) fn this() -> Version {
             Some("musl") => Some("musl"),
             _ => None,
         },
-        backend: "linux",
-        tier: tier(target),
-    }
-}
-
-/// How well builds for a target are tested.
-fn tier(target: &str) -> u8 {
-    match target {
-        "x86_64-unknown-linux-gnu" => 1,
-        "x86_64-unknown-linux-musl" | "aarch64-unknown-linux-gnu" | "aarch64-unknown-linux-musl" => 2,
-        _ => 3,
+        backend: in_force().backend.word(),
+        tier: tier().number,
     }
 }
