@@ -411,9 +411,10 @@ function refuse(response, agent, message) {
 }
 
 /** As providers do at the limit of an account; each protocol reads other fields of it. */
-function limit(response, agent, message) {
+function limit(response, agent, message, protocol) {
   note(agent, 'is limited', message);
-  response.setHeader('retry-after', '3600');
+  // Some agents wait for as long as it says, without a word.
+  if (protocol === anthropic) response.setHeader('retry-after', '3600');
   const details = [
     { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId: 'GenerateRequestsPerDay' }] },
   ];
@@ -445,7 +446,7 @@ async function serve(request, response) {
   const answer = answerTo(conversation);
   note(agent, 'hears', conversation.results.at(-1) ?? conversation.prompt);
   if (answer.refused) return refuse(response, agent, answer.refused);
-  if (answer.limited && protocol !== responses) return limit(response, agent, answer.limited);
+  if (answer.limited && protocol !== responses) return limit(response, agent, answer.limited, protocol);
   note(agent, 'says', answer.text, answer.call ? JSON.stringify(answer.call) : '');
   if (protocol.streams(path, body)) return stream(response, protocol.pieces(answer, body.model));
   return send(response, 200, protocol.whole(answer, body.model));

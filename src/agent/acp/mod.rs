@@ -13,6 +13,7 @@ mod options;
 mod session;
 mod terminals;
 mod update;
+mod vibe;
 mod visit;
 mod walk;
 
@@ -130,6 +131,9 @@ impl AcpCodec {
                     Some(told) => self.heed(told, turn),
                     None => self.counters.malformed += 1,
                 },
+                vibe::RETRYING => {
+                    self.updates.tries_again(params).into_iter().for_each(|item| turn.item(item));
+                }
                 Login::METHOD => self.session.told_login(Login::read(params)),
                 // Notifications of other kinds are for other clients.
                 _ => {}

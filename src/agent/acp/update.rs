@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::codex::Beside;
 use super::error::{Aside, Fault};
 use super::options::current_mode;
-use super::{copilot, kimi};
+use super::{copilot, kimi, vibe};
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
@@ -63,6 +63,8 @@ pub(super) struct Updates {
     silence: Option<fn() -> Fault>,
     /// The last text, if it reads as an error, or none: an error only if nothing follows.
     held: Option<(String, Fault)>,
+    /// Why vibe asks its provider again, until it goes on.
+    retried: Option<Fault>,
 }
 
 impl Updates {
@@ -134,8 +136,24 @@ impl Updates {
 
     /// What was held is the assistant's: it has gone on after it.
     fn went_on(&mut self) -> Vec<Item> {
+        self.retried = None;
         let held = self.held.take().filter(|(text, _)| !text.is_empty());
         held.map_or_else(Vec::new, |(text, _)| words(text).into())
+    }
+
+    /// vibe asks its provider again, for minutes: a timeout of ours may be the end, and this the reason.
+    pub(super) fn tries_again(&mut self, params: &RawValue) -> Vec<Item> {
+        let Some(fault) = vibe::retries(params).filter(|fault| self.retried.as_ref() != Some(fault)) else {
+            return Vec::new();
+        };
+        let words = format!("the agent tries again: {}", fault.message);
+        let note = UsageNote {
+            error: Some(fault.message.clone()),
+            class: Some(fault.class),
+            ..UsageNote::default()
+        };
+        self.retried = Some(fault);
+        vec![Item::Show(Show::notice(&words)), Item::Note(Box::new(note))]
     }
 
     /// From here on something has to follow.

@@ -136,3 +136,39 @@ fn a_turn_of_codex_fails_with_the_thread_and_not_with_a_retry() {
         assert!(!talk.reply.said, "{:?}", talk.shown);
     }
 }
+
+#[test]
+fn vibe_says_once_why_it_asks_again_and_that_is_over_when_it_goes_on() {
+    let mut talk = prompted_as("@mistralai/mistral-vibe", false);
+    let params = json!({ "sessionId": "s", "category": "rate_limited", "detail": "HTTP 429" });
+    for _ in 0..3 {
+        talk.hear(&json!({ "jsonrpc": "2.0", "method": "_session/retrying", "params": params }));
+    }
+    assert_eq!(talk.shown, [r#"Notice("the agent tries again: HTTP 429")"#]);
+    assert_eq!(talk.reply.usage.fault.as_ref().map(|fault| fault.class), Some(Class::Limit));
+    talk.chunk(COMPLETE);
+    talk.end_turn();
+    assert!(talk.reply.usage.good_final() && talk.reply.speech.sigils().complete());
+}
+
+#[test]
+fn kimi_has_failed_where_it_says_nothing_after_the_prompt_or_after_a_tool() {
+    let call =
+        json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "Bash", "status": "completed" });
+    for (agent, chunks, is_good) in [
+        ("Kimi Code CLI", &[][..], false),
+        ("Kimi Code CLI", &["I look.", "tool"], false),
+        ("Kimi Code CLI", &["tool", COMPLETE], true),
+        ("Kimi Code CLI", &["Compacting conversation context…", "Compaction cancelled."], false),
+        ("Kimi Code CLI", &["Compaction completed: 2 messages", COMPLETE], true),
+        ("goose", &["I look.", "tool"], true),
+    ] {
+        let mut talk = prompted_as(agent, false);
+        for chunk in chunks {
+            if *chunk == "tool" { talk.update(&call) } else { talk.chunk(chunk) }
+        }
+        talk.end_turn();
+        assert_eq!(talk.reply.usage.good_final(), is_good, "{chunks:?}: {:?}", talk.shown);
+        assert!(!talk.text().contains("Compact"), "{:?}", talk.shown);
+    }
+}
