@@ -32,7 +32,7 @@ impl Backend {
 
 /// The backend of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InForce {
+pub struct Choice {
     /// Which one.
     pub backend: Backend,
     /// Why it is not the one of this kernel.
@@ -72,10 +72,10 @@ pub fn tier() -> Tier {
     }]
 }
 
-static IN_FORCE: OnceLock<InForce> = OnceLock::new();
+static IN_FORCE: OnceLock<Choice> = OnceLock::new();
 
 /// The backend of this process, found at the first call.
-pub fn in_force() -> &'static InForce {
+pub fn in_force() -> &'static Choice {
     IN_FORCE.get_or_init(|| found(std::env::var_os(VARIABLE).as_deref()))
 }
 
@@ -91,14 +91,14 @@ pub fn is_portable() -> bool {
     in_force().backend == Backend::Portable
 }
 
-fn found(named: Option<&OsStr>) -> InForce {
+fn found(named: Option<&OsStr>) -> Choice {
     let why = if named.is_some_and(|named| named == Backend::Portable.word()) {
         Some(format!("{VARIABLE}={}", Backend::Portable.word()))
     } else {
         lacking()
     };
     let backend = if why.is_some() { Backend::Portable } else { Backend::Linux };
-    InForce { backend, why }
+    Choice { backend, why }
 }
 
 /// What the Linux backend needs and is not to be had, if anything: an old kernel, or a sandbox that refuses the call.

@@ -75,8 +75,9 @@ impl Carried {
         let run = variable(RUN_MARK).filter(|_| variable(SUPERVISOR_MARK).is_some());
         // Limits that users set have no hash in them.
         let limit = || getrlimit(LIMIT_MARK).current.filter(|value| value >> PID_BITS != 0);
-        let file = || open_files(std::process::id()).find_map(|file| number_of(&files()?, &file));
-        let number = if is_portable() { file() } else { limit() };
+        let file = || open_files(std::process::id()).find_map(|file| number_of(&file));
+        // Whichever backend has marked us: a variable of ours may name another one.
+        let number = limit().or_else(file);
         (run.is_some() || number.is_some()).then_some(Self { run, number })
     }
 
@@ -182,8 +183,7 @@ impl Mark {
         if !is_portable() {
             return limit_of_locks(pid).is_some_and(|value| self.is_number(value));
         }
-        let Some(folder) = files() else { return false };
-        open_files(pid).any(|file| number_of(&folder, &file).is_some_and(|number| self.is_number(number)))
+        open_files(pid).any(|file| number_of(&file).is_some_and(|number| self.is_number(number)))
     }
 
     /// Its file, open for one child to inherit.
@@ -204,8 +204,7 @@ impl Mark {
     pub fn remove_files(&self) {
         let entries = files().map(fs::read_dir).into_iter().flatten().flatten().flatten();
         for path in entries.map(|entry| entry.path()) {
-            let number = path.parent().and_then(|folder| number_of(folder, &path));
-            if number.is_some_and(|number| self.is_number(number)) {
+            if number_of(&path).is_some_and(|number| self.is_number(number)) {
                 let _ = fs::remove_file(path);
             }
         }
@@ -221,9 +220,11 @@ fn name_of(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// The number for which an open file stands, which may have been removed; `None` if it is not a mark.
-fn number_of(folder: &Path, file: &Path) -> Option<u64> {
-    let name = file.strip_prefix(folder).ok()?.as_os_str().as_bytes();
+/// The number for which an open file stands, which may have been removed; `None` if it is not a mark. In whose state
+/// folder it lies does not matter: a process need not know where that is.
+fn number_of(file: &Path) -> Option<u64> {
+    let name = file.file_name().filter(|_| file.parent().is_some_and(|folder| folder.ends_with(FILES)))?;
+    let name = name.as_bytes();
     let name = str::from_utf8(name.strip_suffix(b" (deleted)").unwrap_or(name)).ok()?;
     u64::from_str_radix(name, 16).ok().filter(|number| name_of(*number) == name)
 }
@@ -243,9 +244,8 @@ pub fn close_inherited(except: &[i32]) -> io::Result<()> {
 /// The open files by which this process is marked.
 #[must_use]
 pub fn inherited() -> Vec<i32> {
-    let Some(folder) = files() else { return Vec::new() };
     let file = |number: &i32| fs::read_link(Path::new(OPEN_FILES).join(number.to_string())).ok();
-    let is_mark = |number: &i32| file(number).is_some_and(|file| number_of(&folder, &file).is_some());
+    let is_mark = |number: &i32| file(number).is_some_and(|file| number_of(&file).is_some());
     own_descriptors().unwrap_or_default().into_iter().filter(is_mark).collect()
 }
 
@@ -299,11 +299,11 @@ mod tests {
         let file = folder.join(name_of(number));
         let removed = PathBuf::from(format!("{} (deleted)", file.display()));
         for file in [&file, &removed] {
-            assert_eq!(number_of(folder, file), Some(number), "{}", file.display());
+            assert_eq!(number_of(file), Some(number), "{}", file.display());
         }
         for other in ["/home/a b/ralph/marks/x", "/home/a b/ralph/marks/7", "socket:[7]", "/0000000000000007"]
         {
-            assert_eq!(number_of(folder, Path::new(other)), None, "{other}");
+            assert_eq!(number_of(Path::new(other)), None, "{other}");
         }
         let all = Mark::of_run("r");
         assert!(all.is_number(number) && all.clone().below(77).is_number(number));

@@ -109,13 +109,13 @@ pub fn main(argv: &[OsString]) -> i32 {
 fn serve() -> std::io::Result<()> {
     let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut post = Post::new(Channel::Ralph { socket: control.try_clone()?, is_gone: false })?;
-    if is_portable() {
-        // Without it we serve all the same.
-        post.guard = Guard::start().ok();
-    }
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let _ = rustix::stdio::dup2_stdin(&null);
     terminal::leave();
+    if is_portable() {
+        // Not earlier: no session can begin that has the number of a group. Without it we serve all the same.
+        post.guard = Guard::start().ok();
+    }
     // A Ctrl+C before leaving the group was meant for ralph.
     post.asked_to_stop.store(false, Ordering::Relaxed);
     while let Some(received) = post.next(&control)? {
@@ -213,6 +213,8 @@ impl<'a> Supervisor<'a> {
         command.process_group(0);
         let mark = if on_terminal { Mark::of_pane(&launch.mark) } else { Mark::of_run(&launch.mark) };
         let spawned = mark.spawn(&mut command);
+        // Other programs of the run are those of other supervisors.
+        let own = if on_terminal { mark } else { mark.below(std::process::id()) };
         // Closes our copies of the program's pipes.
         drop(command);
         // Nothing may fail from here on, because the program would be left behind.
@@ -238,8 +240,8 @@ impl<'a> Supervisor<'a> {
             stage: Stage::Watch,
             at_once: false,
             told: HashSet::new(),
-            family: Family::below(std::process::id(), Some(mark.clone())).without(guard),
-            mark,
+            family: Family::below(std::process::id(), Some(own.clone())).without(guard),
+            mark: own,
         })
     }
 

@@ -76,6 +76,7 @@ mod packages;
 mod pane;
 mod picture;
 mod places;
+mod platform;
 mod play;
 mod policies;
 mod postgres_server;

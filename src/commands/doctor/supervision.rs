@@ -25,7 +25,7 @@ const SCHEMA: u32 = 1;
 /// The processes of a play: a program and its tool.
 const ACTORS: usize = 2;
 /// How long the actors may take to appear, and to be gone.
-const LIMIT: Duration = Duration::from_secs(4);
+const LIMIT: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What ends a play.

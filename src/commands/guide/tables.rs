@@ -9,6 +9,7 @@ use super::{TOPICS, Topic};
 use crate::agent::pane::programs::Program;
 use crate::cli::Cli;
 use crate::engine::outcome::Outcome;
+use crate::platform::backend::{TIERS, Tier};
 use crate::presets::{self, CliOption, Preset, Protocol};
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
@@ -21,7 +22,7 @@ fn path(relative: &str) -> String {
 type Made = fn() -> String;
 
 /// Pages with the tables between marks of their name.
-const TABLES: [(&str, &str, Made); 9] = [
+const TABLES: [(&str, &str, Made); 10] = [
     ("README.md", "agents", agents_by_title),
     ("README.md", "pages", pages),
     ("docs/agents.md", "agents", agents),
@@ -31,6 +32,7 @@ const TABLES: [(&str, &str, Made); 9] = [
     ("docs/settings.md", "settings", settings),
     ("docs/exit-codes.md", "ends", ends),
     ("docs/events.md", "events", events),
+    ("docs/safety.md", "tiers", tiers),
 ];
 
 #[test]
@@ -65,6 +67,11 @@ fn every_page_is_a_topic_and_no_topic_is_a_verb() {
     let help = <Cli as clap::CommandFactory>::command().get_after_help().map(ToString::to_string).unwrap();
     let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
     assert!(help.replace('\n', " ").contains(&format!(": {} ", names.join(", "))), "{help}");
+}
+
+fn tiers() -> String {
+    let row = |tier: &Tier| vec![tier.number.to_string(), tier.machines.to_owned(), tier.tested.to_owned()];
+    table(&["tier", "machines", "what has been done there"], TIERS.iter().map(row))
 }
 
 /// A table with these rows.

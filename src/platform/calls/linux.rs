@@ -10,11 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use nix::unistd::{getpgid, getsid};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgid, getppid, getsid, pidfd_open, pidfd_send_signal, set_child_subreaper,
+    Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, set_child_subreaper,
     set_parent_process_death_signal, test_kill_process,
 };
 
@@ -89,11 +90,14 @@ fn asked(pid: u32) -> Option<Stat> {
     test_kill_process(raw).ok()?;
     let number = |pid: Pid| pid.as_raw_nonzero().get().unsigned_abs();
     let ppid = (pid == std::process::id()).then(|| getppid().map(number)).flatten();
+    // The numbers of a group and a session may be 0, which no other type holds.
+    let same = nix::unistd::Pid::from_raw(raw.as_raw_nonzero().get());
+    let known = |pid: nix::unistd::Pid| u32::try_from(pid.as_raw()).unwrap_or_default();
     Some(Stat {
         pid,
         ppid: ppid.unwrap_or_default(),
-        group: getpgid(Some(raw)).map(number).unwrap_or_default(),
-        session: getsid(Some(raw)).map(number).unwrap_or_default(),
+        group: getpgid(Some(same)).map(known).unwrap_or_default(),
+        session: getsid(Some(same)).map(known).unwrap_or_default(),
         state: b'?',
         own_ticks: 0,
         reaped_ticks: 0,
