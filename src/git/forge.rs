@@ -226,15 +226,12 @@ impl Repository {
     /// The repository of a remote with this URL; `None` for a folder.
     fn of_url(forge: Forge, url: &str) -> Option<Self> {
         let row = forge.row();
-        let (is_ssh, place, path) = match url.split_once("://") {
-            Some((scheme, rest)) => {
-                let (place, path) = rest.split_once('/')?;
-                (scheme.contains("ssh"), place, path)
-            }
-            None => {
-                let (place, path) = url.split_once(':').filter(|(place, _)| !place.contains('/'))?;
-                (true, place, path)
-            }
+        let (is_ssh, place, path) = if let Some((scheme, rest)) = url.split_once("://") {
+            let (place, path) = rest.split_once('/')?;
+            (scheme.contains("ssh"), place, path)
+        } else {
+            let (place, path) = url.split_once(':').filter(|(place, _)| !place.contains('/'))?;
+            (true, place, path)
         };
         let host = place.rsplit('@').next()?.to_lowercase();
         let (name, port) = host.split_once(':').unwrap_or((&host, ""));

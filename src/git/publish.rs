@@ -4,12 +4,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::forge::{Home, Request, Row};
 use super::remote::why_refused;
 use crate::process::OUT_OF_SIGHT;
 use crate::process::capture::{Captured, Ended, Kept};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
+use crate::text::halves::without_halves;
 use crate::text::{duration, line};
 
 /// The time limit of a push.
@@ -105,8 +108,9 @@ pub(crate) fn open<E>(
     let found = answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?);
     Ok(found.and_then(|found| {
         let unknown = || Unpublished::Impossible(format!("there is one already; see '{}'", row.list));
-        let address = text_at(&found, row.shape.address).ok_or_else(unknown)?;
-        Ok(Opened { address, is_new })
+        let found = value(&found);
+        let address = found.pointer(row.shape.address).and_then(Value::as_str).ok_or_else(unknown)?;
+        Ok(Opened { address: address.to_owned(), is_new })
     }))
 }
 
@@ -121,24 +125,29 @@ pub(crate) fn add_lines<E>(
     run: &mut dyn FnMut(&Launch) -> Ran<E>,
 ) -> Result<Result<(), Unpublished>, E> {
     let (row, head) = (home.forge().row(), home.head(branch));
-    let body = match answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?) {
-        Ok(found) => text_at(&found, row.shape.body).unwrap_or_default(),
+    let found = match answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?) {
+        Ok(found) => value(&found),
         Err(failure) => return Ok(Err(failure)),
+    };
+    let body = match found.pointer(row.shape.body) {
+        Some(Value::String(body)) => body.as_str(),
+        Some(Value::Null) => "",
+        // What cannot be read would be lost.
+        _ => return Ok(Err(Unpublished::Wrong(format!("{} shows no description", row.program)))),
     };
     let is_there = |line: &&String| body.lines().any(|known| known.trim() == line.as_str());
     let missing: Vec<&str> = lines.iter().filter(|line| !is_there(line)).map(String::as_str).collect();
     if missing.is_empty() {
         return Ok(Ok(()));
     }
-    let body = format!("{}\n\n{}\n", body.trim_end(), missing.join("\n"));
+    let body = format!("{}\n\n{}\n", body.trim_end(), missing.join("\n")).trim_start().to_owned();
     let captured = run(&home.ask(tree, (row.describe)(&head, &body), mark))?;
     Ok(answered_by(home, captured).map(drop))
 }
 
-/// The text at a place of an answer.
-fn text_at(answer: &str, at: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_str(answer).ok()?;
-    value.pointer(at)?.as_str().map(str::to_owned)
+/// An answer as JSON; null if it is none.
+fn value(answer: &str) -> Value {
+    serde_json::from_str(&without_halves(answer)).unwrap_or_default()
 }
 
 /// Whether there is a pull request for the branch already.
@@ -291,6 +300,38 @@ mod tests {
         let broken = "GraphQL: Something went wrong, see https://github.com/status";
         assert_eq!(answer(1, "", broken), format!("wrong: gh: {broken}"));
         assert_eq!(answer(3, "", ""), "wrong: gh ended with exit code 3");
+    }
+
+    /// What is asked to add a line to a description that is shown like this, and the result.
+    fn added(forge: Forge, shown: &str) -> (String, bool) {
+        let mut asked = Vec::new();
+        let mut run = |launch: &Launch| -> Ran<()> {
+            asked.push(launch.args.last().unwrap().to_str().unwrap().to_owned());
+            let (mut stdout, stderr) = (Kept::new(ROOM), Kept::new(ROOM));
+            stdout.push(shown.as_bytes());
+            Ok(Ok(Captured { stdout, stderr, end: Ended::Exited(0), turned_away: TurnedAway::default() }))
+        };
+        let lines = ["Closes #1".to_owned(), "Closes #2".to_owned()];
+        let place = (Path::new("/"), "");
+        let added = add_lines(&Home::unnamed(forge), ("x", &lines), place, &mut run).unwrap();
+        (asked.split_off(1).concat(), added.is_ok())
+    }
+
+    #[test]
+    fn a_description_keeps_its_words() {
+        let both = "Closes #1\nCloses #2\n";
+        for (forge, shown, body) in [
+            (Forge::GitHub, r#"{"body":"Mine.\n"}"#, format!("Mine.\n\n{both}")),
+            (Forge::GitHub, r#"{"body":"Closes #1\r\n"}"#, "Closes #1\n\nCloses #2\n".to_owned()),
+            (Forge::GitHub, r#"{"body":"cut \ud83d"}"#, format!("cut \u{fffd}\n\n{both}")),
+            (Forge::GitLab, r#"{"description":null}"#, both.to_owned()),
+            (Forge::GitHub, r#"{"body":"Closes #1\nCloses #2"}"#, String::new()),
+        ] {
+            assert_eq!(added(forge, shown), (body, true), "{shown}");
+        }
+        for unreadable in ["<html>", "{}", ""] {
+            assert_eq!(added(Forge::GitHub, unreadable), (String::new(), false), "{unreadable}");
+        }
     }
 
     #[test]

@@ -62,7 +62,6 @@ pub(crate) struct Exchange {
 
 /// What was learned about the remote.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each was learned by itself")]
 pub(crate) struct Known {
     /// The tip is a branch beside the trunk.
     is_aside: bool,
@@ -412,7 +411,7 @@ impl Exchange {
         let place = Place { root, remote, trunk, identity };
         let mut request = request.lock().unwrap_or_else(PoisonError::into_inner);
         // Without one the branch is there all the same.
-        let _ = request.keep(&place, (store, tip), cancelled);
+        drop(request.keep(&place, (store, tip), cancelled));
     }
 
     /// Where a ref of ours is on the remote.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::request::{LandedRequest, Place, beside};
+use super::request::{Kept, LandedRequest, Place, beside};
 use super::team::Team;
 use crate::engine::fact::Fact;
 use crate::git::identity::CommitIdentity;
@@ -75,16 +75,12 @@ impl Pusher {
     fn keep_request(&mut self, tip: &str) {
         let Self { root, remote, trunk, identity, request: Some(request), .. } = self else { return };
         let place = Place { root, remote, trunk, identity };
-        let noun = remote.home.forge().row().noun;
-        let kept = request.keep(&place, (&*self.graph, tip), self.team.hurries());
-        match kept {
-            Ok(None) => {}
-            Ok(Some(address)) => {
-                let message = format!("{noun}: {address}");
-                self.team.tell(Fact::Published { message: message.into() });
-            }
-            Err(failure) => self.notice(failure.why().map(|why| format!("no {noun}: {why}"))),
+        let Kept { address, notice } = request.keep(&place, (&*self.graph, tip), self.team.hurries());
+        if let Some(address) = address {
+            let message = format!("{}: {address}", self.remote.home.forge().row().noun);
+            self.team.tell(Fact::Published { message: message.into() });
         }
+        self.notice(notice);
     }
 
     fn settle(&self, done: Result<(), Unpublished>, commit: &str) {

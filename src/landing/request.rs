@@ -9,7 +9,7 @@ use crate::git::forge::Request;
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
 use crate::git::publish::{
-    ANSWER_ROOM, Opened, PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Unpublished, add_lines, answered, open,
+    ANSWER_ROOM, Opened, PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, add_lines, answered, open,
 };
 use crate::git::range::is_ancestor;
 use crate::git::remote::{Remote, fetch};
@@ -24,12 +24,21 @@ const BODY: &str =
 pub(crate) struct LandedRequest {
     /// The run mark of the run.
     mark: String,
-    /// It was opened or found.
-    is_open: bool,
+    /// Whether it was opened or found; `None` before that was tried, which is done once: without a login each landing would fail.
+    is_open: Option<bool>,
     /// The lines about issues that it has.
     lines: BTreeSet<String>,
     /// The commits of tasks that the trunk of the remote has.
     merged: BTreeSet<String>,
+}
+
+/// What became of it when a tip was pushed.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Its address, if it was opened or found now.
+    pub(super) address: Option<String>,
+    /// What could not be done, and why.
+    pub(super) notice: Option<String>,
 }
 
 /// What lands where.
@@ -44,42 +53,57 @@ pub(super) struct Place<'a> {
 impl LandedRequest {
     /// That of the run with this mark.
     pub(crate) fn new(mark: &str) -> Self {
-        Self { mark: mark.to_owned(), is_open: false, lines: BTreeSet::new(), merged: BTreeSet::new() }
+        Self { mark: mark.to_owned(), is_open: None, lines: BTreeSet::new(), merged: BTreeSet::new() }
     }
 
-    /// Opens it, once in a run: one that is open already is the one; then returns its address. Adds a line for each issue whose task
-    /// has landed and is not in the trunk of the remote.
+    /// Opens it, once in a run: one that is open already is the one. Adds a line for each issue whose task has landed and is not in the
+    /// trunk of the remote.
     pub(super) fn keep(
         &mut self,
         place: &Place<'_>,
         (store, tip): (&dyn Store, &str),
         cancelled: &AtomicBool,
-    ) -> Result<Option<String>, Unpublished> {
+    ) -> Kept {
+        if self.is_open == Some(false) {
+            return Kept::default();
+        }
         let lines = self.missing(place, (store, tip), cancelled);
         let branch = beside(place.trunk.name());
         let mut run =
             |launch: &_| Ok::<_, Infallible>(run_alone(launch, (PULL_REQUEST_LIMIT, ANSWER_ROOM), cancelled));
         let (home, at) = (&place.remote.home, (place.root, self.mark.as_str()));
-        let mut address = None;
+        let noun = home.forge().row().noun;
+        let mut kept = Kept::default();
         let mut has_lines = lines.is_empty();
-        if !self.is_open {
+        if self.is_open.is_none() {
             let name = place.trunk.name();
             let title = format!("What has landed on {name}");
             let body = if has_lines { BODY.to_owned() } else { format!("{BODY}\n{}\n", lines.join("\n")) };
             let request = Request { base: name, head: &branch, title: &title, body: &body };
-            // It is tried once in a run: without a login each landing would say so.
-            self.is_open = true;
             let Ok(opened) = open(home, &request, at, &mut run);
-            let Opened { address: its, is_new } = opened?;
-            address = Some(its);
-            has_lines |= is_new;
+            self.is_open = Some(opened.is_ok());
+            match opened {
+                Ok(Opened { address, is_new }) => {
+                    kept.address = Some(address);
+                    has_lines |= is_new;
+                }
+                Err(failure) => {
+                    kept.notice = failure.why().map(|why| format!("no {noun}: {why}"));
+                    return kept;
+                }
+            }
         }
         if !has_lines {
             let Ok(added) = add_lines(home, (&branch, &lines), at, &mut run);
-            added?;
+            if let Err(failure) = added {
+                let all = lines.join(", ");
+                kept.notice =
+                    failure.why().map(|why| format!("the {noun} lacks '{all}', write it there: {why}"));
+                return kept;
+            }
         }
         self.lines.extend(lines);
-        Ok(address)
+        kept
     }
 
     /// The lines that close the issues of tasks which the tip has and the trunk of the remote lacks, without those that are there.
