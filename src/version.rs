@@ -14,7 +14,8 @@ pub(crate) const NUMBER: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, Serialize)]
 pub(crate) struct Version {
     /// The version of the package.
-    pub(crate) version: &'static str,
+    #[serde(rename = "version")]
+    pub(crate) number: &'static str,
     /// The commit; `None` in a debug build, or where the sources did not say it.
     pub(crate) commit: Option<&'static str>,
     /// The day of the commit, in UTC.
@@ -35,7 +36,7 @@ pub(crate) fn this() -> Version {
     let known = |text: &'static str| Some(text).filter(|text| !text.is_empty());
     let target = env!("RALPH_TARGET");
     Version {
-        version: NUMBER,
+        number: NUMBER,
         commit: known(env!("RALPH_COMMIT")),
         date: known(env!("RALPH_DATE")),
         target,

@@ -8,6 +8,7 @@ use crate::version::{LINE, this};
 ///
 /// # Errors
 /// When it cannot be printed.
+#[must_use]
 pub fn answer(words: &[OsString]) -> Option<anyhow::Result<u8>> {
     let is = |word: &OsString, names: &[&str]| names.iter().any(|name| word == name);
     let asks = words.iter().any(|word| is(word, &["--version", "-V"]));

@@ -112,9 +112,9 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
 /// A state of a later version of the format, which this ralph wrote.
 fn newer(version: u32, ralph: &str) -> Found {
     let which = if ralph.is_empty() { String::new() } else { format!(" {ralph}") };
+    let versions = format!("version {version} of its format, this one knows {VERSION}");
     Found::Newer(format!(
-        "it was written by a newer ralph{which} (version {version} of its format, this one knows {VERSION}) and is left as it is: \
-         use ralph{which} or a later one"
+        "it was written by a newer ralph{which} ({versions}) and is left as it is: use ralph{which} or a later one"
     ))
 }
 

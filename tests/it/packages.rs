@@ -1,7 +1,9 @@
 //! The packages that `scripts/release` makes, here of the ralph under test: what is in them, how they install, and that ralph
 //! runs from them as it runs by itself.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -248,13 +250,12 @@ fn await_end(scratch: &Scratch) {
     });
 }
 
-/// How a loop ended, as its state says it, with the signals that its agent has heard.
+/// How a loop ended, as its state says it.
 fn ended(scratch: &Scratch) -> String {
     await_end(scratch);
     scratch.await_nothing_left();
     let state = scratch.state();
-    let heard = fs::read_to_string(scratch.home().join("heard")).unwrap_or_default();
-    format!("{} {} {} {heard}", state["status"], state["exit_reason"], state["exit_code"])
+    format!("{} {} {}", state["status"], state["exit_reason"], state["exit_code"])
 }
 
 fn begun(scratch: &Scratch) {
@@ -287,7 +288,8 @@ fn pressed(ralph: &Path, below_a_shell: bool, presses: usize) -> String {
         fs::write(scratch.home().join("go"), "").unwrap();
     }
     let ended = ended(&scratch);
-    format!("{:?} {ended}", terminal.end().code)
+    let heard = fs::read_to_string(scratch.home().join("heard")).unwrap_or_default();
+    format!("{:?} {ended} {heard}", terminal.end().code)
 }
 
 #[test]
@@ -297,9 +299,9 @@ fn ctrl_c_is_as_without_the_launcher() {
     let bare = Path::new(env!("CARGO_BIN_EXE_ralph"));
     for below_a_shell in [false, true] {
         for presses in 1..=2 {
-            let [bare, launched] = [bare, &launcher].map(|ralph| pressed(ralph, below_a_shell, presses));
-            assert_eq!(bare, launched, "{presses} presses, below a shell: {below_a_shell}");
-            assert_eq!(bare.contains("INT"), presses == 2, "{bare}");
+            let [alone, behind] = [bare, &launcher].map(|ralph| pressed(ralph, below_a_shell, presses));
+            assert_eq!(alone, behind, "{presses} presses, below a shell: {below_a_shell}");
+            assert_eq!(alone.contains("INT"), presses == 2, "{alone}");
         }
     }
 }
@@ -320,7 +322,7 @@ os.waitpid(child, 0)";
     let launcher = MADE.npm(installed.outside(), &["ralph", &package()]);
     let both = [Path::new(env!("CARGO_BIN_EXE_ralph")), &launcher];
     for shell in [None, Some("\"$0\" prompt p.md 3; exit $?")] {
-        let [bare, launched] = both.map(|ralph| {
+        let [alone, behind] = both.map(|ralph| {
             let scratch = Scratch::new();
             scratch.agent("claude", AGENT);
             let mut python = scratch.command("python3");
@@ -331,13 +333,14 @@ os.waitpid(child, 0)";
             };
             let mut python = python.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             wait_for("ralph to hear it", || scratch.events().contains(r#""event":"asked""#).then_some(()));
+            // Below a shell both the shell and the kernel send a HUP, and the agent may be interrupted by the second.
             fs::write(scratch.home().join("go"), "").unwrap();
             let ended = ended(&scratch);
             python.wait().unwrap();
             ended
         });
-        assert_eq!(bare, launched, "{shell:?}");
-        assert!(bare.contains("terminated"), "{bare}");
+        assert_eq!(alone, behind, "{shell:?}");
+        assert!(alone.contains("terminated"), "{alone}");
     }
     for ralph in both {
         let scratch = Scratch::new();
@@ -404,10 +407,43 @@ fn the_package_for_debian_has_what_its_policy_asks_for() {
     assert!(field("Depends").contains("git (>= 1:2.30), libc6 (>= 2."), "{}", field("Depends"));
 }
 
-fn install(scratch: &Scratch, from: &Path, to: &str) -> Run {
+#[test]
+fn the_scripts_of_releases_are_sound() {
+    let mut shellcheck = Command::new("shellcheck");
+    shellcheck.args([
+        "-x",
+        "packaging/install.sh",
+        "packaging/npm/ralph.sh",
+        "scripts/release",
+        "scripts/keep-release",
+    ]);
+    good(shellcheck.current_dir(env!("CARGO_MANIFEST_DIR")));
+}
+
+fn install(scratch: &Scratch, from: impl AsRef<std::ffi::OsStr>, to: &str) -> Run {
     let mut install = scratch.command("sh");
-    install.arg(MADE.out.join("install.sh")).arg("--from").arg(from);
+    install.arg(MADE.out.join("install.sh")).arg("--from").arg(from.as_ref());
     Scratch::finish(install.arg("--to").arg(scratch.outside().join(to)))
+}
+
+#[test]
+fn the_installer_fetches_from_a_server() {
+    let scratch = Scratch::new();
+    let mut server = scratch.command("python3");
+    server.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0", "--directory"]).arg(&MADE.out);
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // Serving HTTP on 127.0.0.1 port 41233 (http://127.0.0.1:41233/) ...
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split(['(', ')']).nth(1).unwrap_or_default().to_owned();
+    let run = install(&scratch, &address, "fetched");
+    let missing = install(&scratch, format!("{address}nowhere"), "other");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let fetched = fs::read(scratch.outside().join("fetched/ralph")).unwrap();
+    assert!(fetched == fs::read(&MADE.program).unwrap());
+    assert!(missing.code == Some(1) && missing.stderr.contains("cannot fetch"), "{missing:?}");
 }
 
 #[test]
@@ -415,7 +451,7 @@ fn the_installer_moves_nothing_that_it_has_not_checked() {
     let made = &*MADE;
     let scratch = Scratch::new();
     let home =
-        || fs::read_dir(scratch.home()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+        || fs::read_dir(scratch.home()).unwrap().map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>();
     let before = home();
     let run = install(&scratch, &made.out, "new/bin");
     assert!(run.code == Some(0) && run.stdout.contains("is not on PATH"), "{run:?}");

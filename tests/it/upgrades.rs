@@ -176,7 +176,6 @@ fn files_of_a_newer_release_are_told_and_left_as_they_are() {
         ("resume prompt", 1),
         ("prompt p.md 1", 1),
         ("prompt p.md 1 --resume", 1),
-        ("pause prompt", 1),
         ("clean prompt", 1),
     ] {
         let run = scratch.run(line);

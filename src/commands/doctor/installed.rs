@@ -52,12 +52,13 @@ fn installed(exe: &Path, root: &Path) -> Installed {
     if let Some(package) = of_npm(&words) {
         let is_global = words.windows(2).any(|pair| pair == ["lib", "node_modules"]);
         let flag = if is_global { "-g " } else { "" };
-        return match words.contains(&".pnpm") {
-            true => {
-                by("pnpm", format!("'pnpm update {package} --latest' updates it, with -g if it is global"))
-            }
-            false => by("npm", format!("'npm install {flag}{package}@latest' updates it")),
-        };
+        if words.contains(&".pnpm") {
+            return by(
+                "pnpm",
+                format!("'pnpm update {package} --latest' updates it, with -g if it is global"),
+            );
+        }
+        return by("npm", format!("'npm install {flag}{package}@latest' updates it"));
     }
     if let Some(name) = behind(&["pipx", "venvs"]) {
         return by("pipx", format!("'pipx upgrade {name}' updates it"));
@@ -147,8 +148,11 @@ fn others(exe: &Path, search_path: &OsStr) -> Vec<PathBuf> {
         .map(|folder| folder.join(NAME))
     {
         let Ok(real) = path.canonicalize() else { continue };
-        let is_other = real.is_file() && real != own && !(is_launched && !interpreters(&real).is_empty());
-        if is_other && found.iter().all(|known| known.canonicalize().ok().as_ref() != Some(&real)) {
+        let is_own = real == own || is_launched && !interpreters(&real).is_empty();
+        if real.is_file()
+            && !is_own
+            && found.iter().all(|known| known.canonicalize().ok().as_ref() != Some(&real))
+        {
             found.push(path);
         }
     }
