@@ -35,18 +35,24 @@ mod tests {
 
     use super::*;
 
+    /// A port is listed while it is open; returns whether it no longer is after that. Other tests of this process open ports, too, and
+    /// may be given the number that has become free.
+    fn is_seen_while_it_is_open(address: &str) -> bool {
+        let own = [std::process::id()];
+        let listener = TcpListener::bind(address).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(of(&own).ports.contains(&port), "{address}");
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _served = listener.accept().unwrap();
+        assert!(of(&own).has_connection);
+        drop(listener);
+        !of(&own).ports.contains(&port)
+    }
+
     #[test]
     fn a_port_and_who_talks_to_it_are_seen() {
-        let own = [std::process::id()];
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let listener = TcpListener::bind(address).unwrap();
-            let port = listener.local_addr().unwrap().port();
-            assert!(of(&own).ports.contains(&port), "{address}");
-            let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let _served = listener.accept().unwrap();
-            assert!(of(&own).has_connection);
-            drop(listener);
-            assert!(!of(&own).ports.contains(&port));
+            assert!((0..5).any(|_| is_seen_while_it_is_open(address)), "{address}");
         }
         assert_eq!(of(&[]), Sockets::default());
     }

@@ -46,9 +46,8 @@ mod tests {
     use super::*;
 
     fn stat(group: u32, session: u32) -> Stat {
-        let line =
-            format!("42 (x) S 7 {group} {session} 0 -1 4194560 1 2 3 4 100 20 30 4 20 0 1 0 12345 1 2 3\n");
-        Stat::parse(&line).unwrap()
+        let (pid, ppid, state) = (42, 7, b'S');
+        Stat { pid, ppid, group, session, state, own_ticks: 0, reaped_ticks: 0, start_ticks: 12_345 }
     }
 
     #[test]
