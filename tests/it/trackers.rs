@@ -362,7 +362,7 @@ fn an_app_that_may_not_ask_who_it_is_reports_once() {
         let id = tasks(&scratch)[0]["id"].as_str().unwrap().to_owned();
         scratch.run(&format!("task done {id}"));
         let run = Scratch::finish(import(&scratch, &server, "github", "github:ann/tool").arg("--report"));
-        assert_eq!(run.code, Some(if is_app { 0 } else { 1 }), "{run:?}");
+        assert_eq!(run.code, Some(i32::from(!is_app)), "{run:?}");
         assert!(is_app || run.stderr.contains("does not accept the login"), "{run:?}");
     }
 }
