@@ -57,7 +57,7 @@ fn stream(agent: &str, before: &str, after: &str) -> Vec<String> {
             r#"{"type":"tool_call","id":"c","messageId":"m1","toolId":"Execute","toolName":"Execute","parameters":{}}"#,
             r#"{"type":"tool_result","id":"c","messageId":"m2","toolId":"Execute","isError":false,"value":"ok"}"#,
             r#"{"type":"message","role":"assistant","id":"m3","text":"AFTER"}"#,
-            r#"{"type":"completion","finalText":"AFTER","numTurns":2,"usage":{"input_tokens":1,"output_tokens":1}}"#,
+            r#"{"type":"completion","finalText":"","numTurns":2,"usage":{"input_tokens":1,"output_tokens":1}}"#,
         ],
         "cline" => &[
             r#"{"type":"agent_event","event":{"type":"iteration_start","iteration":1}}"#,

@@ -268,13 +268,13 @@ impl Session {
             return self.leave(&modes, offered.known, turn);
         }
         self.choose_mode(&modes);
-        if let Some(model) = self.wanted.model.clone() {
-            let model = match offered.find(&model) {
-                Ok(model) => model.to_owned(),
-                Err(having) => return self.unknown_model(&model, &having, &offered.known, turn),
+        if let Some(word) = self.wanted.model.clone() {
+            let id = match offered.find(&word) {
+                Ok(id) => id.to_owned(),
+                Err(having) => return self.unknown_model(&word, &having, &offered.known, turn),
             };
-            self.choices.push_back(offered.choice(&self.id, &model));
-            note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
+            self.choices.push_back(offered.choice(&self.id, &id));
+            note(turn, UsageNote { model: Some(id), ..UsageNote::default() });
         } else if let Some(model) = offered.current.filter(|model| !NO_MODELS.contains(&model.as_str())) {
             note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
         }
