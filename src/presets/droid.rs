@@ -64,13 +64,13 @@ const LINES: Preset = Preset {
 // The prompt is echoed with role "user".
 const RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .text"#;
 
-// What ends a run is reported again by its command line, which says no more than "Exec failed" then.
+// What ends a run is reported again by its command line, as "Exec failed".
 const DISPLAY: &str = with_plain!(
     r#"
 if .type == "message" then select(.role == "assistant") | {text}
 elif .type == "reasoning" then {thought: .text}
 elif .type == "tool_call" then {tool: .toolName, input: .parameters}
-elif .type == "error" then select(.source != "cli") | {error: (.message // "unknown error" | plain)}
+elif .type == "error" then select(.message != "Exec failed") | {error: (.message // "unknown error" | plain)}
 else empty end
 "#
 );

@@ -124,8 +124,8 @@ impl<'a> Models<'a> {
         Self { known, names, current: current_value(option), option: Some(option) }
     }
 
-    /// The id of the model that a user calls `word`: its id or its name, or else the only one that has the word in one of them,
-    /// in capitals or not.
+    /// The id of the model that a user calls `word`: its id or its name, or else the only one of whose id or name it is a word, in
+    /// capitals or not.
     ///
     /// # Errors
     /// The ids of all models that have it.
@@ -138,8 +138,8 @@ impl<'a> Models<'a> {
         if let Some((id, _)) = exact {
             return Ok(id);
         }
-        let has_it =
-            |(id, name): &(&str, String)| id.to_lowercase().contains(&wanted) || name.contains(&wanted);
+        let is_word = |text: &str| text.split(|one: char| !one.is_alphanumeric()).any(|word| word == wanted);
+        let has_it = |(id, name): &(&str, String)| is_word(&id.to_lowercase()) || is_word(name);
         let having: Vec<&str> = models().filter(has_it).map(|(id, _)| id).collect();
         if let [only] = having[..] { Ok(only) } else { Err(having) }
     }

@@ -125,11 +125,15 @@ impl Updates {
         if is_about_the_mode(&text.text) {
             return Vec::new();
         }
+        let aside = self.aside.and_then(|aside| aside(&text.text));
+        if aside == Some(Aside::Notice) {
+            // The assistant has not gone on with it.
+            return vec![Item::Show(Show::notice(&text.text))];
+        }
         let mut items = self.went_on();
-        match self.aside.and_then(|aside| aside(&text.text)) {
-            Some(Aside::Notice) => items.push(Item::Show(Show::notice(&text.text))),
+        match aside {
             Some(Aside::Error(fault)) => self.held = Some((text.text, fault)),
-            None => items.extend(self.said_text(text.text, chunk.message_id, chunk.meta.as_ref())),
+            _ => items.extend(self.said_text(text.text, chunk.message_id, chunk.meta.as_ref())),
         }
         items
     }

@@ -161,6 +161,7 @@ fn kimi_has_failed_where_it_says_nothing_after_the_prompt_or_after_a_tool() {
         ("Kimi Code CLI", &["tool", COMPLETE], true),
         ("Kimi Code CLI", &["Compacting conversation context…", "Compaction cancelled."], false),
         ("Kimi Code CLI", &["Compaction completed: 2 messages", COMPLETE], true),
+        ("Kimi Code CLI", &["I look.", "tool", "Compaction completed: 2 messages"], false),
         ("goose", &["I look.", "tool"], true),
     ] {
         let mut talk = prompted_as(agent, false);
