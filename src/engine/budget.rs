@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
-use crate::reply::usage::Usage;
 
 /// What an amount is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,14 +182,11 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What an agent reports to have spent.
+    /// What an agent has spent, as far as it reported that: money, tokens read and tokens written.
     #[must_use]
-    pub fn reported(usage: &Usage) -> Self {
-        Self {
-            cost_usd: usage.cost_usd,
-            input_tokens: usage.input_tokens.unwrap_or_default(),
-            output_tokens: usage.output_tokens.unwrap_or_default(),
-        }
+    pub fn reported(cost_usd: Option<f64>, input: Option<u64>, output: Option<u64>) -> Self {
+        let [input_tokens, output_tokens] = [input, output].map(Option::unwrap_or_default);
+        Self { cost_usd, input_tokens, output_tokens }
     }
 
     /// In US dollars.

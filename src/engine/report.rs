@@ -217,6 +217,6 @@ impl Report {
     /// What the attempt has spent.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        Spent { cost_usd: self.cost_usd(), ..Spent::reported(&self.usage) }
+        Spent::reported(self.cost_usd(), self.usage.input_tokens, self.usage.output_tokens)
     }
 }

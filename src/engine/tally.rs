@@ -371,7 +371,7 @@ impl Tally {
         self.changed_since_validation = settled.proof.as_ref().is_none_or(|proof| proof.ended_with_agent);
         match &settled.proof {
             Some(Validation { usage, ok, .. }) => {
-                self.spend(Spent::reported(usage));
+                self.spend(Spent::reported(usage.cost_usd, usage.input_tokens, usage.output_tokens));
                 self.unproven = !ok;
             }
             // No claim is open any more.

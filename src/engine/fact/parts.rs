@@ -308,11 +308,7 @@ impl AttemptEnded<'_> {
     /// What it has spent, without the agents that verified its work.
     #[must_use]
     pub fn own_spent(&self) -> Spent {
-        Spent {
-            cost_usd: self.cost_usd(),
-            input_tokens: self.usage.input_tokens.unwrap_or_default(),
-            output_tokens: self.usage.output_tokens.unwrap_or_default(),
-        }
+        Spent::reported(self.cost_usd(), self.usage.input_tokens, self.usage.output_tokens)
     }
 }
 

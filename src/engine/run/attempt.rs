@@ -258,7 +258,11 @@ impl Loop<'_> {
                 Verdict::Found(validation) => break validation,
                 Verdict::Unable(report, inspects) if self.wait_to_ask_again(&report, inspects, work)? => {}
                 Verdict::CutOff(usage) => {
-                    self.job.tally.spend(Spent::reported(&usage));
+                    self.job.tally.spend(Spent::reported(
+                        usage.cost_usd,
+                        usage.input_tokens,
+                        usage.output_tokens,
+                    ));
                     return Ok(None);
                 }
                 Verdict::Unable(..) => return Ok(None),
