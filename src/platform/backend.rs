@@ -75,6 +75,7 @@ pub fn tier() -> Tier {
 static IN_FORCE: OnceLock<Choice> = OnceLock::new();
 
 /// The backend of this process, found at the first call.
+#[must_use]
 pub fn in_force() -> &'static Choice {
     IN_FORCE.get_or_init(|| found(std::env::var_os(VARIABLE).as_deref()))
 }

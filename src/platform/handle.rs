@@ -118,6 +118,7 @@ impl ProcessHandle {
     }
 
     /// Its end as a descriptor to poll; `None` where there is none.
+    #[must_use]
     pub fn end(&self) -> Option<PollFd<'_>> {
         match &self.held {
             Held::Descriptor(descriptor) => Some(PollFd::new(descriptor, PollFlags::IN)),

@@ -263,6 +263,7 @@ pub fn drop_own() {
 }
 
 /// Runs `start`, which starts a process that outlives every run (a tmux server), without the mark of a run around us.
+#[must_use]
 pub fn without_own<T>(start: impl FnOnce() -> T) -> T {
     /// Two calls at the same time would not restore the limit.
     static ALONE: Mutex<()> = Mutex::new(());

@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     fn stat(group: u32, session: u32) -> Stat {
-        let (pid, ppid, state) = (42, 7, b'S');
-        Stat { pid, ppid, group, session, state, own_ticks: 0, reaped_ticks: 0, start_ticks: 12_345 }
+        let (own_ticks, reaped_ticks, start_ticks) = (0, 0, 0);
+        Stat { pid: 42, ppid: 7, group, session, state: b'S', own_ticks, reaped_ticks, start_ticks }
     }
 
     #[test]

@@ -39,10 +39,10 @@ pub(super) struct PaneFolder {
 
 impl PaneFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        match path.symlink_metadata()?.is_dir() {
-            true => Ok(Self { path: path.to_owned() }),
-            false => Err(io::ErrorKind::NotADirectory.into()),
+        if !path.symlink_metadata()?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
         }
+        Ok(Self { path: path.to_owned() })
     }
 
     /// Writes the launch for the wrapper, replacing everything of an earlier one.

@@ -278,12 +278,11 @@ impl<'a> Supervisor<'a> {
 
     /// Whether nothing is left that has to be ended.
     fn is_over(&mut self, children_left: bool) -> bool {
-        match is_portable() {
-            // What is left need not be a child of ours, and a look can miss it.
-            true if self.launch.spares_daemons => self.left().is_empty(),
-            true => self.family.is_gone(),
-            false => !children_left || self.launch.spares_daemons && self.left().is_empty(),
+        // What is left need not be a child of ours with the portable backend, and a look can miss it.
+        if is_portable() && !self.launch.spares_daemons {
+            return self.family.is_gone();
         }
+        !is_portable() && !children_left || self.launch.spares_daemons && self.left().is_empty()
     }
 
     /// Reaps every child that has ended; returns whether any is left.

@@ -22,20 +22,20 @@ const TICK: Duration = Duration::from_millis(20);
 /// Ends every process that carries the run's `mark`, TERM first, and returns how many there were.
 #[must_use]
 pub fn sweep(mark: &str) -> usize {
-    sweep_carriers(Mark::of_run(mark), GRACE)
+    sweep_carriers(&Mark::of_run(mark), GRACE)
 }
 
 /// Ends what the killed wrapper of a pane has left, by the pane's mark.
 pub(super) fn sweep_pane(mark: &str) -> usize {
-    sweep_carriers(Mark::of_pane(mark), GRACE)
+    sweep_carriers(&Mark::of_pane(mark), GRACE)
 }
 
 /// Ends one program of the run, by the pid of its supervisor, which has ended; `at_once` with KILL.
 pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
-    sweep_carriers(Mark::of_run(mark).below(supervisor), if at_once { Duration::ZERO } else { GRACE });
+    sweep_carriers(&Mark::of_run(mark).below(supervisor), if at_once { Duration::ZERO } else { GRACE });
 }
 
-fn sweep_carriers(mark: Mark, grace: Duration) -> usize {
+fn sweep_carriers(mark: &Mark, grace: Duration) -> usize {
     if mark.is_empty() {
         return 0;
     }

@@ -142,7 +142,9 @@ fn survivors(tricks: &str, end: End) -> anyhow::Result<Result<Duration, usize>> 
     }
     let took = began.elapsed();
     let left: Vec<_> = living().filter_map(|actor| ProcessHandle::of(actor).ok().flatten()).collect();
-    left.iter().for_each(|actor| actor.send(Signal::KILL));
+    for actor in &left {
+        actor.send(Signal::KILL);
+    }
     Ok(if left.is_empty() { Ok(took) } else { Err(left.len()) })
 }
 
@@ -172,7 +174,9 @@ fn kill_ralph(folder: &Path, tricks: &str, end: End) -> anyhow::Result<Vec<Proce
     let actors = actors(folder);
     if end == End::RalphKilledBeforeStopped {
         let below = Stat::all().filter(|stat| stat.ppid == ralph.id());
-        below.for_each(|supervisor| send(supervisor.pid, Signal::STOP));
+        for supervisor in below {
+            send(supervisor.pid, Signal::STOP);
+        }
     }
     ralph.kill()?;
     ralph.wait()?;

@@ -34,6 +34,7 @@ fn unsupported<T>() -> io::Result<T> {
 }
 
 /// Whether the kernel shows processes here.
+#[must_use]
 pub fn shows_processes() -> bool {
     false
 }
@@ -50,14 +51,15 @@ pub fn pids() -> impl Iterator<Item = u32> {
 }
 
 /// Describes a process; `None` if it has ended, or cannot be read.
+#[must_use]
 pub fn stat(pid: u32) -> Option<Stat> {
     let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
     test_kill_process(raw).ok()?;
     let number = |pid: Pid| pid.as_raw_nonzero().get().unsigned_abs();
-    let ppid = (pid == own_pid()).then(|| getppid().map(number)).flatten();
+    let parent = (pid == own_pid()).then(|| getppid().map(number)).flatten();
     Some(Stat {
         pid,
-        ppid: ppid.unwrap_or_default(),
+        ppid: parent.unwrap_or_default(),
         group: getpgid(Some(raw)).map(number).unwrap_or_default(),
         session: getsid(Some(raw)).map(number).unwrap_or_default(),
         state: b'?',
@@ -80,6 +82,7 @@ pub fn environment(_: u32) -> Vec<u8> {
 }
 
 /// The soft limit of a process's file locks: there is none.
+#[must_use]
 pub fn limit_of_locks(_: u32) -> Option<u64> {
     None
 }
@@ -95,6 +98,7 @@ pub fn open_sockets(_: u32) -> impl Iterator<Item = u64> {
 }
 
 /// The TCP sockets of the network that a process is in: unknown.
+#[must_use]
 pub fn tcp_sockets(_: u32) -> Vec<TcpSocket> {
     Vec::new()
 }

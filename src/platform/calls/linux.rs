@@ -47,6 +47,7 @@ const LISTENS: &str = "0A";
 const PIDS_ABOVE: u32 = 1 << 15;
 
 /// Whether the kernel shows processes here: `/proc` may not be mounted.
+#[must_use]
 pub fn shows_processes() -> bool {
     static SHOWN: OnceLock<bool> = OnceLock::new();
     *SHOWN.get_or_init(|| Path::new("/proc/self/stat").exists())
@@ -65,6 +66,7 @@ pub fn own_pid() -> u32 {
 }
 
 /// Every process, in the order of pids.
+#[must_use]
 pub fn pids() -> Box<dyn Iterator<Item = u32>> {
     match fs::read_dir(KERNEL) {
         Ok(folder) if shows_processes() => {
@@ -75,6 +77,7 @@ pub fn pids() -> Box<dyn Iterator<Item = u32>> {
 }
 
 /// Describes a process; `None` if it has ended, or cannot be read.
+#[must_use]
 pub fn stat(pid: u32) -> Option<Stat> {
     if !shows_processes() {
         return asked(pid);
@@ -89,13 +92,13 @@ fn asked(pid: u32) -> Option<Stat> {
     let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
     test_kill_process(raw).ok()?;
     let number = |pid: Pid| pid.as_raw_nonzero().get().unsigned_abs();
-    let ppid = (pid == std::process::id()).then(|| getppid().map(number)).flatten();
+    let parent = (pid == std::process::id()).then(|| getppid().map(number)).flatten();
     // The numbers of a group and a session may be 0, which no other type holds.
     let same = nix::unistd::Pid::from_raw(raw.as_raw_nonzero().get());
     let known = |pid: nix::unistd::Pid| u32::try_from(pid.as_raw()).unwrap_or_default();
     Some(Stat {
         pid,
-        ppid: ppid.unwrap_or_default(),
+        ppid: parent.unwrap_or_default(),
         group: getpgid(Some(same)).map(known).unwrap_or_default(),
         session: getsid(Some(same)).map(known).unwrap_or_default(),
         state: b'?',
@@ -138,6 +141,7 @@ pub fn environment(pid: u32) -> Vec<u8> {
 }
 
 /// The soft limit of a process's file locks.
+#[must_use]
 pub fn limit_of_locks(pid: u32) -> Option<u64> {
     let limits = fs::read_to_string(of(pid, "limits")).ok()?;
     limits.lines().find_map(|line| line.strip_prefix(FILE_LOCKS)?.split_whitespace().next())?.parse().ok()
@@ -156,6 +160,7 @@ pub fn open_sockets(pid: u32) -> impl Iterator<Item = u64> {
 }
 
 /// The TCP sockets of the network that a process is in.
+#[must_use]
 pub fn tcp_sockets(pid: u32) -> Vec<TcpSocket> {
     let tables = ["net/tcp", "net/tcp6"].map(|table| fs::read_to_string(of(pid, table)));
     let socket = |line: &str| {
@@ -202,13 +207,13 @@ pub fn written(pid: u32) -> u64 {
 #[must_use]
 pub fn own_executable() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| match shows_processes() {
-        true => "/proc/self/exe".into(),
-        // The path by which the kernel was told to start us.
-        false => {
-            let started = OsStr::from_bytes(rustix::param::linux_execfn().to_bytes());
-            std::path::absolute(started).unwrap_or_else(|_| started.into())
+    PATH.get_or_init(|| {
+        if shows_processes() {
+            return "/proc/self/exe".into();
         }
+        // The path by which the kernel was told to start us.
+        let started = OsStr::from_bytes(rustix::param::linux_execfn().to_bytes());
+        std::path::absolute(started).unwrap_or_else(|_| started.into())
     })
 }
 
