@@ -116,7 +116,7 @@ fn lacking() -> Option<String> {
     if send(&held, Signal::URG).is_err() {
         return refused("pidfd_send_signal");
     }
-    // Nothing is adopted in this process yet: what adopts asks for the backend first.
+    // This process adopts nothing yet: each caller of `adopt` asks for the backend first.
     if adopt(false).is_err() {
         return refused("PR_SET_CHILD_SUBREAPER");
     }
