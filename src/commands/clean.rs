@@ -67,6 +67,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
 
 /// Removes a worker's state. Its program goes on.
 fn forget_worker(found: &Loop) -> anyhow::Result<()> {
+    recorder::refuse_newer_state(&found.project.state())?;
     worker::clean_running(found)?;
     worker::forget_files(found, recorder::hold(&found.project, "clean")?)
 }
@@ -74,6 +75,7 @@ fn forget_worker(found: &Loop) -> anyhow::Result<()> {
 /// Removes a loop's state and requests.
 fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
+    recorder::refuse_newer_state(&project.state())?;
     // No loop can begin here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
     let files = own::entries(&project.records());

@@ -384,10 +384,13 @@ fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     folders
 }
 
-/// Refuses to begin a loop in the place of one of a newer ralph.
-fn refuse_newer_state(path: &Path) -> anyhow::Result<()> {
-    match state_read::read(path, Extent::Head).map_err(FileError::at(path))? {
-        Found::Newer(why) => bail!("{}: {why}", path.display()),
+/// Refuses to begin a loop in the place of one of a newer ralph, or to forget that one.
+///
+/// # Errors
+/// If the state is of a newer ralph.
+pub fn refuse_newer_state(path: &Path) -> anyhow::Result<()> {
+    match state_read::read(path, Extent::Head) {
+        Ok(Found::Newer(why)) => bail!("{}: {why}", path.display()),
         _ => Ok(()),
     }
 }
