@@ -181,6 +181,10 @@ fn recordings_of_the_others() {
             ("unreachable", UNREACHED),
         ],
     );
+}
+
+#[test]
+fn recordings_of_droid_pi_and_amp() {
     play_all(
         "droid",
         &[
