@@ -69,6 +69,12 @@ impl Family {
         self
     }
 
+    /// Another process is apart from the family now instead of this one, which has ended: its pid is free.
+    pub fn replace_apart(&mut self, ended: u32, by: Option<u32>) {
+        self.apart.retain(|pid| *pid != ended);
+        self.apart.extend(by);
+    }
+
     /// The living members, parents before children as a rule.
     pub fn look(&mut self) -> Vec<Stat> {
         let mut found = Vec::new();

@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use super::ladder::Ladder;
@@ -208,7 +208,7 @@ struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received, inside: Option<&'a Inside>) -> std::io::Result<Self> {
         let on_terminal = matches!(post.channel, Channel::Pane(_));
-        let guard = post.guard.as_ref().map(Guard::pid);
+        let guard = post.guard.as_ref().map(|guard| number(guard.pid()));
         let (launch, mut command) = if on_terminal { received.into_pane() } else { received.into_command() };
         command.process_group(0);
         let mark = if on_terminal { Mark::of_pane(&launch.mark) } else { Mark::of_run(&launch.mark) };
@@ -228,7 +228,7 @@ impl<'a> Supervisor<'a> {
         if on_terminal {
             terminal::hand_over(program);
         }
-        post.channel.report(&SupervisorNote::Started(program.as_raw_nonzero().get().unsigned_abs()));
+        post.channel.report(&SupervisorNote::Started(number(program)));
         let stops = if on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         Ok(Self {
             post,
@@ -300,10 +300,23 @@ impl<'a> Supervisor<'a> {
                     };
                     self.post.channel.report(&note);
                 }
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(Some((pid, status))) => self.renew_guard(pid, status),
+                Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
                 Err(_) => return false,
             }
+        }
+    }
+
+    /// Starts another guard if it is the one that was reaped, and was killed. One that ends by itself has seen that
+    /// ralph has died.
+    fn renew_guard(&mut self, reaped: Pid, status: WaitStatus) {
+        if let Some(guard) = self.post.guard.take_if(|guard| guard.pid() == reaped && !status.stopped()) {
+            guard.forget();
+            if status.signaled() {
+                self.post.guard = Guard::start().ok();
+            }
+            self.family.replace_apart(number(reaped), self.post.guard.as_ref().map(|new| number(new.pid())));
         }
     }
 
@@ -452,6 +465,10 @@ fn spares(launch: &Launch, stat: &Stat) -> bool {
         line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
     };
     launch.spares_daemons && (!is_in_session() || keeps_passwords())
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
 }
 
 fn count(processes: &[Stat]) -> u32 {

@@ -6,11 +6,11 @@
 
 use std::io::{self, PipeWriter};
 use std::os::fd::AsFd as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, getppid, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, getppid, kill_process, waitpid};
 
 use super::{GUARD, VERB};
 use crate::platform::calls::own_executable;
@@ -18,9 +18,10 @@ use crate::platform::mark::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 
 /// The guard of this supervisor, which ends with it.
 pub(super) struct Guard {
-    child: Child,
+    /// Its pid, which no other process gets before it is reaped.
+    pid: Pid,
     /// Closed when we die.
-    _life: PipeWriter,
+    life: Option<PipeWriter>,
 }
 
 impl Guard {
@@ -33,19 +34,28 @@ impl Guard {
         }
         let lifeline = io::stdout().as_fd().try_clone_to_owned()?;
         let child = command.args([VERB, GUARD]).stdin(lifeline).stdout(end).stderr(Stdio::null()).spawn()?;
-        Ok(Self { child, _life: life })
+        Ok(Self { pid: Pid::from_child(&child), life: Some(life) })
     }
 
     /// Its pid.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Forgets it after its pid was reaped.
+    pub(super) fn forget(mut self) {
+        self.life = None;
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // What was reaped has no pid any more.
+        if self.life.take().is_some() {
+            // It ends by itself, unless it is stopped.
+            let _ = kill_process(self.pid, Signal::CONT);
+            while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+        }
     }
 }
 
