@@ -143,8 +143,8 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     }
     let mut command = Command::new(&program);
     command.args(words).current_dir(&launch.cwd).envs(launch.env.iter().map(|(name, value)| (name, value)));
-    // What it leaves behind becomes ours, and ends before its folder is removed.
-    let mark = Mark::of_run(&format!("sandbox-{}", std::process::id())).below(std::process::id());
+    // What it leaves behind becomes ours, and ends before its folder is removed. Our session is the user's.
+    let mark = Mark::of_run(&format!("sandbox-{}", std::process::id()));
     if !is_portable() {
         adopt(true)?;
     }

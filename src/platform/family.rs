@@ -26,6 +26,8 @@ const SETTLED: u64 = 100;
 pub struct Family {
     /// The process that they descend from, which is not one of them; `None`: only the mark counts.
     root: Option<u32>,
+    /// The session and group that count as a whole, where the root leads them.
+    session: Option<u32>,
     mark: Option<Mark>,
     /// Processes that are not part of it although they descend from it.
     apart: Vec<u32>,
@@ -45,6 +47,13 @@ impl Family {
         Self { root: Some(root), mark, ..Self::empty() }
     }
 
+    /// With what is in the session that the root leads, and in its group. Only for one that ralph has made: a shell
+    /// makes ralph the leader of a whole pipeline, or is replaced by it.
+    #[must_use]
+    pub fn and_of_its_session(self) -> Self {
+        Self { session: self.root, ..self }
+    }
+
     /// What carries `mark`.
     #[must_use]
     pub fn carriers(mark: Mark) -> Self {
@@ -54,6 +63,7 @@ impl Family {
     fn empty() -> Self {
         Self {
             root: None,
+            session: None,
             mark: None,
             apart: vec![std::process::id()],
             known: HashMap::new(),
@@ -141,7 +151,7 @@ impl Family {
 
     /// Whether the process was seen as a member, descends from one, or is in a session or group of theirs.
     fn is_near(&self, stat: &Stat) -> bool {
-        let is_ours = |id: u32| id != 0 && (Some(id) == self.root || self.led.contains(&id));
+        let is_ours = |id: u32| id != 0 && (Some(id) == self.session || self.led.contains(&id));
         self.known.contains_key(&stat.pid)
             || self.known.contains_key(&stat.ppid)
             || is_ours(stat.session)

@@ -4,11 +4,11 @@ use super::family::Family;
 use super::mark::Mark;
 use super::stat::Stat;
 
-/// Every living descendant of `root`, parents before children, without `root` itself. With the portable backend also
+/// Every living descendant of a supervisor, parents before children, without itself. With the portable backend also
 /// what has left it: processes of the session that it leads, and those that carry its mark.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<Stat> {
-    Family::below(root, Some(Mark::of_any_run(root))).look()
+    Family::below(root, Some(Mark::of_any_run(root))).and_of_its_session().look()
 }
 
 /// The CPU time of an agent's *tools* so far, in seconds: everything below the supervisor except the agent process

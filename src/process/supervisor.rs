@@ -240,7 +240,7 @@ impl<'a> Supervisor<'a> {
             stage: Stage::Watch,
             at_once: false,
             told: HashSet::new(),
-            family: Family::below(std::process::id(), Some(own.clone())).without(guard),
+            family: Family::below(std::process::id(), Some(own.clone())).and_of_its_session().without(guard),
             mark: own,
         })
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::scratch::{Run, Scratch, claude_says, executable};
+use crate::scratch::{PLATFORM, Run, Scratch, claude_says, executable};
 
 /// An agent that tries things: each line of `tries` is a name and a script for bash. What came of it is in `tried`, in the work tree,
 /// unless the name begins with a dash.
@@ -605,6 +605,19 @@ fn a_command_runs_behind_the_walls_of_this_project() {
     assert_eq!(json["schema"], 1);
     assert_eq!(json["mode"], "off");
     assert!(!scratch.path(".ralph/sandbox").read_dir().unwrap().any(|_| true), "nothing is left");
+}
+
+/// A shell with job control makes the first program of a pipeline the leader of its group.
+#[test]
+fn a_command_behind_walls_may_be_the_first_of_a_pipeline() {
+    let scratch = Scratch::new();
+    for backend in ["linux", "portable"] {
+        let script = r#"set -m; "$@" sandbox -- sh -c 'echo said; sleep 600 &' | { cat; echo whole; }"#;
+        let mut shell = scratch.command("bash");
+        shell.args(["-c", script, "bash", env!("CARGO_BIN_EXE_ralph")]).env(PLATFORM, backend);
+        let run = Scratch::finish(&mut shell);
+        assert_eq!(run.stdout, "said\nwhole\n", "{backend}: {run:?}");
+    }
 }
 
 #[test]

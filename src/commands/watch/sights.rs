@@ -10,9 +10,9 @@ use rustix::process::Signal;
 
 use super::events::Events;
 use crate::platform::calls::own_executable;
+use crate::platform::family::Family;
 use crate::platform::handle::ProcessHandle;
 use crate::platform::identity::ProcessIdentity;
-use crate::platform::tree::descendants;
 use crate::process::launch::SHELL;
 use crate::process::programs::find_program;
 use crate::record::lookup::Loop;
@@ -126,7 +126,11 @@ fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitSta
 
 /// Ends a program with all its children: git waits for its pager, and that for keys.
 fn end(child: &mut Child) -> io::Result<()> {
-    let below = descendants(child.id()).into_iter().filter_map(|stat| ProcessIdentity::of(stat.pid).ok());
+    // It has no mark of its own.
+    let below = Family::below(child.id(), None)
+        .look()
+        .into_iter()
+        .filter_map(|stat| ProcessIdentity::of(stat.pid).ok());
     let below = below.filter_map(|process| ProcessHandle::of(&process).ok().flatten());
     let all: Vec<ProcessHandle> = [ProcessHandle::of_child(child)?].into_iter().chain(below).collect();
     for signal in [Signal::TERM, Signal::KILL] {
