@@ -181,18 +181,27 @@ impl Family {
     fn freeze(&mut self, spares: &impl Fn(&Stat) -> bool) {
         let began = Instant::now();
         let mut stopped = HashSet::new();
+        let mut halted: HashSet<u32> = HashSet::new();
         let mut quiet = 0;
         while quiet < 2 && began.elapsed() < FREEZING {
-            let mut groups = HashSet::new();
+            let (mut groups, mut spared) = (HashSet::new(), HashSet::new());
             let before = stopped.len();
             self.visit(|stat| {
-                if !spares(stat) && stopped.insert((stat.pid, stat.start_ticks)) {
+                if spares(stat) {
+                    spared.insert(stat.group);
+                    if halted.contains(&stat.group) {
+                        // It was not seen before its group was stopped.
+                        send(stat.pid, Signal::CONT);
+                    }
+                } else if stopped.insert((stat.pid, stat.start_ticks)) {
                     send(stat.pid, Signal::STOP);
                     groups.insert(stat.group);
                 }
             });
             // The kernel stops a group as a whole: no fork in it can be between.
-            for group in groups.into_iter().filter(|group| self.led.contains(group)) {
+            let whole = |group: &u32| self.led.contains(group) && !spared.contains(group);
+            for group in groups.into_iter().filter(whole) {
+                halted.insert(group);
                 let _ = Pid::from_raw(i32::try_from(group).unwrap_or_default())
                     .map(|group| kill_process_group(group, Signal::STOP));
             }
