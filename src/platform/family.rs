@@ -29,6 +29,8 @@ pub struct Family {
     /// The session and group that count as a whole, where the root leads them.
     session: Option<u32>,
     mark: Option<Mark>,
+    /// When the root was started. What carries its mark and is older got it from another one with its pid.
+    since: u64,
     /// Processes that are not part of it although they descend from it.
     apart: Vec<u32>,
     /// The members, by pid, with the time of their start.
@@ -44,7 +46,8 @@ impl Family {
     #[must_use]
     pub fn below(root: u32, mark: Option<Mark>) -> Self {
         let mark = mark.filter(|mark| is_portable() && !mark.is_empty());
-        Self { root: Some(root), mark, ..Self::empty() }
+        let since = mark.as_ref().and_then(|_| Stat::read(root)).map_or(0, |root| root.start_ticks);
+        Self { root: Some(root), mark, since, ..Self::empty() }
     }
 
     /// With what is in the session that the root leads, and in its group. Only for one that ralph has made: a shell
@@ -65,6 +68,7 @@ impl Family {
             root: None,
             session: None,
             mark: None,
+            since: 0,
             apart: vec![std::process::id()],
             known: HashMap::new(),
             led: HashSet::new(),
@@ -142,7 +146,7 @@ impl Family {
         if is_portable() && self.strangers.get(&stat.pid) == Some(&stat.start_ticks) {
             return false;
         }
-        let is_member = mark.is_carried_by(stat);
+        let is_member = stat.start_ticks >= self.since && mark.is_carried_by(stat);
         if !is_member && is_portable() && stat.start_ticks + SETTLED < ticks_now() {
             self.strangers.insert(stat.pid, stat.start_ticks);
         }

@@ -106,7 +106,7 @@ impl Mark {
     /// The mark of what one supervisor has started, whatever its run is.
     #[must_use]
     pub fn of_any_run(supervisor: u32) -> Self {
-        Self { name: SUPERVISOR_MARK, value: supervisor.to_string(), supervisor: None }
+        Self { name: SUPERVISOR_MARK, value: supervisor.to_string(), supervisor: Some(supervisor) }
     }
 
     /// The mark of one program, by the pid of its supervisor. Processes in the session that the supervisor leads count
@@ -159,6 +159,10 @@ impl Mark {
     /// Whether this number marks a process that is searched for.
     fn is_number(&self, number: u64) -> bool {
         match self.supervisor {
+            // Its run is not known.
+            Some(supervisor) if self.name == SUPERVISOR_MARK => {
+                number & ((1 << PID_BITS) - 1) == u64::from(supervisor)
+            }
             Some(supervisor) => number == self.number(supervisor),
             None => number >> PID_BITS == self.number(0) >> PID_BITS,
         }
@@ -308,6 +312,7 @@ mod tests {
         }
         let all = Mark::of_run("r");
         assert!(all.is_number(number) && all.clone().below(77).is_number(number));
+        assert!(Mark::of_any_run(77).is_number(number) && !Mark::of_any_run(78).is_number(number));
         assert!(!all.below(78).is_number(number) && !Mark::of_run("s").is_number(number));
     }
 }
