@@ -176,5 +176,7 @@ fn end_what_is_left(mark: &Mark) {
         left.kill(|_| false);
         std::thread::sleep(LOOK);
     }
-    mark.remove_files();
+    if is_portable() {
+        mark.remove_files();
+    }
 }

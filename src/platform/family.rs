@@ -91,6 +91,9 @@ impl Family {
 
     /// The living members, parents before children as a rule.
     pub fn look(&mut self) -> Vec<Stat> {
+        if let Some(root) = self.root.filter(|_| !is_portable()) {
+            return self.descendants(root);
+        }
         let mut found = Vec::new();
         self.visit(|stat| found.push(stat.clone()));
         if self.root.is_some() {
@@ -105,6 +108,31 @@ impl Family {
                 });
             }
         }
+        found
+    }
+
+    /// The living members where descent alone counts: each process is read once.
+    fn descendants(&mut self, root: u32) -> Vec<Stat> {
+        let mut rest: Vec<Stat> = Stat::all().filter(|stat| !self.apart.contains(&stat.pid)).collect();
+        let mut found = Vec::new();
+        self.known.clear();
+        loop {
+            let before = rest.len();
+            rest.retain(|stat| {
+                let is_member =
+                    stat.pid != root && (stat.ppid == root || self.known.contains_key(&stat.ppid));
+                if is_member {
+                    self.known.insert(stat.pid, stat.start_ticks);
+                    found.push(stat.clone());
+                }
+                !is_member
+            });
+            // A child with a lower pid than its parent's is found by the next turn.
+            if rest.len() == before {
+                break;
+            }
+        }
+        found.retain(|stat| !stat.is_dead());
         found
     }
 
