@@ -1,6 +1,7 @@
 """Makes the files of a release from programs that are built: make.py OUT VERSION TIME SOURCES SHARE TRIPLE=PROGRAM...
 
-SOURCES is the unpacked crate, SHARE has the manual page and the completions, the environment the names of packaging/names.
+SOURCES is the unpacked crate, SHARE has the manual page and the completions, the environment the names of packaging/names
+and, in GLIBC, the newest version of glibc that the programs may need, if there is a limit.
 """
 
 import hashlib
@@ -51,10 +52,24 @@ def recipes(release: Release) -> None:
         release.file(Path(path).name, text.encode())
 
 
+def hold(targets: list[Target]) -> None:
+    """Refuses a program that would not start with the oldest glibc that it is made for."""
+    if limit := os.environ.get("GLIBC"):
+        for target in targets:
+            needed = target.glibc()
+            if needed > tuple(int(number) for number in limit.split(".")):
+                needs = ".".join(map(str, needed))
+                raise SystemExit(
+                    f"error: the program for {target.triple} needs glibc {needs}, and {limit} has to do: "
+                    "'readelf --version-info' shows what it calls"
+                )
+
+
 def main(out: str, version: str, time: str, sources: str, share: str, *built: str) -> None:
     names = {name: os.environ[name] for name in NAMES}
     release = Release(version, int(time), Path(out), Path(sources), Path(share), names)
     targets = [Target(triple, Path(program)) for triple, _, program in (target.partition("=") for target in built)]
+    hold(targets)
     found, needs = crates.crates(release, targets)
     (release.share / "THIRD-PARTY-LICENCES.txt").write_text(crates.licences(found))
     release.file(f"ralph-{version}.cdx.json", crates.bill_of_materials(release, found, needs))
