@@ -76,7 +76,8 @@ command -v sha256sum >/dev/null 2>&1 || fail "sha256sum is missing, without whic
 
 folder=${archives%.tar.gz}
 tar -x -z -f "$work/$archives" -C "$work"
-"$work/$folder/ralph" --version >/dev/null || fail "the program for $target does not start here: nothing was installed"
+"$work/$folder/ralph" --version >/dev/null || fail "$work/$folder/ralph does not start, so nothing was installed: see above why;" \
+  "if programs cannot run in that folder (mounted noexec), set TMPDIR to one where they can"
 mkdir -p "$to" || fail "cannot make $to: choose another folder with --to"
 # A running program cannot be written to, only replaced.
 if ! { cp "$work/$folder/ralph" "$to/.ralph.new" && chmod 755 "$to/.ralph.new" && mv -f "$to/.ralph.new" "$to/ralph"; }; then
