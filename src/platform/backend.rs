@@ -55,10 +55,10 @@ pub const TIERS: [Tier; 3] = [
     Tier { number: 1, tested: "tested on every change", machines: "Linux on x86_64, with glibc" },
     Tier {
         number: 2,
-        tested: "built, and started in emulation or an old root",
-        machines: "Linux on aarch64 or with musl, and kernels that need the portable backend",
+        tested: "aarch64 and musl: packaged for, not started yet; the portable backend: tests of processes",
+        machines: "every other Linux: on aarch64, with musl, or where the portable backend is needed",
     },
-    Tier { number: 3, tested: "type-checked, never run", machines: "macOS" },
+    Tier { number: 3, tested: "never built nor run", machines: "macOS" },
 ];
 
 /// The tier of this program on this machine.

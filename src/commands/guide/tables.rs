@@ -32,7 +32,7 @@ const TABLES: [(&str, &str, Made); 10] = [
     ("docs/settings.md", "settings", settings),
     ("docs/exit-codes.md", "ends", ends),
     ("docs/events.md", "events", events),
-    ("docs/safety.md", "tiers", tiers),
+    ("docs/installing.md", "tiers", tiers),
 ];
 
 #[test]
