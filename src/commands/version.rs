@@ -5,9 +5,6 @@ use std::ffi::OsString;
 use crate::version::{LINE, this};
 
 /// The exit code, if the words ask for the version and for nothing else.
-///
-/// # Errors
-/// When it cannot be printed.
 #[must_use]
 pub fn answer(words: &[OsString]) -> Option<anyhow::Result<u8>> {
     let is = |word: &OsString, names: &[&str]| names.iter().any(|name| word == name);

@@ -14,6 +14,8 @@ use crate::version;
 const NAME: &str = "ralph";
 /// The longest list of installed programs that is read, in bytes.
 const LIST: u64 = 8 << 20;
+/// The longest script that is read, in bytes.
+const SCRIPT: u64 = 64 << 10;
 
 /// Who put the program file where it is, and the command that puts a newer one there.
 #[derive(Debug, PartialEq, Eq)]
@@ -137,10 +139,24 @@ fn of_cargo(exe: &Path) -> Option<Installed> {
     is_built.then_some(Installed { by: "cargo build", update })
 }
 
-/// Programs called ralph on `PATH` that are not this one. A launcher of npm or pnpm is a script that becomes this one.
+/// Whether a script becomes `exe`, the program of this package of npm: it is the package's launcher, or pnpm's own script, which
+/// calls the launcher.
+fn is_launcher(script: &Path, package: &str, exe: &Path) -> bool {
+    let launcher = format!("{package}/bin/{NAME}");
+    let lies = |folder: &Path| {
+        folder.join("node_modules").join(&launcher).canonicalize().is_ok_and(|at| at == script)
+    };
+    let calls = || {
+        let text = theirs::read(script, SCRIPT).unwrap_or_default();
+        String::from_utf8_lossy(&text).contains(&format!("/{launcher}"))
+    };
+    exe.ancestors().any(lies) || !interpreters(script).is_empty() && calls()
+}
+
+/// Programs called ralph on `PATH` that are not this one.
 fn others(exe: &Path, search_path: &OsStr) -> Vec<PathBuf> {
     let words: Vec<&str> = exe.iter().filter_map(OsStr::to_str).collect();
-    let is_launched = of_npm(&words).is_some();
+    let package = of_npm(&words);
     let own = exe.canonicalize().unwrap_or_else(|_| exe.to_owned());
     let mut found: Vec<PathBuf> = Vec::new();
     for path in std::env::split_paths(search_path)
@@ -148,7 +164,7 @@ fn others(exe: &Path, search_path: &OsStr) -> Vec<PathBuf> {
         .map(|folder| folder.join(NAME))
     {
         let Ok(real) = path.canonicalize() else { continue };
-        let is_own = real == own || is_launched && !interpreters(&real).is_empty();
+        let is_own = real == own || package.as_ref().is_some_and(|package| is_launcher(&real, package, &own));
         if real.is_file()
             && !is_own
             && found.iter().all(|known| known.canonicalize().ok().as_ref() != Some(&real))
@@ -247,13 +263,19 @@ mod tests {
         let root = root.path();
         let exe = file(&root.join("a/ralph"), "");
         let other = file(&root.join("b/ralph"), "");
-        fs::create_dir(root.join("c")).unwrap();
+        for folder in ["c", "d"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
         symlink(&other, root.join("c/ralph")).unwrap();
         let path = std::env::join_paths(["a", "b", "c", "d"].map(|folder| root.join(folder))).unwrap();
-        assert_eq!(others(&exe, &path), [other]);
+        assert_eq!(others(&exe, &path), [other.clone()]);
 
         let launched = file(&root.join("node_modules/@o/ralph-linux-x64-glibc/bin/ralph"), "");
-        file(&root.join("b/ralph"), "#!/bin/sh\n");
-        assert_eq!(others(&launched, &path), [exe]);
+        let launcher = file(&root.join("node_modules/@o/ralph/bin/ralph"), "#!/bin/sh\n");
+        symlink(launcher, root.join("d/ralph")).unwrap();
+        file(&root.join("b/ralph"), "#!/bin/sh\nexec \"$basedir/../@o/ralph/bin/ralph\" \"$@\"\n");
+        assert_eq!(others(&launched, &path), [exe.clone()]);
+        file(&root.join("b/ralph"), "#!/bin/sh\nexec something else\n");
+        assert_eq!(others(&launched, &path), [exe, other]);
     }
 }
