@@ -2,7 +2,9 @@
 //! It is removed, unless it is kept because its text would be lost.
 
 use std::env;
+use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
@@ -14,6 +16,8 @@ use super::theirs;
 #[derive(Debug)]
 pub struct Draft {
     path: TempPath,
+    /// Held while it is edited: a process in another container sees this one by nothing else.
+    _lock: Option<File>,
 }
 
 impl Draft {
@@ -22,11 +26,16 @@ impl Draft {
     /// # Errors
     /// If the file cannot be written.
     pub fn new(text: &[u8]) -> io::Result<Self> {
+        Self::new_in(&env::temp_dir(), text)
+    }
+
+    fn new_in(folder: &Path, text: &[u8]) -> io::Result<Self> {
         let (prefix, suffix) = (temporary::prefix(), format!("{SUFFIX}{DRAFT}"));
-        let mut file =
-            tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempfile_in(env::temp_dir())?;
+        let mut file = tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempfile_in(folder)?;
+        temporary::lock_if_possible(file.as_file());
         file.write_all(text)?;
-        Ok(Self { path: file.into_temp_path() })
+        let (lock, path) = file.into_parts();
+        Ok(Self { path, _lock: Some(lock) })
     }
 
     /// The path of the file.
@@ -52,17 +61,25 @@ impl Draft {
     }
 }
 
-/// Removes the drafts of killed processes, and keeps those whose text `is_written` in; returns these.
+/// Removes the user's drafts of killed processes, and keeps those for whose text `is_written` is true; returns these.
 pub fn take_left(limit: u64, is_written: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+    take_left_in(&env::temp_dir(), limit, is_written)
+}
+
+fn take_left_in(folder: &Path, limit: u64, is_written: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    // The folder is that of all users, and root could take what is theirs.
+    let is_mine = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.uid() == user);
     let mut written = Vec::new();
-    for path in temporary::left_in(&env::temp_dir()) {
-        if path.extension().is_none_or(|extension| extension != &DRAFT[1..]) {
+    for path in temporary::left_in(folder) {
+        if path.extension().is_none_or(|extension| extension != &DRAFT[1..]) || !is_mine(&path) {
             continue;
         }
-        // What cannot be read may be another user's.
         let Ok(text) = theirs::read(&path, limit) else { continue };
         // The file is removed with this, unless it is kept.
-        let Ok(draft) = TempPath::try_from_path(&path).map(|path| Draft { path }) else { continue };
+        let Ok(draft) = TempPath::try_from_path(&path).map(|path| Draft { path, _lock: None }) else {
+            continue;
+        };
         if is_written(&text) {
             written.push(draft.keep());
         }
@@ -75,4 +92,32 @@ fn kept(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_start_matches('.').replacen(&format!("{SUFFIX}{DRAFT}"), DRAFT, 1);
     path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_draft_that_is_edited_elsewhere_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let draft = Draft::new_in(folder.path(), b"text").unwrap();
+        // As one whose process cannot be seen from here.
+        let name = format!(".ralph-0123abcd-{}-x{SUFFIX}{DRAFT}", std::process::id());
+        let path = folder.path().join(name);
+        fs::rename(draft.path(), &path).unwrap();
+        let take = || take_left_in(folder.path(), 100, |_| false);
+        assert!(take().is_empty() && path.exists(), "it is locked");
+        drop(draft);
+        // A process that another test starts at this moment has the lock until it runs its program.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while path.exists() && Instant::now() < deadline {
+            assert!(take().is_empty());
+            std::thread::yield_now();
+        }
+        assert!(!path.exists());
+    }
 }

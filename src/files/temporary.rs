@@ -74,7 +74,7 @@ impl Drop for Folder {
 }
 
 /// A process in another container cannot be seen, but its lock can. Some file systems have no locks.
-fn lock_if_possible(file: &File) {
+pub(super) fn lock_if_possible(file: &File) {
     let _ = file.try_lock();
 }
 
