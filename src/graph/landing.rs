@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::text::references::unlinked;
+
 /// From this number on, landings that are red together are tried one by one, and no longer in halves.
 const ONE_BY_ONE: usize = 4;
 /// The refs that keep what agents have committed for tasks.
@@ -97,10 +99,10 @@ impl Landing {
         reference(&self.task, self.fence, &self.nonce)
     }
 
-    /// The task and its title, for messages of commits and lines.
+    /// The task and its title, for messages of commits: without references, by which a forge would close issues.
     #[must_use]
     pub fn named(&self) -> String {
-        format!("{}: {}", self.task, self.title)
+        format!("{}: {}", self.task, unlinked(&self.title))
     }
 }
 

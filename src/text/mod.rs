@@ -18,6 +18,7 @@ pub(crate) mod palette;
 pub mod pauses;
 pub mod place;
 pub mod redact;
+pub(crate) mod references;
 pub(crate) mod secret;
 pub(crate) mod telling;
 pub(crate) mod terminal;

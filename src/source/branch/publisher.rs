@@ -17,6 +17,7 @@ use crate::plan::Task;
 use crate::project::BRANCH_PLAN;
 use crate::side_command;
 use crate::source::pushing::{bounds, push_branch};
+use crate::text::references::unlinked;
 
 /// How to publish a branch's commits, and what was published.
 #[derive(Debug)]
@@ -117,6 +118,7 @@ impl Publisher {
         let (mut title, mut body) = (facts.goal.clone(), body(facts, tasks, proof));
         context.clean(&mut title);
         context.clean(&mut body);
+        let (title, body) = (unlinked(&title), unlinked(&body));
         let request = Request { base: &wanted, head: &self.branch, title: &title, body: &body };
         let Some(remote) = &self.remote else { return Ok(Ok(())) };
         let noun = self.noun();

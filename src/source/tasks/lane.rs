@@ -24,6 +24,7 @@ use crate::prompt::task::Unlanded;
 use crate::side_command::{ValidationCommand, beside_for};
 use crate::text::jitter;
 use crate::text::list::some_of;
+use crate::text::references::unlinked;
 
 /// How often the graph is read again while a job waits for others, and, where many machines ask one server, how rarely at last.
 const LOOK: Duration = Duration::from_secs(2);
@@ -195,7 +196,7 @@ impl Lane {
             Ok(false) => return Ok(Some(format!("the work tree {} is gone", self.tree.display()))),
             Err(error) => return Ok(Some(error.to_string())),
         }
-        let message = format!("{}: {}", current.task.id, current.task.title);
+        let message = format!("{}: {}", current.task.id, unlinked(&current.task.title));
         match landing::commit_rest(&self.tree, &message) {
             Ok(None) => {}
             Ok(Some(files)) => {
