@@ -105,7 +105,7 @@ fn all(text: &str) -> Result<Vec<ImportEntry>, GraphError> {
     let mut entry = |mut listed: Listed| {
         listed.url = listed.html_url.take().unwrap_or(listed.url);
         let is_request = listed.is_pull_request || listed.pull_request.is_some();
-        if is_request || listed.url.contains("/pull/") {
+        if is_request || is_of_request(&listed.url) {
             return Ok(ImportEntry::Skipped(Skipped::PullRequest));
         }
         // Lists of two labels have some issues twice.
@@ -115,6 +115,11 @@ fn all(text: &str) -> Result<Vec<ImportEntry>, GraphError> {
         entry(listed)
     };
     list.into_iter().map(&mut entry).collect()
+}
+
+/// Whether this is the address of a pull request. Repositories and owners may have that name, too.
+fn is_of_request(url: &str) -> bool {
+    url.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("/pull/")
 }
 
 fn entry(listed: Listed) -> Result<ImportEntry, GraphError> {
@@ -173,6 +178,18 @@ mod tests {
             ("p33", None),
         ] {
             assert_eq!(of_label(label), priority, "{label}");
+        }
+    }
+
+    #[test]
+    fn a_repository_may_be_named_pull() {
+        for (url, is_one) in [
+            ("https://github.com/ann/tool/pull/3", true),
+            ("https://github.com/wei/pull/issues/3", false),
+            ("https://github.com/pull/tool/issues/3", false),
+            ("https://github.com/wei/pull/pull/3", true),
+        ] {
+            assert_eq!(is_of_request(url), is_one, "{url}");
         }
     }
 
