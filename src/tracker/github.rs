@@ -58,12 +58,13 @@ struct User {
     kind: String,
 }
 
-/// How an app is named, which may not ask who it is.
-const APP: &str = "[bot]";
+/// What the logins of apps end with; one may not ask who it is, and is called this.
+pub(super) const APP: &str = "[bot]";
 
 impl From<User> for String {
     fn from(user: User) -> Self {
-        if user.kind == "Bot" { APP.to_owned() } else { user.login }
+        let is_told = user.kind != "Bot" || user.login.ends_with(APP);
+        if is_told { user.login } else { user.login + APP }
     }
 }
 

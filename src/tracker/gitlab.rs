@@ -41,7 +41,8 @@ struct Found {
 #[derive(Deserialize)]
 struct Note {
     body: String,
-    author: User,
+    /// `None` if the user is gone.
+    author: Option<User>,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +108,11 @@ fn one(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Issue, F
 fn comments(session: &mut Session<'_>, place: &Place, number: u64) -> Result<Vec<Comment>, Fault> {
     let path = format!("{}/{number}/notes", issues(place));
     let all: Vec<Note> = all(session, &path, "", &format!("issue {number}"))?;
-    Ok(all.into_iter().map(|Note { body, author }| Comment { author: author.username, body }).collect())
+    let comment = |Note { body, author }| Comment {
+        author: author.map(|user: User| user.username).unwrap_or_default(),
+        body,
+    };
+    Ok(all.into_iter().map(comment).collect())
 }
 
 fn myself(session: &mut Session<'_>) -> Result<String, Fault> {

@@ -184,7 +184,11 @@ impl Address {
             Some(known) => known,
             None => (self.tracker.myself)(session)?,
         };
-        let is_there = reports.iter().any(|comment| comment.author == myself);
+        // Comments without an author would be its own.
+        if myself.is_empty() {
+            return Err(Fault::other(format!("{} does not say whose login this is", self.tracker.name)));
+        }
+        let is_there = reports.iter().any(|comment| is_by(&comment.author, &myself));
         session.myself = Some(myself);
         Ok(is_there)
     }
@@ -196,6 +200,11 @@ impl Address {
     pub(crate) fn report(&self, session: &mut Session<'_>, number: u64, words: &str) -> Result<(), Fault> {
         (self.tracker.comment)(session, &self.place, number, &format!("{MARK}\n\n{words}"))
     }
+}
+
+/// Whether this author is the one of the login, of which only the end may be known.
+fn is_by(author: &str, myself: &str) -> bool {
+    author == myself || myself == github::APP && author.ends_with(myself)
 }
 
 /// The value for a tracker in a list of `NAME=VALUE`.
@@ -271,6 +280,12 @@ mod tests {
         for text in ["TODO.md", "-", "c:/x", "githubx:a/b"] {
             assert!(Address::read(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_report_is_by_the_login_itself() {
+        assert!(is_by("ann", "ann") && is_by("tool[bot]", "[bot]") && is_by("tool[bot]", "tool[bot]"));
+        assert!(!is_by("other[bot]", "tool[bot]") && !is_by("ann", "[bot]") && !is_by("", "ann"));
     }
 
     #[test]
