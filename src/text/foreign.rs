@@ -153,6 +153,9 @@ fn image_in_text<'a>(near: &'a str, whole: &'a str) -> Option<(&'a str, &'a str,
     let at = near.find(DATA)?;
     let before = &near[..at];
     let words = if is_tag {
+        // In prose there may be other `data:` far behind.
+        let address = before.strip_suffix(['"', '\''])?.to_ascii_lowercase();
+        address.strip_suffix("src=")?.ends_with(char::is_whitespace).then_some(())?;
         attribute(before, "alt").unwrap_or_default()
     } else {
         before.lines().next()?[2..].strip_suffix("](")?
@@ -211,6 +214,9 @@ mod tests {
         assert_eq!(all(&format!("a ![it]({data}) b")), "a (image: it, in the text itself) b");
         let tag = format!("a <img\nalt=\"it\" src=\"{data}\" width=\"9\"> b");
         assert_eq!(all(&tag), "a (image: it, in the text itself) b");
+        let prose =
+            format!("the <img tag{} data:x and more words{}-> b", " word".repeat(190), " more".repeat(20));
+        assert_eq!(all(&prose), prose);
         let open = format!("![it]({data}");
         assert!(all(&open).starts_with("![it](data:image/png"));
     }
