@@ -114,7 +114,7 @@ const GITHUB: Row = Row {
         words(&["pr", "create", "--base", base, "--head", head, "--title", title, "--body", body])
     },
     names_known: true,
-    find: |branch| words(&["pr", "view", branch, "--json", "body,url"]),
+    find: |branch| words(&["pr", "view", branch, "--json", "body,state,url"]),
     describe: |branch, body| words(&["pr", "edit", branch, "--body", body]),
     named: |repository| format!("{}/{}", repository.host, repository.path),
     head: ("refs/pull/", "/head"),
@@ -213,7 +213,7 @@ fn api(path: &str, repository: Option<&Repository>) -> Vec<String> {
 /// A repository, as the addresses of its forge name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The host of the forge, in small letters.
+    /// The host of the forge, in small letters, with the port of its pages.
     host: String,
     /// `OWNER/REPO`, or more parts.
     path: String,
@@ -236,7 +236,14 @@ impl Repository {
         let host = place.rsplit('@').next()?.to_lowercase();
         let (name, port) = host.split_once(':').unwrap_or((&host, ""));
         let is_its_own = name == row.host || is_ssh && row.ssh_hosts.contains(&name);
-        let host = if is_its_own { row.host } else { name };
+        // The port of ssh is none of the pages, that of the pages may be another server.
+        let host = if is_its_own {
+            row.host
+        } else if is_ssh {
+            name
+        } else {
+            &*host
+        };
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path);
         let parts = path.split('/').count();
@@ -296,7 +303,7 @@ impl Home {
         Self { forge, repository, owner }
     }
 
-    /// One of which only the forge is known.
+    /// The place of pull requests of which only the forge is known.
     #[cfg(test)]
     pub(crate) const fn unnamed(forge: Forge) -> Self {
         Self { forge, repository: None, owner: None }
@@ -352,12 +359,17 @@ impl Home {
         let row = self.forge.row();
         let (path, number) = row.issues.iter().find_map(|between| rest.split_once(between))?;
         let number: u64 = number.parse().ok()?;
+        let parts = path.split('/').count();
+        let is_one = is_path(path) && if row.has_two_parts { parts == 2 } else { parts >= 2 };
         let issue = Repository { host: host.to_lowercase(), path: path.to_owned(), is_sure: true };
-        if issue.host != home.host || !is_path(path) {
+        if issue.host != home.host || !is_one {
             return None;
         }
-        let path = if issue.is(home) { "" } else { path };
-        Some(format!("Closes {path}#{number}"))
+        match issue.is(home) {
+            true => Some(format!("Closes #{number}")),
+            // A name that only ssh knows may be that of another host.
+            false => home.is_sure.then(|| format!("Closes {path}#{number}")),
+        }
     }
 }
 
@@ -470,6 +482,9 @@ mod tests {
     fn issues_of_the_forge_are_closed_by_their_requests() {
         let hub = Home::of(Forge::GitHub, "git@github.com:ann/tool.git", None);
         let lab = Home::of(Forge::GitLab, "git@lab.example.org:group/sub/tool.git", None);
+        let port = Home::of(Forge::GitHub, "https://git.example.org:8443/ann/tool", None);
+        let web = Home::of(Forge::GitHub, "https://git.example.org/ann/tool", None);
+        let ssh = Home::of(Forge::GitHub, "ssh://git@git.example.org:2222/ann/tool", None);
         for (home, address, line) in [
             (&hub, "https://github.com/Ann/Tool/issues/12", Some("Closes #12")),
             (&hub, "https://github.com/bo/other/issues/3", Some("Closes bo/other#3")),
@@ -479,7 +494,14 @@ mod tests {
             (&hub, "https://github.com/ann/to ol/issues/12", None),
             (&hub, "https://work.atlassian.net/browse/ABC-1", None),
             (&lab, "https://lab.example.org/group/sub/tool/-/issues/7", Some("Closes #7")),
-            (&lab, "https://lab.example.org/group/tool/-/work_items/8", Some("Closes group/tool#8")),
+            (&lab, "https://lab.example.org/group/tool/-/work_items/8", None),
+            (&port, "https://git.example.org/ann/tool/issues/12", None),
+            (&port, "https://git.example.org:8443/ann/tool/issues/12", Some("Closes #12")),
+            (&web, "https://git.example.org/bo/other/issues/3", Some("Closes bo/other#3")),
+            (&ssh, "https://git.example.org/ann/tool/issues/12", Some("Closes #12")),
+            (&ssh, "https://git.example.org/bo/other/issues/3", None),
+            (&hub, "https://github.com/ann/issues/5", None),
+            (&hub, "https://github.com/ann/tool/x/issues/5", None),
             (&lab, "https://github.com/ann/tool/issues/12", None),
             (&Home::unnamed(Forge::GitHub), "https://github.com/ann/tool/issues/12", None),
         ] {

@@ -75,7 +75,7 @@ pub(crate) fn answered(captured: Result<Captured, StartError>) -> Result<String,
     if code == 0 { Ok(stdout) } else { Err(Unpublished::Wrong(why_refused("", &stderr))) }
 }
 
-/// What a command line of a forge came to, or why the caller cannot go on.
+/// The result of a command line of a forge, or why the caller cannot go on.
 type Ran<E> = Result<Result<Captured, StartError>, E>;
 
 /// A pull request that was opened, or found.
@@ -114,7 +114,8 @@ pub(crate) fn open<E>(
     }))
 }
 
-/// Adds those of these lines to the description of a branch's pull request that it lacks. What else stands there stays.
+/// Adds those of these lines to the description of a branch's pull request that it lacks. What else stands there stays. Returns whether
+/// it is open: one that was merged or closed gets none.
 ///
 /// # Errors
 /// The outer one is that of `run`.
@@ -123,12 +124,16 @@ pub(crate) fn add_lines<E>(
     (branch, lines): (&str, &[String]),
     (tree, mark): (&Path, &str),
     run: &mut dyn FnMut(&Launch) -> Ran<E>,
-) -> Result<Result<(), Unpublished>, E> {
+) -> Result<Result<bool, Unpublished>, E> {
     let (row, head) = (home.forge().row(), home.head(branch));
     let found = match answered_by(home, run(&home.ask(tree, (row.find)(&head), mark))?) {
         Ok(found) => value(&found),
         Err(failure) => return Ok(Err(failure)),
     };
+    let state = found.pointer(row.shape.state).and_then(Value::as_str).unwrap_or_default();
+    if ["closed", "merged"].contains(&&*state.to_lowercase()) {
+        return Ok(Ok(false));
+    }
     let body = match found.pointer(row.shape.body) {
         Some(Value::String(body)) => body.as_str(),
         Some(Value::Null) => "",
@@ -138,11 +143,11 @@ pub(crate) fn add_lines<E>(
     let is_there = |line: &&String| body.lines().any(|known| known.trim() == line.as_str());
     let missing: Vec<&str> = lines.iter().filter(|line| !is_there(line)).map(String::as_str).collect();
     if missing.is_empty() {
-        return Ok(Ok(()));
+        return Ok(Ok(true));
     }
     let body = format!("{}\n\n{}\n", body.trim_end(), missing.join("\n")).trim_start().to_owned();
     let captured = run(&home.ask(tree, (row.describe)(&head, &body), mark))?;
-    Ok(answered_by(home, captured).map(drop))
+    Ok(answered_by(home, captured).map(|_| true))
 }
 
 /// An answer as JSON; null if it is none.
@@ -314,7 +319,7 @@ mod tests {
         let lines = ["Closes #1".to_owned(), "Closes #2".to_owned()];
         let place = (Path::new("/"), "");
         let added = add_lines(&Home::unnamed(forge), ("x", &lines), place, &mut run).unwrap();
-        (asked.split_off(1).concat(), added.is_ok())
+        (asked.split_off(1).concat(), added.unwrap_or(false))
     }
 
     #[test]
@@ -328,6 +333,9 @@ mod tests {
             (Forge::GitHub, r#"{"body":"Closes #1\nCloses #2"}"#, String::new()),
         ] {
             assert_eq!(added(forge, shown), (body, true), "{shown}");
+        }
+        for over in [r#"{"body":"Mine.","state":"MERGED"}"#, r#"{"body":"Mine.","state":"CLOSED"}"#] {
+            assert_eq!(added(Forge::GitHub, over), (String::new(), false), "{over}");
         }
         for unreadable in ["<html>", "{}", ""] {
             assert_eq!(added(Forge::GitHub, unreadable), (String::new(), false), "{unreadable}");

@@ -1,5 +1,6 @@
 //! Counts and shows the differences between two commits.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -98,6 +99,13 @@ pub fn unknown_files(root: &Path) -> Vec<String> {
 #[must_use]
 pub fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
     run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
+}
+
+/// The commits that `to` has and `from` has not; `None` if git fails.
+#[must_use]
+pub fn commits_between(root: &Path, from: &str, to: &str) -> Option<BTreeSet<String>> {
+    let listed = run(root, &["rev-list", "--end-of-options", &format!("{from}..{to}"), "--"], LIMIT).ok()?;
+    Some(String::from_utf8(listed).ok()?.lines().map(str::to_owned).collect())
 }
 
 /// The id of the empty tree, which depends on the repository's hash function.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use super::request::{LandedRequest, Place, beside};
+use super::request::{Kept, LandedRequest, Place, beside};
 use crate::engine::outcome::{End, Outcome};
 use crate::git::GitError;
 use crate::git::identity::CommitIdentity;
@@ -32,7 +32,7 @@ const AS_BRANCHES: &str = "refs/heads/ralph/";
 /// How often the commits of one claim may go apart, as by `git commit --amend`.
 const APART: usize = 100;
 
-/// How long the remote may take to tell its refs.
+/// How long the remote may take to tell its refs, and each call about the pull request: the lander waits for it.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// How often it is looked whether another loop still moves the tip here.
 const TURN: Duration = Duration::from_millis(20);
@@ -405,13 +405,14 @@ impl Exchange {
     }
 
     /// Opens the pull request for a tip beside its trunk, or adds the issues that it closes, when what it brings is booked.
-    pub(crate) fn keep_request(&self, store: &dyn Store, tip: &str, cancelled: &AtomicBool) {
-        let Some(request) = self.request.as_ref().filter(|_| self.known().is_aside) else { return };
+    pub(super) fn keep_request(&self, store: &dyn Store, tip: &str, cancelled: &AtomicBool) -> Kept {
+        let Some(request) = self.request.as_ref().filter(|_| self.known().is_aside) else {
+            return Kept::default();
+        };
         let Self { root, remote, trunk, identity, .. } = self;
-        let place = Place { root, remote, trunk, identity };
+        let place = Place { root, remote, trunk, identity, limit: LIST_LIMIT };
         let mut request = request.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without one the branch is there all the same.
-        drop(request.keep(&place, (store, tip), cancelled));
+        request.keep(&place, (store, tip), cancelled)
     }
 
     /// Where a ref of ours is on the remote.

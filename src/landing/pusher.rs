@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::request::{Kept, LandedRequest, Place, beside};
+use super::request::{LandedRequest, Place, beside};
 use super::team::Team;
 use crate::engine::fact::Fact;
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
-use crate::git::publish::{PUSH_LIMIT, ROOM, Unpublished, pushed};
+use crate::git::publish::{PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, Unpublished, pushed};
 use crate::git::remote::{Remote, push};
 use crate::graph::Store;
 use crate::side_command::run_alone;
@@ -35,16 +35,23 @@ impl Pusher {
         if let Some(why) = &self.aside {
             self.tell_aside(why);
         }
+        // A tip may be pushed before its tasks are booked, and a line may not be taken at first.
+        let mut last = None;
         while self.team.next_push() {
             if let Some(commit) = self.trunk.unpushed() {
-                self.publish(&commit);
+                last = self.publish(&commit).then_some(commit);
+            } else if let Some(tip) = &last {
+                self.keep_request(tip);
             }
+        }
+        if let Some(tip) = &last {
+            self.keep_request(tip);
         }
     }
 
     /// Pushes a tip to the trunk there, or beside it where that is refused. What fails is tried again after the next landing, and
-    /// by the next run.
-    fn publish(&mut self, commit: &str) {
+    /// by the next run. Returns whether it is beside the trunk now.
+    fn publish(&mut self, commit: &str) -> bool {
         let name = self.trunk.name().to_owned();
         if self.aside.is_none() {
             match self.push(commit, &name) {
@@ -53,14 +60,19 @@ impl Pusher {
                     self.tell_aside(&why);
                     self.aside = Some(why);
                 }
-                done => return self.settle(done, commit),
+                done => {
+                    self.settle(done, commit);
+                    return false;
+                }
             }
         }
         let done = self.push(commit, &beside(&name));
-        if done.is_ok() {
+        let is_there = done.is_ok();
+        if is_there {
             self.keep_request(commit);
         }
         self.settle(done, commit);
+        is_there
     }
 
     fn push(&self, commit: &str, branch: &str) -> Result<(), Unpublished> {
@@ -74,13 +86,9 @@ impl Pusher {
     /// Opens the pull request for this tip, or adds the issues that it closes.
     fn keep_request(&mut self, tip: &str) {
         let Self { root, remote, trunk, identity, request: Some(request), .. } = self else { return };
-        let place = Place { root, remote, trunk, identity };
-        let Kept { address, notice } = request.keep(&place, (&*self.graph, tip), self.team.hurries());
-        if let Some(address) = address {
-            let message = format!("{}: {address}", self.remote.home.forge().row().noun);
-            self.team.tell(Fact::Published { message: message.into() });
-        }
-        self.notice(notice);
+        let place = Place { root, remote, trunk, identity, limit: PULL_REQUEST_LIMIT };
+        let kept = request.keep(&place, (&*self.graph, tip), self.team.hurries());
+        kept.tell(&self.team, &self.remote);
     }
 
     fn settle(&self, done: Result<(), Unpublished>, commit: &str) {

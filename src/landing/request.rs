@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use super::team::Team;
+use crate::engine::fact::Fact;
 use crate::git::forge::Request;
 use crate::git::identity::CommitIdentity;
 use crate::git::landing::Trunk;
-use crate::git::publish::{
-    ANSWER_ROOM, Opened, PULL_REQUEST_LIMIT, PUSH_LIMIT, ROOM, add_lines, answered, open,
-};
-use crate::git::range::is_ancestor;
+use crate::git::publish::{ANSWER_ROOM, Opened, ROOM, add_lines, answered, open};
+use crate::git::range::{commits_between, is_ancestor};
 use crate::git::remote::{Remote, fetch};
 use crate::graph::{IssueTask, Status, Store};
 use crate::side_command::run_alone;
@@ -28,8 +29,10 @@ pub(crate) struct LandedRequest {
     is_open: Option<bool>,
     /// The lines about issues that it has.
     lines: BTreeSet<String>,
-    /// The commits of tasks that the trunk of the remote has.
-    merged: BTreeSet<String>,
+    /// The tip when it was last looked at.
+    tip: Option<String>,
+    /// What was told last.
+    told: Option<String>,
 }
 
 /// What became of it when a tip was pushed.
@@ -41,6 +44,19 @@ pub(super) struct Kept {
     pub(super) notice: Option<String>,
 }
 
+impl Kept {
+    /// Tells it.
+    pub(super) fn tell(self, team: &Team, remote: &Remote) {
+        if let Some(address) = self.address {
+            let message = format!("{}: {address}", remote.home.forge().row().noun);
+            team.tell(Fact::Published { message: message.into() });
+        }
+        if let Some(notice) = self.notice {
+            team.tell(Fact::Notice { message: notice.into() });
+        }
+    }
+}
+
 /// What lands where.
 pub(super) struct Place<'a> {
     /// A work tree of the repository.
@@ -48,16 +64,18 @@ pub(super) struct Place<'a> {
     pub(super) remote: &'a Remote,
     pub(super) trunk: &'a Trunk,
     pub(super) identity: &'a CommitIdentity,
+    /// The time limit of each call.
+    pub(super) limit: Duration,
 }
 
 impl LandedRequest {
     /// That of the run with this mark.
     pub(crate) fn new(mark: &str) -> Self {
-        Self { mark: mark.to_owned(), is_open: None, lines: BTreeSet::new(), merged: BTreeSet::new() }
+        Self { mark: mark.to_owned(), is_open: None, lines: BTreeSet::new(), tip: None, told: None }
     }
 
-    /// Opens it, once in a run: one that is open already is the one. Adds a line for each issue whose task has landed and is not in the
-    /// trunk of the remote.
+    /// Opens it, once in a run, and again after it was merged or closed: one that is open already is the one. Adds a line for each issue
+    /// whose task has landed and is not in the trunk of the remote.
     pub(super) fn keep(
         &mut self,
         place: &Place<'_>,
@@ -67,48 +85,77 @@ impl LandedRequest {
         if self.is_open == Some(false) {
             return Kept::default();
         }
-        let lines = self.missing(place, (store, tip), cancelled);
-        let branch = beside(place.trunk.name());
+        let mut lines = self.missing(place, (store, tip), cancelled);
+        if self.is_open.is_some() {
+            if lines.is_empty() && self.tip.as_deref() == Some(tip) {
+                return Kept::default();
+            }
+            match self.add(place, &lines, cancelled) {
+                Ok(true) => return self.has(lines, tip, None),
+                Ok(false) => {}
+                Err(notice) => return Kept { address: None, notice },
+            }
+            self.lines.clear();
+            lines = self.missing(place, (store, tip), cancelled);
+        }
         let mut run =
-            |launch: &_| Ok::<_, Infallible>(run_alone(launch, (PULL_REQUEST_LIMIT, ANSWER_ROOM), cancelled));
-        let (home, at) = (&place.remote.home, (place.root, self.mark.as_str()));
-        let noun = home.forge().row().noun;
-        let mut kept = Kept::default();
-        let mut has_lines = lines.is_empty();
-        if self.is_open.is_none() {
-            let name = place.trunk.name();
-            let title = format!("What has landed on {name}");
-            let body = if has_lines { BODY.to_owned() } else { format!("{BODY}\n{}\n", lines.join("\n")) };
-            let request = Request { base: name, head: &branch, title: &title, body: &body };
-            let Ok(opened) = open(home, &request, at, &mut run);
-            self.is_open = Some(opened.is_ok());
-            match opened {
-                Ok(Opened { address, is_new }) => {
-                    kept.address = Some(address);
-                    has_lines |= is_new;
-                }
-                Err(failure) => {
-                    kept.notice = failure.why().map(|why| format!("no {noun}: {why}"));
-                    return kept;
-                }
+            |launch: &_| Ok::<_, Infallible>(run_alone(launch, (place.limit, ANSWER_ROOM), cancelled));
+        let (home, name) = (&place.remote.home, place.trunk.name());
+        let title = format!("What has landed on {name}");
+        let body = if lines.is_empty() { BODY.to_owned() } else { format!("{BODY}\n{}\n", lines.join("\n")) };
+        let request = Request { base: name, head: &beside(name), title: &title, body: &body };
+        let Ok(opened) = open(home, &request, (place.root, &self.mark), &mut run);
+        self.is_open = Some(opened.is_ok());
+        let Opened { address, is_new } = match opened {
+            Ok(opened) => opened,
+            Err(failure) => {
+                let noun = home.forge().row().noun;
+                let notice = failure.why().map(|why| format!("no {noun}: {why}"));
+                return Kept { address: None, notice };
             }
+        };
+        if !is_new
+            && !lines.is_empty()
+            && let Err(notice) = self.add(place, &lines, cancelled)
+        {
+            return Kept { address: Some(address), notice };
         }
-        if !has_lines {
-            let Ok(added) = add_lines(home, (&branch, &lines), at, &mut run);
-            if let Err(failure) = added {
-                let all = lines.join(", ");
-                kept.notice =
-                    failure.why().map(|why| format!("the {noun} lacks '{all}', write it there: {why}"));
-                return kept;
-            }
-        }
+        self.has(lines, tip, Some(address))
+    }
+
+    /// It has these lines, and what is up to this tip.
+    fn has(&mut self, lines: Vec<String>, tip: &str, address: Option<String>) -> Kept {
         self.lines.extend(lines);
-        kept
+        self.tip = Some(tip.to_owned());
+        Kept { address, notice: None }
+    }
+
+    /// Adds lines to it; returns whether it is open, or what is to be told.
+    fn add(
+        &mut self,
+        place: &Place<'_>,
+        lines: &[String],
+        cancelled: &AtomicBool,
+    ) -> Result<bool, Option<String>> {
+        let mut run =
+            |launch: &_| Ok::<_, Infallible>(run_alone(launch, (place.limit, ANSWER_ROOM), cancelled));
+        let (home, branch) = (&place.remote.home, beside(place.trunk.name()));
+        let Ok(added) = add_lines(home, (&branch, lines), (place.root, &self.mark), &mut run);
+        added.map_err(|failure| {
+            let (noun, all) = (home.forge().row().noun, lines.join(", "));
+            let why = failure.why()?;
+            // What is tried again fails for one reason, as a rule.
+            let notice = match lines {
+                [] => format!("the {noun} cannot be looked at: {why}"),
+                _ => format!("the {noun} lacks '{all}', write it there: {why}"),
+            };
+            (self.told.as_ref() != Some(&notice)).then(|| self.told.insert(notice).clone())
+        })
     }
 
     /// The lines that close the issues of tasks which the tip has and the trunk of the remote lacks, without those that are there.
     fn missing(
-        &mut self,
+        &self,
         place: &Place<'_>,
         (store, tip): (&dyn Store, &str),
         cancelled: &AtomicBool,
@@ -117,29 +164,27 @@ impl LandedRequest {
         let tasks = store.imported().unwrap_or_default();
         let done = tasks.into_iter().filter(|task| task.status == Status::Done);
         let line = |task: IssueTask| Some((place.remote.home.closes(&task.address?)?, task.commit?));
-        let is_open =
-            |(line, commit): &(String, String)| !self.lines.contains(line) && !self.merged.contains(commit);
-        let landed: Vec<_> = { done.filter_map(line) }
-            .filter(is_open)
-            .filter(|(_, commit)| is_ancestor(place.root, commit, tip))
-            .collect();
+        let mut landed: Vec<_> = done.filter_map(line).collect();
+        landed.retain(|(line, _)| !self.lines.contains(line));
+        let retain_open = |landed: &mut Vec<(String, String)>| {
+            let since = place.trunk.their_commit();
+            let since = since.and_then(|theirs| commits_between(place.root, &theirs, tip));
+            landed.retain(|(_, commit)| match &since {
+                Some(since) => since.contains(commit),
+                None => is_ancestor(place.root, commit, tip),
+            });
+        };
+        // Most often this is all: what the trunk had when it was seen last, it has.
+        retain_open(&mut landed);
         if landed.is_empty() {
             return Vec::new();
         }
         let refs = [format!("+refs/heads/{}:{}", place.trunk.name(), place.trunk.theirs())];
         let launch = fetch(place.root, place.remote, &refs, place.identity);
         // If the remote does not answer, the trunk is the one that was seen last.
-        let _ = answered(run_alone(&launch, (PUSH_LIMIT, ROOM), cancelled));
-        let theirs = place.trunk.their_commit();
-        let mut lines = Vec::new();
-        for (line, commit) in landed {
-            if theirs.as_ref().is_some_and(|theirs| is_ancestor(place.root, &commit, theirs)) {
-                self.merged.insert(commit);
-            } else {
-                lines.push(line);
-            }
-        }
-        lines
+        let _ = answered(run_alone(&launch, (place.limit, ROOM), cancelled));
+        retain_open(&mut landed);
+        landed.into_iter().map(|(line, _)| line).collect()
     }
 }
 

@@ -62,7 +62,9 @@ impl Lander {
             self.team.landed();
         }
         if let Some(exchange) = &self.exchange {
-            exchange.keep_request(&*self.store, &way.tip, self.team.hurries());
+            let kept = exchange.keep_request(&*self.store, &way.tip, self.team.hurries());
+            // Without one the branch is there all the same.
+            kept.tell(&self.team, &exchange.remote);
         }
         followed
     }
