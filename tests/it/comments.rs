@@ -203,10 +203,15 @@ fn what_a_killed_ralph_has_left_in_the_editor_is_removed_or_named() {
         executable(
             &editor,
             &format!(
-                "#!/bin/sh\n{writes}\necho $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 600\n",
+                "#!/bin/sh\n{writes}\necho $$ > '{0}.new'; mv '{0}.new' '{0}'; exec cat '{0}.end'\n",
                 opened.display()
             ),
         );
+        // The editor ends when this does, also where the test fails.
+        let end = scratch.outside().join("opened.end");
+        let _ = fs::remove_file(&end);
+        assert!(std::process::Command::new("mkfifo").arg(&end).status().unwrap().success());
+        let held = fs::OpenOptions::new().read(true).write(true).open(&end).unwrap();
         let mut ralph = scratch.ralph("diff prompt --comment");
         ralph.env("EDITOR", format!("'{}' --wait", editor.display())).env("TMPDIR", scratch.outside());
         let mut ralph = ralph.spawn().unwrap();
@@ -215,6 +220,7 @@ fn what_a_killed_ralph_has_left_in_the_editor_is_removed_or_named() {
         ralph.wait().unwrap();
         let ended = std::process::Command::new("kill").arg(editing.trim()).status().unwrap();
         assert!(ended.success());
+        drop(held);
         fs::remove_file(&opened).unwrap();
         assert_eq!(drafts(&scratch).len(), 1, "what was killed has left it");
         let run = edited(&scratch, "prompt --comment", "true");

@@ -132,7 +132,7 @@ case "$1 $2" in
   'pr create')
     [ ! -e "$HOME/opened" ] || { echo 'a pull request for branch "x" already exists: https://github.com/ann/tool/pull/5' >&2; exit 1; }
     touch "$HOME/opened"; echo "https://github.com/ann/tool/pull/5" ;;
-  'pr view') echo '{"body":"My own words.\n","url":"https://github.com/ann/tool/pull/5"}' ;;
+  'pr view') echo '{"body":"My own words.\n","state":"OPEN","url":"https://github.com/ann/tool/pull/5"}' ;;
 esac
 "#;
     scratch.agent("gh", gh);
@@ -146,7 +146,7 @@ esac
 fn landed_issues(scratch: &Scratch, addresses: &[&str]) -> String {
     let issue = |address: &&str| {
         let number: u64 = address.rsplit('/').next().unwrap().parse().unwrap();
-        serde_json::json!({ "number": number, "title": format!("No. {number}"), "url": address })
+        serde_json::json!({ "number": number, "title": format!("No. {number} closes #99"), "url": address })
     };
     let list: serde_json::Value = addresses.iter().map(issue).collect();
     fs::write(scratch.outside().join("issues.json"), list.to_string()).unwrap();
@@ -181,6 +181,8 @@ fn a_request_closes_the_issues_of_its_tasks() {
         assert!(lines(&asked, line) > 0, "{line}: {asked}");
     }
     assert!(!asked.contains("#4"), "another host has its own issues: {asked}");
+    let messages = scratch.git(&["--git-dir", &remote, "log", "--format=%B", "ralph/landed/main"]);
+    assert!(messages.contains("closes # 99") && !messages.contains("#99"), "{messages}");
     let calls = asked.lines().filter(|line| line.starts_with("pr "));
     assert!(calls.count() > 0 && asked.contains("--repo github.com/ann/tool"), "{asked}");
 
