@@ -365,11 +365,11 @@ impl Home {
         if issue.host != home.host || !is_one {
             return None;
         }
-        match issue.is(home) {
-            true => Some(format!("Closes #{number}")),
-            // A name that only ssh knows may be that of another host.
-            false => home.is_sure.then(|| format!("Closes {path}#{number}")),
+        if issue.is(home) {
+            return Some(format!("Closes #{number}"));
         }
+        // A name that only ssh knows may be that of another host.
+        home.is_sure.then(|| format!("Closes {path}#{number}"))
     }
 }
 
