@@ -43,7 +43,7 @@ const FILE_LOCKS: &str = "Max file locks";
 /// The states of a connected and a listening socket. Source: `include/net/tcp_states.h`.
 const CONNECTED: &str = "01";
 const LISTENS: &str = "0A";
-/// Where no list of processes can be read, pids up to this much above ours are tried.
+/// Where no list of processes can be read, pids up to this much above the newest one are tried.
 const PIDS_ABOVE: u32 = 1 << 15;
 
 /// Whether the kernel shows processes here: `/proc` may not be mounted.
@@ -72,8 +72,16 @@ pub fn pids() -> Box<dyn Iterator<Item = u32>> {
         Ok(folder) if shows_processes() => {
             Box::new(folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
         }
-        _ => Box::new(1..=std::process::id() + PIDS_ABOVE),
+        _ => Box::new(1..=newest_pid() + PIDS_ABOVE),
     }
+}
+
+/// The newest pid: threads get theirs from the same numbers. A program that we have started has a lower one, unless
+/// the numbers began anew since then.
+fn newest_pid() -> u32 {
+    let number = || rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let newest = std::thread::Builder::new().spawn(number).ok().and_then(|thread| thread.join().ok());
+    newest.unwrap_or_default().max(std::process::id())
 }
 
 /// Describes a process; `None` if it has ended, or cannot be read.
