@@ -39,10 +39,11 @@ mod tests {
     fn this_process_is_among_all() {
         let pid = std::process::id();
         assert!(Stat::all().any(|stat| stat.pid == pid));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
         let before = ticks_now();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let after = ticks_now();
         let started = Stat::read(child.id()).unwrap().start_ticks;
-        assert!((before - 100..=before).contains(&started), "{started} {before}");
+        assert!((before - 1..=after).contains(&started), "{started}: {before} to {after}");
         child.wait().unwrap();
     }
 }

@@ -25,7 +25,7 @@ const SCHEMA: u32 = 1;
 /// The processes of a play: a program and its tool.
 const ACTORS: usize = 2;
 /// How long the actors may take to appear, and to be gone.
-const LIMIT: Duration = Duration::from_secs(8);
+const LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What ends a play.
@@ -120,7 +120,7 @@ fn played((play, tricks, end): (&'static str, &str, End)) -> Played {
     match survivors(tricks, end) {
         Ok(Ok(took)) => Played { play, ok: true, seconds: Some(took.as_secs_f64()), detail: None },
         Ok(Err(count)) => {
-            let detail = format!("{count} of {ACTORS} processes survived; they are ended now");
+            let detail = format!("{count} processes survived; they are ended now");
             Played { play, ok: false, seconds: None, detail: Some(detail) }
         }
         Err(error) => Played { play, ok: false, seconds: None, detail: Some(format!("{error:#}")) },
@@ -171,11 +171,13 @@ fn end_program(folder: &Path, tricks: &str, end: End) -> anyhow::Result<Vec<Proc
 /// Kills a ralph whose supervisor has such a program, and returns the processes that have to be gone soon.
 fn kill_ralph(folder: &Path, tricks: &str, end: End) -> anyhow::Result<Vec<ProcessIdentity>> {
     let mut ralph = actor::ralph(folder, tricks).stdin(Stdio::null()).spawn()?;
-    let actors = actors(folder);
-    if end == End::RalphKilledBeforeStopped {
-        let below = Stat::all().filter(|stat| stat.ppid == ralph.id());
-        for supervisor in below {
-            send(supervisor.pid, Signal::STOP);
+    let mut actors = actors(folder);
+    if let Ok(actors) = &mut actors {
+        for supervisor in Stat::all().filter(|stat| stat.ppid == ralph.id()) {
+            if end == End::RalphKilledBeforeStopped {
+                send(supervisor.pid, Signal::STOP);
+            }
+            actors.extend(ProcessIdentity::of(supervisor.pid));
         }
     }
     ralph.kill()?;
