@@ -43,7 +43,7 @@ const LIFE: Duration = Duration::from_mins(1);
 const LADDER: Ladder =
     Ladder { interrupt: Duration::from_millis(200), terminate: Duration::from_millis(200) };
 
-/// A program of the play. `by` is the ralph that is to supervise it, if that is another process.
+/// A program of the play.
 #[must_use]
 pub fn launch(folder: &Path, tricks: &str, mark: String) -> Launch {
     let args = vec![VERB.into(), folder.into(), tricks.into()];

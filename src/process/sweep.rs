@@ -2,7 +2,8 @@
 //!
 //! Normally the supervisor does that. This is the fallback if both supervisor and ralph were killed, or the
 //! supervisor alone: every process of a loop carries the loop's run [mark](crate::platform::mark), and only processes
-//! with exactly that mark are touched. Names and pids are never trusted.
+//! with exactly that mark are touched; with the portable backend also what descends from them and what is in a group or
+//! session that one of them leads. Names and pids are never trusted.
 
 use std::time::{Duration, Instant};
 

@@ -275,10 +275,10 @@ impl Drop for Started {
     }
 }
 
-/// Makes a command run as a user's, even if an agent of ralph runs these tests: a debug build reads the variable.
 /// Names the backend that is tested.
 pub(crate) const PLATFORM: &str = "RALPH_PLATFORM";
 
+/// Makes a command run as a user's, even if an agent of ralph runs these tests: a debug build reads the variable.
 fn outside_of_attempts(command: &mut Command) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if std::env::var_os(ALONE).is_none() {
