@@ -268,13 +268,13 @@ mod tests {
         }
         symlink(&other, root.join("c/ralph")).unwrap();
         let path = std::env::join_paths(["a", "b", "c", "d"].map(|folder| root.join(folder))).unwrap();
-        assert_eq!(others(&exe, &path), [other.clone()]);
+        assert_eq!(others(&exe, &path), std::slice::from_ref(&other));
 
         let launched = file(&root.join("node_modules/@o/ralph-linux-x64-glibc/bin/ralph"), "");
-        let launcher = file(&root.join("node_modules/@o/ralph/bin/ralph"), "#!/bin/sh\n");
-        symlink(launcher, root.join("d/ralph")).unwrap();
+        let script = file(&root.join("node_modules/@o/ralph/bin/ralph"), "#!/bin/sh\n");
+        symlink(script, root.join("d/ralph")).unwrap();
         file(&root.join("b/ralph"), "#!/bin/sh\nexec \"$basedir/../@o/ralph/bin/ralph\" \"$@\"\n");
-        assert_eq!(others(&launched, &path), [exe.clone()]);
+        assert_eq!(others(&launched, &path), std::slice::from_ref(&exe));
         file(&root.join("b/ralph"), "#!/bin/sh\nexec something else\n");
         assert_eq!(others(&launched, &path), [exe, other]);
     }
