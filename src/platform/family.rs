@@ -216,11 +216,11 @@ impl Family {
         let mut halted: HashSet<u32> = HashSet::new();
         let mut quiet = 0;
         while quiet < 2 && began.elapsed() < FREEZING {
-            let (mut groups, mut spared) = (HashSet::new(), HashSet::new());
+            let (mut groups, mut exempt) = (HashSet::new(), HashSet::new());
             let before = stopped.len();
             self.visit(|stat| {
                 if spares(stat) {
-                    spared.insert(stat.group);
+                    exempt.insert(stat.group);
                     if halted.contains(&stat.group) {
                         // It was not seen before its group was stopped.
                         send(stat.pid, Signal::CONT);
@@ -231,7 +231,7 @@ impl Family {
                 }
             });
             // The kernel stops a group as a whole: no fork in it can be between.
-            let whole = |group: &u32| self.led.contains(group) && !spared.contains(group);
+            let whole = |group: &u32| self.led.contains(group) && !exempt.contains(group);
             for group in groups.into_iter().filter(whole) {
                 halted.insert(group);
                 let _ = Pid::from_raw(i32::try_from(group).unwrap_or_default())
