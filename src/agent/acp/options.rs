@@ -124,8 +124,8 @@ impl<'a> Models<'a> {
         Self { known, names, current: current_value(option), option: Some(option) }
     }
 
-    /// The id of the model that a user calls `word`: its id or its name, or else the only one of whose id or name it is a word, in
-    /// capitals or not.
+    /// The id of the model that a user calls `word`: its id or its name, or else the only one with this word or these words in one of
+    /// them, in capitals or not. What begins another id is the id of a model that is not there.
     ///
     /// # Errors
     /// The ids of all models that have it.
@@ -138,8 +138,12 @@ impl<'a> Models<'a> {
         if let Some((id, _)) = exact {
             return Ok(id);
         }
-        let is_word = |text: &str| text.split(|one: char| !one.is_alphanumeric()).any(|word| word == wanted);
-        let has_it = |(id, name): &(&str, String)| is_word(&id.to_lowercase()) || is_word(name);
+        let words = words_of(&wanted);
+        let is_in = |text: &str| words_of(text).windows(words.len().max(1)).any(|some| some == words);
+        let has_it = |(id, name): &(&str, String)| {
+            let id = id.to_lowercase();
+            (is_in(&id) || is_in(name)) && (words.len() == 1 || !id.starts_with(&wanted))
+        };
         let having: Vec<&str> = models().filter(has_it).map(|(id, _)| id).collect();
         if let [only] = having[..] { Ok(only) } else { Err(having) }
     }
@@ -149,6 +153,11 @@ impl<'a> Models<'a> {
         let otherwise = ("session/set_model", json!({ "sessionId": session, "modelId": model }));
         choice(self.option, session, model, otherwise, format!("model '{model}'"))
     }
+}
+
+/// The letters and digits of a text, by what stands between them.
+fn words_of(text: &str) -> Vec<&str> {
+    text.split(|one: char| !one.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
 /// The chosen mode, if modes are an option.

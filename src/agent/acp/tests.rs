@@ -225,6 +225,9 @@ fn a_model_is_chosen_where_it_is_offered_and_else_its_absence_is_told() {
         fault.message
     );
     assert!(!talk.said.iter().any(|said| said["method"] == "session/prompt"));
+    // The beginning of another one's id.
+    let talk = play(&transcript("codex-acp.tool"), wanted("gpt-5.1"));
+    assert!(talk.reply.usage.fault.unwrap().message.starts_with("it has no model 'gpt-5.1'"));
 }
 
 #[test]
