@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 use super::backend::is_portable;
 use super::calls::{OPEN_FILES, environment, limit_of_locks, open_files, own_descriptors};
@@ -191,9 +191,12 @@ impl Mark {
     }
 
     /// Its file, open for one child to inherit.
-    fn held_file(&self) -> io::Result<OwnedFd> {
-        let folder = files().ok_or(io::ErrorKind::NotFound)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    fn held_file(&self) -> Option<OwnedFd> {
+        folders().find_map(|folder| self.held_file_in(&folder).ok())
+    }
+
+    fn held_file_in(&self, folder: &Path) -> io::Result<OwnedFd> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = folder.join(name_of(self.number(std::process::id())));
         let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?;
@@ -206,7 +209,7 @@ impl Mark {
 
     /// Removes its files. Call it when no process carries it.
     pub fn remove_files(&self) {
-        let entries = files().map(fs::read_dir).into_iter().flatten().flatten().flatten();
+        let entries = folders().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
         for path in entries.map(|entry| entry.path()) {
             if number_of(&path).is_some_and(|number| self.is_number(number)) {
                 let _ = fs::remove_file(path);
@@ -215,8 +218,12 @@ impl Mark {
     }
 }
 
-fn files() -> Option<PathBuf> {
-    Some(home::of(&|name| std::env::var_os(name), home::STATE)?.join(FILES))
+/// Where the files of marks may lie, the first choice first: in the state folder, or, if that cannot be written, in a folder of the
+/// user's for temporary files.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let state = home::of(&|name| std::env::var_os(name), home::STATE);
+    let temporary = std::env::temp_dir().join(format!("ralph-{}", getuid().as_raw()));
+    state.into_iter().chain([temporary]).map(|folder| folder.join(FILES))
 }
 
 /// The name of the file that stands for this number.
