@@ -66,11 +66,13 @@ fn open(scratch: &Scratch, words: &[&str]) -> Opened {
 /// A pane whose wrapper was killed: its program, and one outside its group, ignore every signal of the ladder but the
 /// last.
 fn open_without_wrapper(scratch: &Scratch) -> Opened {
-    let script =
-        script(scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
+    let ready = scratch.outside().join("ready");
+    let other = format!("env -i setsid sh -c ': > {} && exec sleep 600'", ready.display());
+    let script = script(scratch, &format!("trap '' INT TERM HUP; {other} & while :; do sleep 600; done"));
     let mut pane = open(scratch, &[&script]);
     assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
-    scratch.await_noted(1);
+    // What comes before the trap ends at the loss of its terminal, which the wrapper's end brings.
+    wait_for("the program's other process", || ready.exists().then_some(()));
     send(pane.program.wrapper_pid(), Signal::KILL);
     assert_eq!(pane.notes.next(), None);
     pane
