@@ -70,6 +70,21 @@ pub(crate) fn run<T: Send>(
     fates
 }
 
+/// What both answer, each in a thread of its own. Where there is no room for a thread, one is called after the other.
+pub(crate) fn both<A: Send, B>(one: &(dyn Fn() -> A + Sync), other: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let started = threads::start_in(scope, one);
+        let other = other();
+        let one = started.map_or_else(|_| one(), joined);
+        (one, other)
+    })
+}
+
+/// What a thread has answered; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// What `work` makes of each of these, in their order; done on all processors where there are many.
 pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
     /// So many are done in one go; fewer are not worth a thread.
@@ -91,10 +106,7 @@ pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Syn
         let threads = if shares.len() > 1 { processors().min(shares.len()) } else { 0 };
         let threads: Vec<_> =
             (0..threads).filter_map(|_| threads::start_in(scope, take_shares).ok()).collect();
-        let join = |thread: ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let mut done: Vec<_> = threads.into_iter().flat_map(join).collect();
+        let mut done: Vec<_> = threads.into_iter().flat_map(joined).collect();
         // Where there is no room for a thread, or no need of one.
         done.extend(take_shares());
         done
@@ -155,5 +167,7 @@ mod tests {
         let things: Vec<usize> = (0..1000).collect();
         let result = catch_unwind(|| each(&things, &|thing| assert!(*thing != 999, "a bug")));
         assert!(result.is_err());
+        assert!(catch_unwind(|| both(&|| panic!("a bug"), || ())).is_err());
+        assert_eq!(both(&|| 1, || 2), (1, 2));
     }
 }

@@ -56,13 +56,16 @@ pub fn lay(root: &Path, tree: &Path, commit: &str) -> Result<(), GitError> {
     let place = Place::of(root, tree)?;
     let git = |words: &[&str]| place.git(words, Vec::new());
     let entry = known(root, tree)?;
-    if !entry.join("index").exists() && has_files(tree) {
+    let is_empty = !has_files(tree);
+    if !is_empty && !entry.join("index").exists() {
         // Without times in it, git compares contents.
         git(&["read-tree", commit])?;
         git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
     }
     git(&["checkout", "--quiet", "--detach", "--force", commit, "--"])?;
-    git(&["clean", "--quiet", "-d", "--force", "--force"])?;
+    if !is_empty {
+        git(&["clean", "--quiet", "-d", "--force", "--force"])?;
+    }
     submodules::lay(&place, root, tree, &entry)
 }
 

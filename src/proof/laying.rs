@@ -11,6 +11,7 @@ use super::protected::AllProtected;
 use super::step::{Step, unproven};
 use super::tree::{Laid, Over, ProofTree, TreeError, Unprepared};
 use crate::git::{self, clean_tree};
+use crate::parallel;
 
 /// A claimed commit, its tree in git, and that it is laid out, or why that was not prepared.
 pub(super) type Claim = (String, Option<String>, Result<Laid, Unprepared>);
@@ -22,25 +23,41 @@ pub(super) fn claim(
     own: &[PathBuf],
     cancelled: &AtomicBool,
 ) -> Result<Step<Claim>, TreeError> {
-    let Look { tree, base, began, .. } = look;
-    let is_head = named.is_none();
+    let tree = &look.tree;
+    let own = named.is_none().then_some(own);
     let Some(commit) = named.or_else(|| git::head(tree.root())) else {
         return Ok(unproven(&Unproven::NoCommit));
     };
-    let files = if is_head { uncommitted(tree, own, *began)? } else { Vec::new() };
+    // Neither needs the other, and in a large repository both take their time.
+    let (admitted, laid) = parallel::both(&|| admit(look, &commit, own), || tree.lay(&commit, cancelled));
+    match (admitted?, laid) {
+        (Err(why), laid) => {
+            // The next claim finds the tree as warm as after a command. What cannot be sealed is made anew.
+            let _ = laid.and_then(|laid| tree.leave(&laid));
+            Ok(unproven(&why))
+        }
+        (Ok(name), Ok(laid)) => Ok(Step::Goes((commit, name, Ok(laid)))),
+        (Ok(name), Err(TreeError::Unprepared(why))) => Ok(Step::Goes((commit, name, Err(why)))),
+        (Ok(_), Err(error)) => Err(error),
+    }
+}
+
+/// Finds why a commit is no claim, whatever a command says of it; otherwise its tree in git. `own` are the files of ralph's that the
+/// agent need not have committed, if the commit is what it works on.
+fn admit(
+    Look { tree, base, began, .. }: &Look,
+    commit: &str,
+    own: Option<&[PathBuf]>,
+) -> Result<Result<Option<String>, Unproven>, TreeError> {
+    let files = own.map_or_else(|| Ok(Vec::new()), |own| uncommitted(tree, own, *began))?;
     if !files.is_empty() {
-        return Ok(unproven(&Unproven::Uncommitted(files)));
+        return Ok(Err(Unproven::Uncommitted(files)));
     }
-    if !clean_tree::descends(tree.root(), &commit, base) {
-        let base = base.clone();
-        return Ok(unproven(&Unproven::OtherHistory { commit, base }));
+    if !clean_tree::descends(tree.root(), commit, base) {
+        return Ok(Err(Unproven::OtherHistory { commit: commit.to_owned(), base: base.clone() }));
     }
-    let laid = match tree.lay(&commit, cancelled) {
-        Err(TreeError::Unprepared(unprepared)) => Err(unprepared),
-        laid => Ok(laid?),
-    };
-    clean_tree::verify_since(tree.root(), base, &commit, *began)?;
-    Ok(Step::Goes((commit.clone(), clean_tree::tree_of(tree.root(), &commit), laid)))
+    clean_tree::verify_since(tree.root(), base, commit, *began)?;
+    Ok(Ok(clean_tree::tree_of(tree.root(), commit)))
 }
 
 /// Lays out the commit with the base's version of what its work is measured by; `None` if nothing of that was changed. Also returns

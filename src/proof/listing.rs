@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -80,16 +79,17 @@ impl Listing {
             .map(|(path, _)| Path::new(path))
     }
 
-    /// All of it in one text, in which no two listings are equal.
+    /// All of it in bytes, which are those of no other listing.
     pub(super) fn write(&self, into: &mut Vec<u8>) {
-        let mut line = String::new();
         for (path, Stamp { mode, inode, size, changed }) in &self.0 {
-            line.clear();
-            let _ = write!(line, "{mode} {inode} {size} {}.{} ", changed.0, changed.1); // to a String it cannot fail
-            into.extend_from_slice(line.as_bytes());
             into.extend_from_slice(path.as_bytes());
             into.push(0);
+            into.extend_from_slice(&mode.to_ne_bytes());
+            let numbers =
+                [inode.to_ne_bytes(), size.to_ne_bytes(), changed.0.to_ne_bytes(), changed.1.to_ne_bytes()];
+            into.extend_from_slice(numbers.as_flattened());
         }
+        // No path is empty.
         into.push(0);
     }
 }
@@ -130,13 +130,13 @@ mod tests {
         let after = Listing::of(dir.path()).unwrap();
         assert_eq!(before.missing_in(&after).collect::<Vec<_>>(), [Path::new("a")]);
         assert!(before.agrees_on(Path::new("b"), &after) && !before.agrees_on(Path::new("a"), &after));
-        let text = |listing: &Listing| {
-            let mut text = Vec::new();
-            listing.write(&mut text);
-            text
+        let bytes = |listing: &Listing| {
+            let mut bytes = Vec::new();
+            listing.write(&mut bytes);
+            bytes
         };
-        assert_ne!(text(&before), text(&after));
-        assert_eq!(text(&before.without("logs")).split(|byte| *byte == 0).count(), 4);
+        assert_ne!(bytes(&before), bytes(&after));
+        assert_eq!(before.without("logs").0.len(), 2);
         assert_eq!(Listing::of(&dir.path().join("nowhere")).unwrap(), Listing::default());
         assert!(fs::metadata(&path).unwrap().modified().unwrap() <= SystemTime::now());
     }

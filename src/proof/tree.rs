@@ -443,11 +443,11 @@ impl ProofTree {
     /// The signature over the state of everything; `None` without a key.
     fn signature(&self, tree: &Listing, entry: &Listing) -> Result<Option<String>, TreeError> {
         let Some(key) = &self.key else { return Ok(None) };
-        let mut text = Vec::new();
+        let mut bytes = Vec::new();
         for listing in [tree, &listing(&self.beside("~home"))?, entry] {
-            listing.write(&mut text);
+            listing.write(&mut bytes);
         }
-        Ok(Some(hmac_sha256(key.as_bytes(), sha256(&text).as_bytes())))
+        Ok(Some(hmac_sha256(key.as_bytes(), sha256(&bytes).as_bytes())))
     }
 
     /// Whether everything is as the last proof has left it.
