@@ -17,6 +17,13 @@ fn main() {
         _ => format!("{commit} {date}"),
     };
     println!("cargo::rerun-if-changed=build.rs");
+    if var("CARGO_CFG_TARGET_OS").as_deref() == Some("linux")
+        && var("CARGO_CFG_TARGET_ENV").as_deref() == Some("gnu")
+    {
+        // A program that may lie anywhere corrects 36,000 addresses at each start, which takes longer than all else there, and each
+        // attempt starts ralph for its supervisor and its walls. Heap, stack and libraries lie at random addresses all the same.
+        println!("cargo::rustc-link-arg-bins=-no-pie");
+    }
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo::rustc-env=RALPH_VERSION={version} ({built})");
     println!("cargo::rustc-env=RALPH_COMMIT={commit}");

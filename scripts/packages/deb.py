@@ -57,8 +57,10 @@ def changelog(release: Release, version: str) -> bytes:
 def files(release: Release, target: Target, version: str) -> list[File]:
     doc = "./usr/share/doc/ralph"
     share = lambda name: (release.share / name).read_bytes()
-    # Libraries are crates that are compiled in; the package does not go to Debian, where a bug asks for it.
-    overrides = b"ralph: embedded-library *\nralph: initial-upload-closes-no-bugs *\n"
+    # Libraries are crates that are compiled in; the package does not go to Debian, where a bug asks for it; build.rs says why the
+    # program lies at fixed addresses.
+    tags = ["embedded-library", "initial-upload-closes-no-bugs", "hardening-no-pie"]
+    overrides = "".join(f"ralph: {tag} *\n" for tag in tags).encode()
     return [
         File("./usr/bin/ralph", target.program(), 0o755),
         File("./usr/share/man/man1/ralph.1.gz", compressed(share("ralph.1"))),
