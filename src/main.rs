@@ -39,6 +39,7 @@ fn hidden_verb(argv: &[OsString]) -> Option<i32> {
         process::actor::VERB => Some(process::actor::main(rest)),
         process::walls::VERB => Some(process::walls::main(rest)),
         reply::child::VERB => Some(reply::child::main(rest)),
+        commands::sandbox::VERB => Some(commands::sandbox::keep(rest)),
         commands::completions::VERB => Some(commands::completions::answer(rest)),
         script_agent::VERB => Some(script_agent::script_main()),
         _ => None,

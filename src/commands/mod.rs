@@ -36,7 +36,7 @@ mod resume;
 mod revert;
 mod run_ralph_md;
 mod run_tasks;
-mod sandbox;
+pub mod sandbox;
 mod side_by_side;
 mod spawn;
 mod starter;

@@ -1,5 +1,6 @@
 //! `ralph sandbox`: what walls would hold for the next agent, and a command behind them.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::process::{Pid, Signal, getppid, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::output::{print, print_for_people, warn};
@@ -17,7 +18,7 @@ use crate::cli::SandboxArgs;
 use crate::job::agent_choice;
 use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::platform::backend::is_portable;
-use crate::platform::calls::adopt;
+use crate::platform::calls::{adopt, own_executable, signal_at_parents_death};
 use crate::platform::family::Family;
 use crate::platform::mark::Mark;
 use crate::process::launch::Launch;
@@ -31,6 +32,8 @@ use crate::threads;
 /// How long what a program has left behind may take to die, and how often that is looked at.
 const LEFT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
+/// The hidden verb between ralph and the program.
+pub const VERB: &str = "__keep";
 /// The version of the JSON layout.
 const SCHEMA: u32 = 1;
 
@@ -136,34 +139,70 @@ fn inside(launch: &Launch) -> anyhow::Result<u8> {
     let enclosed = launch.enclosed()?;
     let launch = enclosed.as_ref().map_or(launch, |(launch, _)| launch);
     let mut words = launch.command_line().cloned();
-    let program = words.next().unwrap_or_default();
-    // A Ctrl+C at the terminal is for the program.
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::default())?;
-    }
-    let mut command = Command::new(&program);
+    let mut command = if is_portable() {
+        Command::new(words.next().unwrap_or_default())
+    } else {
+        let mut keeper = Command::new(own_executable());
+        keeper.args([VERB, &std::process::id().to_string()]);
+        keeper
+    };
     command.args(words).current_dir(&launch.cwd).envs(launch.env.iter().map(|(name, value)| (name, value)));
-    // What it leaves behind becomes ours, and ends before its folder is removed. Our session is the user's.
-    let mark = Mark::of_run(&format!("sandbox-{}", std::process::id()));
-    if !is_portable() {
-        adopt(true)?;
-    }
-    let mut asked = Signals::new([SIGTERM, SIGHUP])?;
-    let spawned = if is_portable() { mark.spawn(&mut command) } else { command.spawn() };
-    let mut child = spawned.with_context(|| Path::new(&program).display().to_string())?;
-    let pid = Pid::from_child(&child);
-    threads::start(move || {
-        for signal in asked.forever() {
-            let _ = kill_process(pid, if signal == SIGHUP { Signal::HUP } else { Signal::TERM });
-        }
-    })?;
-    let status = child.wait()?;
-    end_what_is_left(&mark);
+    let code = tended(&mut command, None)?;
     // What it prints goes to the terminal without us.
     let turned_away = enclosed.as_ref().map(|(_, inside)| inside.turned_away()).unwrap_or_default();
     for refused in refused(&turned_away) {
         warn(&refused.told());
     }
+    Ok(code)
+}
+
+/// The hidden verb `ralph __keep RALPH PROGRAM [ARGUMENTS]`: runs the program, and ends all of it when the ralph with this pid, our
+/// parent, is killed. If this process is killed, that ralph does the same.
+#[must_use]
+pub fn keep(argv: &[OsString]) -> i32 {
+    let [ralph, program, arguments @ ..] = argv else { return 1 };
+    let kept = signal_at_parents_death(Signal::USR1).map_err(anyhow::Error::from).and_then(|()| {
+        let parent = getppid().filter(|parent| ralph.to_str() == Some(&parent.to_string()));
+        // It was killed before the kernel knew that we want to be told.
+        if parent.is_none() { Ok(1) } else { tended(Command::new(program).args(arguments), parent) }
+    });
+    match kept {
+        Ok(code) => i32::from(code),
+        Err(error) => {
+            let _ = super::report_error(&error);
+            1
+        }
+    }
+}
+
+/// Runs a program on our terminal and ends what it leaves behind, and all of it when this parent dies; returns its exit code.
+fn tended(command: &mut Command, parent: Option<Pid>) -> anyhow::Result<u8> {
+    // A Ctrl+C at the terminal is for the program.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    // What it leaves behind becomes ours, and ends before its folder is removed. Our session is the user's.
+    let mark = Mark::of_run(&format!("sandbox-{}", std::process::id()));
+    if !is_portable() {
+        adopt(true)?;
+    }
+    let mut asked = Signals::new([SIGTERM, SIGHUP].into_iter().chain(parent.map(|_| SIGUSR1)))?;
+    let spawned = if is_portable() { mark.spawn(command) } else { command.spawn() };
+    let mut child = spawned.with_context(|| Path::new(command.get_program()).display().to_string())?;
+    let pid = Pid::from_child(&child);
+    let theirs = mark.clone();
+    threads::start(move || {
+        for signal in asked.forever() {
+            // A user may send this one as well.
+            if signal == SIGUSR1 && getppid() != parent {
+                end_what_is_left(&theirs);
+            } else if signal != SIGUSR1 {
+                let _ = kill_process(pid, if signal == SIGHUP { Signal::HUP } else { Signal::TERM });
+            }
+        }
+    })?;
+    let status = child.wait()?;
+    end_what_is_left(&mark);
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

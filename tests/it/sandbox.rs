@@ -585,16 +585,28 @@ fn a_command_runs_behind_the_walls_of_this_project() {
         Scratch::finish(ralph.env("RALPH_SANDBOX_NETWORK", "allow").env("RALPH_SANDBOX_HOSTS", "pypi"));
     let told = "example.org:443 cannot be connected to from here (sandbox.hosts would allow it)";
     assert!(kept.stdout.contains("403") && kept.stderr.contains(told), "{kept:?}");
-    // Nothing is left of it when ralph is killed.
-    let mut killed = scratch.ralph("sandbox -- sh -c");
-    let mut killed = killed.arg("echo $$ > pid; exec sleep 600").spawn().unwrap();
-    let pid = crate::scratch::wait_for("its program", || {
-        fs::read_to_string(scratch.path("pid")).ok().filter(|pid| pid.ends_with('\n'))
-    });
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    let at = format!("/proc/{}", pid.trim());
-    crate::scratch::wait_for("its end", || (!std::path::Path::new(&at).exists()).then_some(()));
+    // Nothing is left of it when ralph is killed, nor when what stands between ralph and the program is.
+    for kills_ralph in [true, false] {
+        let mut killed = scratch.ralph("sandbox -- sh -c");
+        let script = "setsid sleep 600 & echo $$ $! > pids.new; mv pids.new pids; wait";
+        let mut killed = killed.arg(script).spawn().unwrap();
+        let pids = crate::scratch::wait_for("its program", || fs::read_to_string(scratch.path("pids")).ok());
+        fs::remove_file(scratch.path("pids")).unwrap();
+        let of_program = |pid: &str| std::path::Path::new("/proc").join(pid);
+        if kills_ralph {
+            killed.kill().unwrap();
+        } else {
+            let program = pids.split(' ').next().unwrap();
+            let stat = fs::read_to_string(of_program(program).join("stat")).unwrap();
+            let parent = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().to_owned();
+            assert_ne!(parent, killed.id().to_string());
+            let parent = rustix::process::Pid::from_raw(parent.parse().unwrap()).unwrap();
+            rustix::process::kill_process(parent, rustix::process::Signal::KILL).unwrap();
+        }
+        killed.wait().unwrap();
+        let is_gone = || pids.split_whitespace().all(|pid| !of_program(pid).exists());
+        crate::scratch::wait_for("its end", || is_gone().then_some(()));
+    }
     for left in fs::read_dir(scratch.path(".ralph/sandbox")).unwrap() {
         fs::remove_dir_all(left.unwrap().path()).unwrap();
     }
