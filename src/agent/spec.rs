@@ -50,6 +50,12 @@ impl AgentSpec {
     /// without a preset, or with an option for another format, runs unchanged, and its output is not parsed.
     #[must_use]
     pub fn of_command(command: &CommandLine) -> Self {
+        // A type of agent without a program of its own is that agent, whatever program has its name: `script`.
+        let own = presets::preset(command.program()).filter(|preset| preset.cli.is_empty());
+        let own = own.filter(|_| command.args().is_empty());
+        if let Some(spec) = own.and_then(|preset| Self::of_preset(preset, None, None)) {
+            return spec;
+        }
         let (preset, args) = resolve(command);
         Self::new(command.name(), preset, Some(program(command).to_owned()), args)
     }
@@ -223,6 +229,18 @@ mod tests {
             let args = line.split_once(' ').unwrap().1;
             assert_eq!(resolved(line), ("custom", args.to_owned()), "{line}");
         }
+    }
+
+    #[test]
+    fn the_scripted_agent_is_ours_and_no_program_of_its_name() {
+        let of = |line: &str| {
+            let command = CommandLine::new(shlex::split(line).unwrap()).unwrap();
+            let AgentSpec { preset, program, .. } = AgentSpec::of_command(&command);
+            (preset.name, program)
+        };
+        assert_eq!(of("script"), ("script", None));
+        assert_eq!(of("script -qc x"), ("custom", Some("script".to_owned())));
+        assert_eq!(of("custom"), ("custom", Some("custom".to_owned())));
     }
 
     #[test]

@@ -9,12 +9,14 @@ use crate::text::list::some_of;
 use crate::text::nearest::nearest;
 
 /// Verbs of other programs, with what does the same here.
-const OTHER_WORDS: [(&str, &str); 2] = [
+const OTHER_WORDS: [(&str, &str); 4] = [
     ("stop", "'ralph cancel' ends a loop, 'ralph pause' lets it hold"),
     (
         "start",
         "'ralph build' or 'ralph run TARGET' starts a loop, 'ralph resume' goes on with one that was cut off",
     ),
+    ("task rm", "'ralph task delete ID' deletes one"),
+    ("task remove", "'ralph task delete ID' deletes one"),
 ];
 /// So many verbs are named that have a flag.
 const OWNERS: usize = 3;
@@ -35,7 +37,7 @@ pub fn one_line(error: &clap::Error) -> String {
     }
     let text = error.render().to_string();
     let verbs = verbs_of_usage(&text);
-    let meant = other_word(error).or_else(|| flag_of_others(error, &verbs));
+    let meant = other_word(error, &verbs).or_else(|| flag_of_others(error, &verbs));
     if let Some(meant) = meant.or_else(|| unknown(error, &verbs)) {
         return format!("{meant}; see '{}'", [&["ralph"], &verbs[..], &["--help"]].concat().join(" "));
     }
@@ -61,9 +63,10 @@ fn verbs_of_usage(text: &str) -> Vec<&str> {
 }
 
 /// For a verb that other programs have: what is meant.
-fn other_word(error: &clap::Error) -> Option<String> {
+fn other_word(error: &clap::Error, verbs: &[&str]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let (word, meant) = OTHER_WORDS.iter().find(|(other, _)| other == word)?;
+    let whole = [verbs, &[word]].concat().join(" ");
+    let (word, meant) = OTHER_WORDS.iter().find(|(other, _)| *other == word || *other == whole)?;
     Some(format!("there is no 'ralph {word}': {meant}"))
 }
 

@@ -1,7 +1,7 @@
 //! The agents of a loop: the one that is wanted most, and those that go on in its place.
 
 use super::setting::ValueKind;
-use super::{Account, Origin, Resolved, Settings, SettingsError, resolved, values};
+use super::{Account, Origin, Resolved, Settings, SettingsError, names_agents, resolved, values};
 use crate::presets;
 
 /// The setting that lists them.
@@ -31,10 +31,7 @@ impl Named {
         if presets::preset(agent).is_none_or(|preset| preset.cli.is_empty()) {
             return Self { agent: word.to_owned(), ..Self::default() };
         }
-        let (model, effort) = match model.rsplit_once(':') {
-            Some((model, effort)) if EFFORTS.contains(&effort.trim()) => (model, Some(effort)),
-            _ => (model, None),
-        };
+        let (model, effort) = with_effort(model);
         let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let (agent, account) = (agent.to_owned(), account.cloned());
         Self { agent, model: some(model), effort: effort.and_then(some), account }
@@ -43,6 +40,45 @@ impl Named {
     fn values(&self) -> [Option<&str>; 3] {
         [Some(&self.agent), self.model.as_deref(), self.effort.as_deref()]
     }
+}
+
+/// Takes a model and the effort behind it apart.
+fn with_effort(model: &str) -> (&str, Option<&str>) {
+    match model.rsplit_once(':') {
+        Some((model, effort)) if EFFORTS.contains(&effort.trim()) => (model, Some(effort)),
+        _ => (model, None),
+    }
+}
+
+/// Refuses names that no agent has.
+///
+/// # Errors
+/// For a name that begins with a colon, or has two efforts.
+pub(super) fn check(rows: &[Resolved]) -> Result<(), SettingsError> {
+    for row in rows.iter().filter(|row| names_agents(row.setting.key)) {
+        let is_list = matches!(row.setting.kind, ValueKind::Names);
+        let words = if is_list { names(row).collect() } else { vec![row.value.trim()] };
+        if let Some(problem) = words.into_iter().find_map(problem) {
+            return Err(SettingsError::Invalid { place: row.place(), problem });
+        }
+    }
+    Ok(())
+}
+
+fn problem(word: &str) -> Option<String> {
+    let (agent, model) = word.split_once(':')?;
+    let lacks = if agent.trim().is_empty() {
+        "has no agent before its colon"
+    } else {
+        // A command line may have such words.
+        let is_plain = !word.contains(char::is_whitespace);
+        let (model, effort) = with_effort(model);
+        effort.zip(with_effort(model).1).filter(|_| is_plain)?;
+        "has two efforts"
+    };
+    Some(format!(
+        "`{word}` {lacks}: write AGENT, AGENT:MODEL or AGENT:MODEL:EFFORT, such as claude:opus:high"
+    ))
 }
 
 /// Has the first agent of the list be that of the general settings, where the list counts; else takes the list back. Returns the
@@ -190,6 +226,29 @@ mod tests {
         assert_eq!(all(&load(toml, &[])), list);
         let toml = "agents = ['codex', 'claude']\n[agent]\nprovider = 'claude'\nmodel = 'opus'\n";
         assert_eq!(all(&load(toml, &[])), ["codex - - -", "claude - - -"]);
+    }
+
+    #[test]
+    fn a_name_that_no_agent_has_is_refused() {
+        let check = |key: &'static str, value: &str| {
+            let sources = Sources { flags: vec![(key, value.to_owned())], ..Sources::none() };
+            Settings::load(&sources).map_err(|error| error.to_string())
+        };
+        for key in [GENERAL[0], LIST, "verify.agent"] {
+            for value in [":::", ":opus", "claude:opus:high:low"] {
+                let error = check(key, value).unwrap_err();
+                assert!(
+                    error.contains(&format!("`{value}` has ")) && error.contains("AGENT:MODEL"),
+                    "{error}"
+                );
+            }
+            for value in
+                ["claude:opus:high", "opencode:ollama:llama3:8b:low", "opencode:a:high:b", "claude:low"]
+            {
+                assert!(check(key, value).is_ok(), "{key}: {value}");
+            }
+        }
+        assert!(check(LIST, "claude, :opus").is_err());
     }
 
     #[test]

@@ -199,6 +199,10 @@ fn a_mistake_in_a_file_is_one_line_with_its_place_and_what_belongs_there() {
 fn set_refuses_what_no_loop_could_use_by_the_name_that_was_typed() {
     let scratch = Scratch::new();
     let set = |name: &str, value: &str| Scratch::finish(scratch.ralph("config set").args([name, value]));
+    for value in [":::", ":opus", "claude:opus:high:low", "claude, ,codex", ","] {
+        let run = set("agents", value);
+        assert!(run.code == Some(1) && run.stderr.contains('`'), "{value}: {run:?}");
+    }
     for (name, value, words) in [
         ("AGENT_TYPE", "cluade", "AGENT_TYPE: there is no agent 'cluade': did you mean 'claude'? they are "),
         ("agent.provider", "codx", "agent.provider: there is no agent 'codx': did you mean 'codex'?"),

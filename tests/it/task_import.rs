@@ -88,6 +88,32 @@ fn an_export_can_be_taken_in_elsewhere() {
 }
 
 /// What is written into its stdin is taken in when that ends.
+#[test]
+fn a_number_that_none_can_be_is_told_with_its_key() {
+    let scratch = Scratch::new();
+    let task =
+        |rest: &str| format!("{{\"ralph_tasks\":1}}\n{{\"id\":\"t-123456\",\"title\":\"x\",{rest}}}\n");
+    for (rest, why) in [
+        ("\"retry_count\":-1", "'retry_count' is -1: there belongs a whole number from 0 to 4294967295"),
+        ("\"retry_count\":4294967296", "'retry_count' is 4294967296: there belongs a whole number from 0"),
+        ("\"priority\":1e999", "'priority' is a number that is too large"),
+        ("\"priority\":-}", "'priority' is no number"),
+    ] {
+        scratch.write("tasks.jsonl", &task(rest));
+        let told = refused(&scratch, "task import tasks.jsonl");
+        assert!(told.contains(why), "{told}");
+    }
+    scratch.write(
+        "issues.json",
+        "[{\"number\":-3,\"title\":\"x\",\"body\":\"\",\"url\":\"https://github.com/a/b/issues/3\"}]",
+    );
+    let told = refused(&scratch, "task import issues.json");
+    assert!(told.contains("'number' is -3: there belongs a whole number from 0\n"), "{told}");
+    // What others call it is told as well.
+    let run = scratch.run("task rm t-123456");
+    assert!(run.stderr.starts_with("error: there is no 'ralph task rm': 'ralph task delete ID'"), "{run:?}");
+}
+
 fn importing(scratch: &Scratch) -> (Child, ChildStdin) {
     let mut import = scratch.ralph("task import -");
     import.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

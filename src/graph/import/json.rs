@@ -35,7 +35,14 @@ fn in_words(text: &str, error: &serde_json::Error) -> String {
     {
         return format!("{here} is {}: there belongs {}", found_in_words(found), wanted_in_words(wanted));
     }
+    if let Some((found, wanted)) =
+        said.strip_prefix("invalid value: integer `").and_then(|rest| rest.split_once("`, expected "))
+    {
+        return format!("{here} is {found}: there belongs {}", wanted_in_words(wanted));
+    }
     match said {
+        "number out of range" => format!("{here} is a number that is too large"),
+        "invalid number" => format!("{here} is no number"),
         "key must be a string" => "a key has to stand in double quotes".to_owned(),
         "trailing comma" => "the comma before this is one too many".to_owned(),
         "trailing characters" => "there is more behind its end".to_owned(),
@@ -81,7 +88,9 @@ fn found_in_words(found: &str) -> String {
 fn wanted_in_words(wanted: &str) -> &str {
     match wanted {
         "a string" => "a text in quotes",
-        "i64" | "u64" | "u32" => "a whole number",
+        "i64" => "a whole number",
+        "u64" => "a whole number from 0",
+        "u32" => "a whole number from 0 to 4294967295",
         "a sequence" => "a list",
         "a boolean" => "true or false",
         _ if wanted.starts_with("struct ") || wanted == "a map" => "an object, {\"KEY\": VALUE}",
