@@ -384,7 +384,7 @@ pub trait Store {
         entries: &mut dyn Iterator<Item = Result<ImportEntry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError>;
-    /// Shows every feature and every task to `each` as a line for [`Store::import`], the oldest first.
+    /// Shows an export for [`Store::import`] to `each`, line by line: its header, every feature and every task, the oldest first.
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
 
     /// The tasks that were imported, the oldest first.

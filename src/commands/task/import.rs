@@ -176,7 +176,6 @@ fn again(mut item: Box<Item>) -> Result<ImportEntry, GraphError> {
 pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {
     let store = look(args)?;
     let mut stream = Stream::new();
-    stream.line(&import::header());
     store.export(&mut |line| stream.line(line))?;
     stream.end()
 }

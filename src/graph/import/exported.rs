@@ -12,6 +12,8 @@ use crate::memory::journal::JournalEntry;
 
 /// The version of the format.
 const VERSION: u64 = 1;
+/// That of an export with deleted issues: a ralph that does not know these lines has to refuse it as a whole, by its version.
+const WITH_DELETED: u64 = 2;
 
 /// The header line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -113,18 +115,30 @@ impl From<Landing> for ExportedLanding {
     }
 }
 
-/// The header line of an export.
+/// The header line of an export without deleted issues.
 #[must_use]
 pub fn header() -> String {
-    format!("{{\"ralph_tasks\":{VERSION}}}")
+    header_of(false)
+}
+
+/// The header line of an export.
+pub(in crate::graph) fn header_of(has_deleted: bool) -> String {
+    let version = if has_deleted { WITH_DELETED } else { VERSION };
+    format!("{{\"ralph_tasks\":{version}}}")
 }
 
 pub(super) fn entries<'a>(
     first: &str,
     lines: Lines<'a>,
 ) -> Result<impl Iterator<Item = Result<ImportEntry, GraphError>> + 'a, GraphError> {
-    if read_header(first) != Some(VERSION) {
-        return Err(at(1, &format!("'{first}' is not '{}': use the ralph that wrote it", header())));
+    if !read_header(first).is_some_and(|version| (VERSION..=WITH_DELETED).contains(&version)) {
+        let known = format!("{VERSION} and {WITH_DELETED}");
+        return Err(at(
+            1,
+            &format!(
+                "'{first}' is a version that this ralph does not read ({known}): use the ralph that wrote it"
+            ),
+        ));
     }
     let full = lines.filter(|line| line.as_ref().map_or(true, |(_, text)| !text.trim().is_empty()));
     Ok(full.map(|line| line.and_then(|(number, text)| entry(number, &text))))

@@ -18,6 +18,7 @@ use super::task::{LogLine, Status, Verification};
 use crate::memory::journal::JournalEntry;
 
 pub use exported::header;
+pub(in crate::graph) use exported::header_of;
 pub use exported::{DeletedIssue, ExportedLanding};
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 pub use issue::Issue;

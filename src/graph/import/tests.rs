@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_named_by_its_line() {
             "'created_at' is no time, such as",
         ),
         ("{\"ralph_tasks\":1}\nfoo", "line 2, column 2: no task of an export: this is no JSON"),
-        ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
+        ("{\"ralph_tasks\":3}\n", "use the ralph that wrote it"),
         ("{\"ralph_tasks\":1}\n{}\n", "line 2, column 2: no task of an export: the key 'id' is missing"),
         (&long, "line 2: it is longer than 16777216 bytes"),
         (&deep, "line 101: '100' would stand on level 101, 100 is the deepest"),

@@ -9,6 +9,10 @@ use crate::graph::store::IssueTask;
 /// The columns of a row, for [`of_row`].
 const COLUMNS: &str = "issue.address, issue.priority";
 
+/// The issues whose tasks were deleted here.
+const WITHOUT_TASK: &str =
+    "FROM ralph_issues issue WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.origin = issue.origin)";
+
 /// Whether the graph has the table. That of a server always has.
 pub(super) fn are_kept(graph: &dyn Sql) -> Fallible<bool> {
     graph.dialect().issues.as_ref().map_or(Ok(true), |table| graph.exists(table.exists, values![]))
@@ -46,15 +50,17 @@ pub(super) fn priority(before: Option<&FromIssue>, now: &FromIssue, here: i64) -
     }
 }
 
+/// Whether there are issues whose tasks were deleted.
+pub(super) fn has_deleted(graph: &dyn Sql) -> Fallible<bool> {
+    graph.exists(&format!("SELECT 1 {WITHOUT_TASK} LIMIT 1"), values![])
+}
+
 /// Shows the issues whose tasks were deleted here to `each`, until it returns `false`.
 pub(super) fn deleted(
     graph: &dyn Sql,
     each: &mut dyn FnMut(String, FromIssue) -> Fallible<bool>,
 ) -> Fallible<()> {
-    let query = format!(
-        "SELECT issue.origin, {COLUMNS} FROM ralph_issues issue
-        WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.origin = issue.origin) ORDER BY issue.origin"
-    );
+    let query = format!("SELECT issue.origin, {COLUMNS} {WITHOUT_TASK} ORDER BY issue.origin");
     graph.each(&query, values![], &mut |row| each(row.get(0)?, of_row(row, 1)?))
 }
 

@@ -12,7 +12,7 @@ use super::settle::{Work, above, numbers, require_level};
 use super::{CANDIDATES, Fallible, features, first, issues, journal, landings, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
-use crate::graph::import::{DeletedIssue, ExportedFeature, ExportedLanding, ExportedTask};
+use crate::graph::import::{DeletedIssue, ExportedFeature, ExportedLanding, ExportedTask, header_of};
 use crate::graph::store::{Part, Scope, Selection, Stuck, TreePosition};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
@@ -247,15 +247,18 @@ pub(in crate::graph) fn graph(graph: &dyn Sql, each: &mut dyn FnMut(Part<'_>) ->
     })
 }
 
-/// Shows every feature, then every task to `each` as a line of an export.
+/// Shows an export to `each`, line by line: its header, every feature, then every task.
 pub(in crate::graph) fn export(graph: &dyn Sql, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
+    let has_issues = issues::are_kept(graph)?;
+    if !each(&header_of(has_issues && issues::has_deleted(graph)?)) {
+        return Ok(());
+    }
     for Feature { id, name, spec_path, plan_path, created_at, updated_at, .. } in features::all(graph)? {
         let feature = ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at };
         if !each(&line(&feature)?) {
             return Ok(());
         }
     }
-    let has_issues = issues::are_kept(graph)?;
     let tasks = "SELECT seq, origin, work, retries_given, done_at_commit FROM tasks ORDER BY seq";
     let mut goes_on = true;
     graph.each(tasks, values![], &mut |row| {

@@ -149,7 +149,7 @@ fn what_is_exported_comes_back() {
 }
 
 fn export(store: &SqliteStore) -> String {
-    let mut lines = vec![import::header()];
+    let mut lines = Vec::new();
     let mut each = |line: &str| {
         lines.push(line.to_owned());
         true

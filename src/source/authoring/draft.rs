@@ -87,7 +87,7 @@ impl Draft {
                 draft.update(id, &of_feature)?;
             }
         }
-        let mut lines = import::header() + "\n";
+        let mut lines = String::new();
         draft.export(&mut |line| {
             lines.push_str(line);
             lines.push('\n');
