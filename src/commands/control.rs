@@ -17,6 +17,7 @@ use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 use crate::record::state::{Pending, State};
 use crate::record::{ending, recorder};
+use crate::text::bytes;
 use crate::text::line::shell_word;
 
 /// How long a loop may take to accept a request and to act on it.
@@ -186,6 +187,9 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// The largest note, in bytes: what can be said in one word of a command line, however it is given.
+const LARGEST_NOTE: u64 = 128 << 10;
+
 /// Sends the note that `text` makes to each loop that is meant.
 pub(super) fn send_note(
     args: &TargetArgs,
@@ -194,6 +198,13 @@ pub(super) fn send_note(
     let mut said = Vec::new();
     for found in receivers(args)? {
         let text = text(&found)?;
+        let size = text.len() as u64;
+        if size > LARGEST_NOTE {
+            let [size, most] = [size, LARGEST_NOTE].map(bytes::short);
+            bail!(
+                "a note of {size} is too large, it has at most {most}: put the text into a file, and name that in the note"
+            );
+        }
         match found.alive() {
             Some(_) => said.extend(give(&found, &text)?),
             None => said.push(keep(&found, &text)?),

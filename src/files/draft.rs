@@ -1,22 +1,26 @@
-//! A diff that the user edits with a program of their own: a file in the folder for temporary files, which no other user can read.
-//! It is removed, unless it is kept because its text would be lost.
+//! A diff that the user edits with a program of their own: a file in a folder of its own among the temporary files, which no other
+//! user can read. It is removed with what the editor has put beside it, unless it is kept because its text would be lost.
 
 use std::env;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-
-use tempfile::TempPath;
 
 use super::temporary::{self, DRAFT, SUFFIX};
 use super::theirs;
 
+/// The name of the file.
+const FILE: &str = "comments.diff";
+
 /// A text to be edited.
 #[derive(Debug)]
 pub struct Draft {
-    path: TempPath,
-    /// Held while it is edited: a process in another container sees this one by nothing else.
+    folder: PathBuf,
+    /// The file in it.
+    path: PathBuf,
+    /// Held while it is edited: a process in another container sees this one by nothing else. It is that of the folder, because
+    /// editors put another file in the place of the one that they save.
     _lock: Option<File>,
 }
 
@@ -31,11 +35,15 @@ impl Draft {
 
     fn new_in(folder: &Path, text: &[u8]) -> io::Result<Self> {
         let (prefix, suffix) = (temporary::prefix(), format!("{SUFFIX}{DRAFT}"));
-        let mut file = tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempfile_in(folder)?;
-        temporary::lock_if_possible(file.as_file());
-        file.write_all(text)?;
-        let (lock, path) = file.into_parts();
-        Ok(Self { path, _lock: Some(lock) })
+        let made = tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempdir_in(folder)?;
+        let lock = temporary::locked_folder(made.path());
+        let draft = Self::at(made.keep(), lock);
+        fs::write(&draft.path, text)?;
+        Ok(draft)
+    }
+
+    fn at(folder: PathBuf, lock: Option<File>) -> Self {
+        Self { path: folder.join(FILE), folder, _lock: lock }
     }
 
     /// The path of the file.
@@ -54,10 +62,21 @@ impl Draft {
 
     /// Leaves the file there, under a name that no later start removes.
     #[must_use]
-    pub fn keep(self) -> PathBuf {
-        let path = self.path.to_path_buf();
-        let kept = kept(&path);
-        self.path.persist(&kept).map_or(path, |()| kept)
+    pub fn keep(mut self) -> PathBuf {
+        let kept = kept(&self.folder);
+        if fs::rename(&self.path, &kept).is_ok() {
+            return kept;
+        }
+        self.folder = PathBuf::new();
+        self.path.clone()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.folder.as_os_str().is_empty() {
+            temporary::remove(&self.folder);
+        }
     }
 }
 
@@ -69,34 +88,35 @@ pub fn take_left(limit: u64, is_written: impl Fn(&[u8]) -> bool) -> Vec<PathBuf>
 fn take_left_in(folder: &Path, limit: u64, is_written: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     // The folder is that of all users, and root could take what is theirs.
-    let is_mine = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.uid() == user);
+    let is_mine =
+        |path: &Path| path.symlink_metadata().is_ok_and(|found| found.uid() == user && found.is_dir());
     let mut written = Vec::new();
     for path in temporary::left_in(folder) {
         if path.extension().is_none_or(|extension| extension != &DRAFT[1..]) || !is_mine(&path) {
             continue;
         }
-        let Ok(text) = theirs::read(&path, limit) else { continue };
-        // The file is removed with this, unless it is kept.
-        let Ok(draft) = TempPath::try_from_path(&path).map(|path| Draft { path, _lock: None }) else {
+        let text = theirs::read(&path.join(FILE), limit);
+        if text.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
             continue;
-        };
-        if is_written(&text) {
+        }
+        // The folder is removed with this.
+        let draft = Draft::at(path, None);
+        if text.is_ok_and(|text| is_written(&text)) {
             written.push(draft.keep());
         }
     }
     written
 }
 
-/// The name of a draft that is kept.
-fn kept(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+/// The path of a draft that is kept, by its folder's.
+fn kept(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_start_matches('.').replacen(&format!("{SUFFIX}{DRAFT}"), DRAFT, 1);
-    path.with_file_name(name)
+    folder.with_file_name(name)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -108,7 +128,11 @@ mod tests {
         // As one whose process cannot be seen from here.
         let name = format!(".ralph-0123abcd-{}-x{SUFFIX}{DRAFT}", std::process::id());
         let path = folder.path().join(name);
-        fs::rename(draft.path(), &path).unwrap();
+        fs::rename(&draft.folder, &path).unwrap();
+        // As editors do that put another file in its place.
+        let file = path.join(FILE);
+        fs::write(path.join("new"), b"edited").unwrap();
+        fs::rename(path.join("new"), &file).unwrap();
         let take = || take_left_in(folder.path(), 100, |_| false);
         assert!(take().is_empty() && path.exists(), "it is locked");
         drop(draft);

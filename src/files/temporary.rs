@@ -18,7 +18,7 @@ use crate::platform::calls::{boot_id, stat};
 /// The prefix of their names, before the boot, the process and a random part.
 const PREFIX: &str = ".ralph-";
 pub(super) const SUFFIX: &str = ".tmp";
-/// What follows in the name of a text that the user edits, so that editors know what it is.
+/// What follows in the name of the folder of a text that the user edits.
 pub(super) const DRAFT: &str = ".diff";
 /// The prefix of folders in a repository's folder: git never treats names with it as refs.
 const FOLDER: &str = "index";
@@ -55,8 +55,7 @@ impl Folder {
         sweep(folder);
         let prefix = format!("{FOLDER}{}", prefix());
         let folder = tempfile::Builder::new().prefix(&prefix).suffix(SUFFIX).tempdir_in(folder)?;
-        let lock = open_folder(folder.path()).ok();
-        lock.iter().for_each(lock_if_possible);
+        let lock = locked_folder(folder.path());
         Ok(Self { folder, _lock: lock })
     }
 
@@ -76,6 +75,13 @@ impl Drop for Folder {
 /// A process in another container cannot be seen, but its lock can. Some file systems have no locks.
 pub(super) fn lock_if_possible(file: &File) {
     let _ = file.try_lock();
+}
+
+/// The lock of a folder, held until this is dropped.
+pub(super) fn locked_folder(path: &Path) -> Option<File> {
+    let lock = open_folder(path).ok();
+    lock.iter().for_each(lock_if_possible);
+    lock
 }
 
 fn open_folder(path: &Path) -> io::Result<File> {

@@ -53,7 +53,11 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
     }
     let initial = [help(&piece.name).as_bytes(), &diff].concat();
     let draft = Draft::new(&initial).context("the diff cannot be written for the editor")?;
-    let edited = editor.edit(&draft).and_then(|()| Ok(draft.read(2 * LARGEST)?));
+    let edited = editor.edit(&draft).and_then(|()| {
+        draft.read(2 * LARGEST).with_context(|| {
+            format!("the editor has left nothing to read in {}: nothing was sent", draft.path().display())
+        })
+    });
     let found = edited.map(|edited| in_diff(&text(&diff), &text(&edited)));
     let strays = found.as_ref().map_or(0, |found| found.strays);
     let sent = found.and_then(|found| send(&found, piece, args, is_json));
