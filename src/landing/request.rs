@@ -85,7 +85,8 @@ impl LandedRequest {
         if self.is_open == Some(false) {
             return Kept::default();
         }
-        let mut lines = self.missing(place, (store, tip), cancelled);
+        let mut is_fetched = false;
+        let mut lines = self.missing(place, (store, tip), &mut is_fetched, cancelled);
         if self.is_open.is_some() {
             if lines.is_empty() && self.tip.as_deref() == Some(tip) {
                 return Kept::default();
@@ -96,7 +97,7 @@ impl LandedRequest {
                 Err(notice) => return Kept { address: None, notice },
             }
             self.lines.clear();
-            lines = self.missing(place, (store, tip), cancelled);
+            lines = self.missing(place, (store, tip), &mut is_fetched, cancelled);
         }
         let mut run =
             |launch: &_| Ok::<_, Infallible>(run_alone(launch, (place.limit, ANSWER_ROOM), cancelled));
@@ -153,11 +154,13 @@ impl LandedRequest {
         })
     }
 
-    /// The lines that close the issues of tasks which the tip has and the trunk of the remote lacks, without those that are there.
+    /// The lines that close the issues of tasks which the tip has and the trunk of the remote lacks, without those that are there. The
+    /// remote is asked for its trunk unless that was fetched a moment ago.
     fn missing(
         &self,
         place: &Place<'_>,
         (store, tip): (&dyn Store, &str),
+        is_fetched: &mut bool,
         cancelled: &AtomicBool,
     ) -> Vec<String> {
         // Without the graph there are no lines; what is wrong with it is reported where tasks are booked.
@@ -176,15 +179,16 @@ impl LandedRequest {
         };
         // Most often this is all: what the trunk had when it was seen last, it has.
         retain_open(&mut landed);
-        if landed.is_empty() {
-            return Vec::new();
+        let lines = |landed: Vec<(String, String)>| landed.into_iter().map(|(line, _)| line).collect();
+        if landed.is_empty() || std::mem::replace(is_fetched, true) {
+            return lines(landed);
         }
         let refs = [format!("+refs/heads/{}:{}", place.trunk.name(), place.trunk.theirs())];
         let launch = fetch(place.root, place.remote, &refs, place.identity);
         // If the remote does not answer, the trunk is the one that was seen last.
         let _ = answered(run_alone(&launch, (place.limit, ROOM), cancelled));
         retain_open(&mut landed);
-        landed.into_iter().map(|(line, _)| line).collect()
+        lines(landed)
     }
 }
 
