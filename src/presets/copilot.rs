@@ -1,9 +1,12 @@
 //! GitHub Copilot CLI, over the Agent Client Protocol: its pipe takes a prompt as an argument only.
 
+use super::screens::Means::{Attention, Trust};
+use super::screens::Sight::{Line, Text};
+use super::screens::{LOGIN, LONG, PERMISSION, Program, known};
 use super::setup::{LoginCheck, Setup};
 use super::{Facts, Preset, Provider, State, Structured};
 
-pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: None };
+pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: Some(SCREENS) };
 
 const OVER_ACP: Preset = Preset {
     name: "copilot",
@@ -29,4 +32,20 @@ const OVER_ACP: Preset = Preset {
         variables: &["COPILOT_PROVIDER_BASE_URL"],
     },
     ..Preset::ACP
+};
+
+const SCREENS: Program = Program {
+    name: "copilot",
+    names: &["copilot"],
+    not_ready: &[
+        known(Text(r"Do you trust the files in this folder\?"), Trust("^Yes$")),
+        known(Text("Please use /login to sign in"), Attention(LOGIN)),
+    ],
+    ready: &[(Line(r"^❯(\s|$)"), LONG)],
+    asks: &[(Text(r"Do you want to .*\? .* enter to select · esc to cancel$"), PERMISSION)],
+    error: "^ ✗ ",
+    message: "^ [●✗○◐◉] ",
+    input: r"^❯(\s|$)",
+    placeholder: r"\[Paste #\d+ - \d+ lines\]",
+    ..Program::BLANK
 };

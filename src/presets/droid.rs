@@ -1,4 +1,4 @@
-//! Factory Droid.
+//! Factory Droid. It has no screens here: its own stops at the login of an account, also with a key that its pipe takes.
 
 use super::how::{CliOption, ReadOnly};
 use super::setup::{LoginCheck, Setup};

@@ -1,8 +1,11 @@
 //! Kimi Code CLI, over the Agent Client Protocol: its pipe takes a prompt as an argument only, and tells no usage.
 
+use super::screens::Means::{Attention, Trust};
+use super::screens::Sight::Text;
+use super::screens::{LOGIN, LONG, PERMISSION, Program, QUESTION, known};
 use super::{Facts, Preset, Provider, State, Structured};
 
-pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: None };
+pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: Some(SCREENS) };
 
 const OVER_ACP: Preset = Preset {
     name: "kimi",
@@ -22,4 +25,24 @@ const OVER_ACP: Preset = Preset {
         variables: &["KIMI_CODE_BASE_URL", "KIMI_BASE_URL"],
     },
     ..Preset::ACP
+};
+
+const SCREENS: Program = Program {
+    name: "kimi",
+    names: &["kimi", "kimi-code"],
+    not_ready: &[
+        known(Text(r"Trust this folder\? "), Trust("^Trust this folder")),
+        known(Text("Model: not set, run /login"), Attention(LOGIN)),
+    ],
+    // The line below the input comes when it has started.
+    ready: &[(Text(r"context: \d+% \("), LONG)],
+    asks: &[
+        (Text(r"1\. Approve once .* ↵ confirm \S.* context: \d+% \([^)]*\)$"), PERMISSION),
+        (Text(r"↵ choose .* esc cancel \S.* context: \d+% \([^)]*\)$"), QUESTION),
+    ],
+    error: "^   Error: ",
+    message: "^ [●✗] ",
+    input: r"^\s*│ >(\s|$)",
+    placeholder: r"\[paste #\d+ [^\]]*\]",
+    ..Program::BLANK
 };

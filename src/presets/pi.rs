@@ -1,10 +1,13 @@
 //! pi.
 
 use super::how::{CliOption, ReadOnly};
+use super::screens::Means::Attention;
+use super::screens::Sight::{Line, Text};
+use super::screens::{LOGIN, LONG, Program, known};
 use super::setup::{LoginCheck, Setup};
 use super::{Facts, Preset, Provider, State, Structured};
 
-pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: None };
+pub(super) const FACTS: Facts = Facts { presets: &[LINES], screens: Some(SCREENS) };
 
 const KEYS: &[&str] =
     &["ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"];
@@ -106,3 +109,16 @@ elif .type == "agent_end" then {final: true} + (.messages[-1]? // {} | failure)
 else empty end
 "#
 );
+
+const SCREENS: Program = Program {
+    name: "pi",
+    names: &["pi", "pi-coding-agent"],
+    not_ready: &[known(Text("No models available. Use /login"), Attention(LOGIN))],
+    // The line below the input, which has no mark.
+    ready: &[(Line(r"\d%/[\d.]+[kM]? \(auto\)"), LONG)],
+    error: "^ Error: ",
+    // Its messages have no mark either, so each block of lines is one.
+    message: r"^ \S.*(?:\n \S.*)*",
+    placeholder: r"\[paste #\d+ [^\]]*\]",
+    ..Program::BLANK
+};

@@ -1,12 +1,17 @@
 //! Qwen Code, and qwen over the Agent Client Protocol: its stream is claude's, its errors are gemini's.
 
+use std::time::Duration;
+
 use super::claude::TOOL_RESULTS;
 use super::how::CliOption;
+use super::screens::Means::Attention;
+use super::screens::Sight::Text;
+use super::screens::{LOGIN, LONG, PERMISSION, Program, QUESTION, known};
 use super::setup::{LoginCheck, Setup};
 use super::{Facts, Preset, Provider, State, Structured};
 use crate::reply::verdict::Asides;
 
-pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: None };
+pub(super) const FACTS: Facts = Facts { presets: &[LINES, OVER_ACP], screens: Some(SCREENS) };
 
 const INSTALL: &str = "npm install -g @qwen-code/qwen-code";
 const KEYS: &[&str] = &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"];
@@ -135,3 +140,27 @@ elif .type == "result" then
 else empty end
 "#
 );
+
+const SCREENS: Program = Program {
+    name: "qwen",
+    names: &["qwen", "qwen-code"],
+    past: r"^[│┃\s]*[>*!]\s+Type your message",
+    not_ready: &[known(Text("Connect a Provider"), Attention(LOGIN))],
+    ready: &[(Text("Type your message"), LONG)],
+    asks: &[
+        (
+            Text(
+                r"1\. Yes, allow once .* No, suggest changes \(esc\)( \S+ Waiting for user confirmation\.\.\.)?$",
+            ),
+            PERMISSION,
+        ),
+        (Text(r"Enter: Select \| Esc: Cancel( \S+ Waiting for user confirmation\.\.\.)?$"), QUESTION),
+    ],
+    error: "^  ✕ ",
+    message: "^  [◆✓?✕]",
+    input: r"^[│┃\s]*[>*!](\s|$)",
+    placeholder: r"\[Pasted Content \d+ chars\]",
+    // As gemini, from which it comes.
+    pause: Duration::from_millis(500),
+    ..Program::BLANK
+};

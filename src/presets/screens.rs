@@ -1,7 +1,7 @@
 //! The data about an interactive program and its screens.
 //!
 //! The agents' files have theirs from the recordings under `tests/screens/`: claude 2.1.330, codex 0.169, gemini 0.61, opencode
-//! 1.18, cline 3.0 and aider 0.86. Data from earlier versions or from documentation is marked.
+//! 1.18, cline 3.0, pi 0.73, qwen 0.24, copilot 1.0, kimi 2.1, vibe 3.0 and aider 0.86. Data from earlier versions or from documentation is marked.
 
 use std::time::Duration;
 

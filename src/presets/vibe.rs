@@ -1,8 +1,11 @@
 //! Mistral Vibe, over the Agent Client Protocol: a program of its own speaks it.
 
+use super::screens::Means::Attention;
+use super::screens::Sight::Text;
+use super::screens::{LOGIN, LONG, PERMISSION, Program, QUESTION, known};
 use super::{Facts, Preset, Provider, State};
 
-pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: None };
+pub(super) const FACTS: Facts = Facts { presets: &[OVER_ACP], screens: Some(SCREENS) };
 
 const OVER_ACP: Preset = Preset {
     name: "vibe",
@@ -18,4 +21,20 @@ const OVER_ACP: Preset = Preset {
         variables: &[],
     },
     ..Preset::ACP
+};
+
+const SCREENS: Program = Program {
+    name: "vibe",
+    names: &["vibe", "mistral-vibe"],
+    not_ready: &[known(Text("Welcome to Mistral Vibe - Let's get you started"), Attention(LOGIN))],
+    ready: &[(Text(r"tokens \(\d+%\)$"), LONG)],
+    asks: &[
+        (Text(r"Permission for the .* tool .* Enter select Esc reject( .*)?$"), PERMISSION),
+        (Text("Enter select Esc cancel( .*)?$"), QUESTION),
+    ],
+    error: "^  [⎢⎣] Error: ",
+    message: r"^(?:  [^\s⎢⎣]|[■⏵] )",
+    input: r"^>(\s|$)",
+    placeholder: r"\[Pasted \d+ characters\]",
+    ..Program::BLANK
 };

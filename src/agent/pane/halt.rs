@@ -99,7 +99,7 @@ pub fn fault(words: &str) -> Fault {
 /// The HTTP status that an error names.
 fn status(words: &str) -> Option<i64> {
     static STATUS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"(?i)\b(?:status|error|code)"?(?: code)?:? ([45]\d\d)\b"#).ok());
+        LazyLock::new(|| Regex::new(r#"(?i)\b(?:status|error|code|http)"?(?: code)?:? ([45]\d\d)\b"#).ok());
     STATUS.as_ref()?.captures(words)?[1].parse().ok()
 }
 
@@ -189,6 +189,7 @@ mod tests {
             ("API Error: 529 Overloaded. This is a server-side issue", Class::Overload),
             ("{\"error\":{\"code\":503,\"message\":\"Try later\"}}", Class::Overload),
             ("No such model: error 404", Class::Model),
+            ("Authentication failed with provider at http://127.0.0.1 (HTTP 401).", Class::Auth),
         ] {
             assert_eq!(fault(words).class, class, "{words}");
         }

@@ -143,7 +143,13 @@ fn every_screen_before_a_prompt_is_read_for_what_it_is() {
 
 #[test]
 fn trust_goes_to_the_entry_that_gives_it() {
-    for (program, keys) in [("claude", "Down Enter"), ("codex", "Enter"), ("gemini", "Enter")] {
+    for (program, keys) in [
+        ("claude", "Down Enter"),
+        ("codex", "Enter"),
+        ("gemini", "Enter"),
+        ("kimi", "Enter"),
+        ("copilot", "Enter"),
+    ] {
         let ours = recordings()
             .into_iter()
             .filter(|recording| recording.program == program && recording.name == "trust");
