@@ -116,7 +116,7 @@ const SCREENS: Program = Program {
     not_ready: &[known(Text("No models available. Use /login"), Attention(LOGIN))],
     // The line below the input, which has no mark.
     ready: &[(Line(r"\d%/[\d.]+[kM]? \(auto\)"), LONG)],
-    error: "^ Error: ",
+    error: "^ (?:Error|Context overflow recovery failed): ",
     // Its messages have no mark either, so each block of lines is one.
     message: r"^ \S.*(?:\n \S.*)*",
     placeholder: r"\[paste #\d+ [^\]]*\]",

@@ -26,7 +26,11 @@ const OVER_ACP: Preset = Preset {
 const SCREENS: Program = Program {
     name: "vibe",
     names: &["vibe", "mistral-vibe"],
-    not_ready: &[known(Text("Welcome to Mistral Vibe - Let's get you started"), Attention(LOGIN))],
+    // Every start shows that welcome, until its server has started.
+    not_ready: &[known(
+        Text("Welcome to Mistral Vibe - Let's get you started! Enter continue"),
+        Attention(LOGIN),
+    )],
     ready: &[(Text(r"tokens \(\d+%\)$"), LONG)],
     asks: &[
         (Text(r"Permission for the .* tool .* Enter select Esc reject( .*)?$"), PERMISSION),

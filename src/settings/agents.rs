@@ -1,7 +1,7 @@
 //! The agents of a loop: the one that is wanted most, and those that go on in its place.
 
 use super::setting::ValueKind;
-use super::{Account, Origin, Resolved, Settings, SettingsError, names_agents, resolved, values};
+use super::{Account, Origin, Resolved, Settings, SettingsError, resolved, values};
 use crate::presets;
 
 /// The setting that lists them.
@@ -50,19 +50,11 @@ fn with_effort(model: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Refuses names that no agent has.
-///
-/// # Errors
-/// For a name that begins with a colon, or has two efforts.
-pub(super) fn check(rows: &[Resolved]) -> Result<(), SettingsError> {
-    for row in rows.iter().filter(|row| names_agents(row.setting.key)) {
-        let is_list = matches!(row.setting.kind, ValueKind::Names);
-        let words = if is_list { names(row).collect() } else { vec![row.value.trim()] };
-        if let Some(problem) = words.into_iter().find_map(problem) {
-            return Err(SettingsError::Invalid { place: row.place(), problem });
-        }
-    }
-    Ok(())
+/// What is wrong with a name in a setting that names agents: it begins with a colon, or has two efforts.
+pub(super) fn wrong_name(row: &Resolved) -> Option<String> {
+    let is_list = matches!(row.setting.kind, ValueKind::Names);
+    let words = if is_list { names(row).collect() } else { vec![row.value.trim()] };
+    words.into_iter().find_map(problem)
 }
 
 fn problem(word: &str) -> Option<String> {

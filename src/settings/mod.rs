@@ -106,7 +106,7 @@ impl Settings {
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { mut rows, accounts, assignments, older, without_effect, of_project, ignored } =
             loading::load(sources)?;
-        agents::check(&rows)?;
+        phase::check_names(&rows)?;
         let (account, named_by) = agents::settle(&mut rows, &accounts);
         let values = values(&rows)?;
         let mut notify = NotifySettings::read(&rows)?;

@@ -24,6 +24,19 @@ pub fn names_agents(key: &str) -> bool {
     key == GENERAL[0] || key == agents::LIST || Phase::ALL.iter().any(|phase| phase.keys()[0] == key)
 }
 
+/// Refuses names that no agent has.
+///
+/// # Errors
+/// For the first one.
+pub(super) fn check_names(rows: &[Resolved]) -> Result<(), SettingsError> {
+    for row in rows.iter().filter(|row| names_agents(row.setting.key)) {
+        if let Some(problem) = agents::wrong_name(row) {
+            return Err(SettingsError::Invalid { place: row.place(), problem });
+        }
+    }
+    Ok(())
+}
+
 impl Phase {
     /// All phases.
     const ALL: [Self; 5] = [Self::Plan, Self::Build, Self::Feature, Self::Verify, Self::Review];

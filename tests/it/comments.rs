@@ -127,7 +127,7 @@ fn nothing_is_sent_and_nothing_is_lost_if_the_editor_fails_or_nothing_was_writte
     assert!(run.code == Some(1) && run.stderr.contains("comments.diff: nothing was sent"), "{run:?}");
     let large = "{ printf '#> '; head -c 200000 /dev/zero | tr '\\0' y; echo; } >> \"$2\"";
     let run = edited(&scratch, "prompt --comment", large);
-    assert!(run.code == Some(1) && run.stderr.contains("at most 128 KiB"), "{run:?}");
+    assert!(run.code == Some(1) && run.stderr.contains("a note of 200 KB is too large"), "{run:?}");
     assert_eq!(drafts(&scratch).len(), 2, "{run:?}");
     let run =
         edited(&scratch, "prompt --comment", "sed -i -e 's/^+TWO/+my own/' -e '/^-two/a #> why' \"$2\"");

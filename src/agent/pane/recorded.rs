@@ -299,6 +299,9 @@ fn whole_starts_lead_to_what_they_have_to() {
         ("gemini", "start-untrusted-80x24", &[trust, "ready"]),
         ("cline", "start-80x24", &["Escape", "ready"]),
         ("aider", "start-80x24", &["n Enter", "ready"]),
+        ("pi", "start-80x24", &["ready"]),
+        // It welcomes its user for twelve seconds, as it does where there is no login.
+        ("vibe", "start-80x24", &["ready"]),
     ] {
         let verdicts = replay(program, name);
         let shown: Vec<&str> = verdicts.iter().map(|(_, verdict)| verdict.as_str()).collect();
