@@ -22,6 +22,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::platform::calls::device;
+
 pub use locked::{Locked, require_unlocked_id};
 pub use record_file::RecordFile;
 
@@ -123,7 +125,7 @@ impl FileId {
 
 impl From<&rustix::fs::Stat> for FileId {
     fn from(found: &rustix::fs::Stat) -> Self {
-        Self { device: found.st_dev, inode: found.st_ino }
+        Self { device: device(found), inode: found.st_ino }
     }
 }
 

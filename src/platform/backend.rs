@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::sync::OnceLock;
 
-use rustix::process::{Signal, getpid, parent_process_death_signal};
+use rustix::process::{Signal, getpid};
 
-use super::calls::{adopt, hold, send, shows_processes};
+use super::calls::{adopt, hold, send, shows_processes, tells_parents_death};
 
 /// The variable that names the backend, for tests and for trying it out.
 pub const VARIABLE: &str = "RALPH_PLATFORM";
@@ -120,7 +120,7 @@ fn lacking() -> Option<String> {
     if adopt(false).is_err() {
         return refused("PR_SET_CHILD_SUBREAPER");
     }
-    if parent_process_death_signal().is_err() {
+    if !tells_parents_death() {
         return refused("PR_SET_PDEATHSIG");
     }
     None

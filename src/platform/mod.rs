@@ -11,6 +11,7 @@ pub mod handle;
 pub mod home;
 pub mod identity;
 pub mod mark;
+pub mod passing;
 pub mod ready;
 pub mod socket;
 pub mod sockets;

@@ -1,8 +1,7 @@
 //! What to start, and the message with it for a supervisor.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -10,14 +9,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
-};
-
 use super::ladder::Ladder;
 use super::walls::{Enclosure, Inside};
 use crate::platform::mark::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
+use crate::platform::passing;
 
 /// The shell for the user's commands, by its path: an agent can put another `sh` into a folder of `PATH`.
 pub const SHELL: &str = "/bin/sh";
@@ -125,10 +120,7 @@ impl Launch {
 
 /// Sends a message to a supervisor, with the program's stdin, stdout and stderr.
 pub(super) fn send(control: &UnixStream, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-    let sent = sendmsg(control, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    let sent = passing::send(control, message, descriptors)?;
     (&*control).write_all(&message[sent..])
 }
 
@@ -153,21 +145,13 @@ pub(super) struct Received {
 impl Received {
     /// Reads the next launch; `None` if the other end is closed.
     pub(super) fn from(control: &UnixStream) -> io::Result<Option<Self>> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut length = [0; LENGTH];
-        let received =
-            recvmsg(control, &mut [IoSliceMut::new(&mut length)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        if received.bytes == 0 {
+        let (received, descriptors) = passing::receive(control, &mut length)?;
+        if received == 0 {
             return Ok(None);
         }
-        let descriptors = ancillary.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => {
-                <[OwnedFd; 3]>::try_from(descriptors.collect::<Vec<_>>()).ok()
-            }
-            _ => None,
-        });
-        (&*control).read_exact(&mut length[received.bytes..])?;
+        let descriptors = <[OwnedFd; 3]>::try_from(descriptors).ok();
+        (&*control).read_exact(&mut length[received..])?;
         let mut message = Vec::new();
         let length = u64::from_ne_bytes(length);
         if control.take(length).read_to_end(&mut message)? as u64 != length {

@@ -16,6 +16,7 @@ use super::pool::Supervisor;
 use super::supervisor::{ORDER_KILL, ORDER_STOP};
 use super::sweep::sweep_program;
 use super::walls::Inside;
+use crate::platform::calls::widen;
 use crate::platform::ready::is_ready_by;
 
 /// The requested pipe capacity: fewer and larger reads of programs with much output.
@@ -189,8 +190,7 @@ impl Supervised {
         let (their_stdin, stdin) = io::pipe().map_err(failed)?;
         let (stdout, their_stdout) = io::pipe().map_err(failed)?;
         let (stderr, their_stderr) = io::pipe().map_err(failed)?;
-        // The default capacity also works, with more system calls.
-        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
+        widen(&stdout, PIPE_CAPACITY);
         let descriptors = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
         let inside = enclosed.map(|(_, inside)| inside);
         let (supervised, notes) =

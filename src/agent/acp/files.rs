@@ -7,12 +7,12 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchown, openat, renameat, statat, unlinkat};
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawMode, Uid};
+use rustix::fs::{fchmod, fchown, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::Grounds;
@@ -118,7 +118,7 @@ fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteEr
     let permitted = old.map_or(Ok(()), |old| {
         // Only root can give a file to another user; set-uid and set-gid bits are dropped.
         let _ = fchown(&file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
-        file.set_permissions(fs::Permissions::from_mode(old.st_mode & 0o1777))
+        Ok(fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o1777))?)
     });
     let written = permitted.and_then(|()| file.write_all(content.as_bytes()));
     let renamed =
@@ -130,7 +130,7 @@ fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteEr
 }
 
 /// A new file under an unused name.
-fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno> {
+fn create_beside(folder: &OwnedFd, mode: RawMode) -> Result<(String, OwnedFd), Errno> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     loop {
@@ -170,7 +170,7 @@ fn lines(text: String, from: Option<u32>, limit: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

@@ -1,13 +1,14 @@
 //! Systems of which nothing is known but POSIX. Nothing has ever run on one: this file lets the rest be type-checked.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::event::PollFd;
 use rustix::fs::OFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, getpgid, getppid, getsid, test_kill_process};
 use rustix::time::ClockId;
 
@@ -25,6 +26,11 @@ pub const STANDS_FOR: OFlags = OFlags::RDONLY;
 pub const SINCE_BOOT: ClockId = ClockId::Monotonic;
 /// The clock that files get their times from.
 pub const OF_FILES: ClockId = ClockId::Realtime;
+
+/// No program of ours ends by a closed connection: Rust ignores the signal.
+pub const NO_SIGNAL: SendFlags = SendFlags::empty();
+/// Open files that are received have to be closed to programs one by one.
+pub const NOT_INHERITED: RecvFlags = RecvFlags::empty();
 
 /// Where no list of processes can be read, pids up to this are tried.
 const LAST_PID: u32 = 99_999;
@@ -241,6 +247,22 @@ pub fn adopt(_: bool) -> io::Result<()> {
 /// Always.
 pub fn signal_at_parents_death(_: Signal) -> io::Result<()> {
     unsupported()
+}
+
+/// Whether the kernel knows signals at the death of a parent.
+#[must_use]
+pub fn tells_parents_death() -> bool {
+    false
+}
+
+/// A pipe holds what the kernel has given it.
+pub fn widen(_: impl AsFd, _: usize) {}
+
+/// The number of the device that a file is on, as the standard library has it.
+#[must_use]
+#[expect(clippy::cast_sign_loss, reason = "the bits are what counts")]
+pub fn device(file: &rustix::fs::Stat) -> u64 {
+    file.st_dev as u64
 }
 
 /// Notices names that appear in a folder.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
@@ -14,11 +14,12 @@ use nix::unistd::{getpgid, getsid};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, set_child_subreaper,
-    set_parent_process_death_signal, test_kill_process,
+    Pid, PidfdFlags, Signal, getppid, parent_process_death_signal, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, set_parent_process_death_signal, test_kill_process,
 };
-
 use rustix::time::ClockId;
 
 use super::{Mount, Stat, TcpSocket};
@@ -37,6 +38,11 @@ pub const STANDS_FOR: OFlags = OFlags::PATH;
 pub const SINCE_BOOT: ClockId = ClockId::Boottime;
 /// The clock that files get their times from: it lags by up to a tick of the kernel.
 pub const OF_FILES: ClockId = ClockId::RealtimeCoarse;
+
+/// A connection that is closed is an error of what is sent, and no signal.
+pub const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+/// Open files that are received are inherited by no program, from the start.
+pub const NOT_INHERITED: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 
 /// The name of the limit of file locks in a process's list of limits.
 const FILE_LOCKS: &str = "Max file locks";
@@ -362,6 +368,23 @@ pub fn adopt(orphans: bool) -> io::Result<()> {
 /// If the kernel refuses it.
 pub fn signal_at_parents_death(signal: Signal) -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(signal))?)
+}
+
+/// Whether the kernel knows signals at the death of a parent.
+#[must_use]
+pub fn tells_parents_death() -> bool {
+    parent_process_death_signal().is_ok()
+}
+
+/// Has a pipe hold this many bytes, if the kernel allows it: without that there are more system calls.
+pub fn widen(pipe: impl AsFd, capacity: usize) {
+    let _ = fcntl_setpipe_size(pipe, capacity);
+}
+
+/// The number of the device that a file is on.
+#[must_use]
+pub fn device(file: &rustix::fs::Stat) -> u64 {
+    file.st_dev
 }
 
 /// Notices names that appear in a folder.

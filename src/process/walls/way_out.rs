@@ -1,23 +1,17 @@
 //! The ways out of a network namespace: sockets that listen in it, and that are handed to the proxy outside.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
-};
-
 use super::parts::WAY_OUT;
 use super::reach::Host;
-use crate::platform::socket;
+use crate::platform::{passing, socket};
 
 /// At most this many are handed over at once: the proxy's, and one for each port of this machine.
-pub const MOST: usize = 32;
+pub const MOST: usize = passing::MOST;
 
 /// Variables that tell a program its proxy. Some read one, some the other.
 pub const PROXIES: [&str; 6] =
@@ -29,6 +23,7 @@ const OWN: &str = "localhost,127.0.0.1,::1";
 const OF_NODE: (&str, &str) = ("NODE_USE_ENV_PROXY", "1");
 
 /// Listens for what the program connects to, hands that over, and returns the variables that the program gets.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has walls"))]
 pub(super) fn open(folder: &Path, hosts: &[Host]) -> io::Result<Vec<(&'static str, String)>> {
     // Those first: the proxy's is any other.
     let listen = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
@@ -37,11 +32,7 @@ pub(super) fn open(folder: &Path, hosts: &[Host]) -> io::Result<Vec<(&'static st
     let port = proxy.local_addr()?.port();
     all.insert(0, proxy);
     let descriptors: Vec<_> = all.iter().map(|listener| listener.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let way = socket::connect(&folder.join(WAY_OUT))?;
-    sendmsg(&way, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    passing::send(&socket::connect(&folder.join(WAY_OUT))?, &[0], &descriptors)?;
     let address = format!("http://127.0.0.1:{port}");
     let proxies = PROXIES.into_iter().map(|name| (name, address.clone()));
     let direct = DIRECT.into_iter().map(|name| (name, OWN.to_owned()));
@@ -50,18 +41,7 @@ pub(super) fn open(folder: &Path, hosts: &[Host]) -> io::Result<Vec<(&'static st
 
 /// Takes what was handed over: what the proxy listens on, then that for each of [`local_ports`].
 pub(super) fn take(way: &UnixStream) -> io::Result<Vec<TcpListener>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut word = [0];
-    recvmsg(way, &mut [IoSliceMut::new(&mut word)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let all: Vec<OwnedFd> = ancillary
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        })
-        .flatten()
-        .collect();
+    let (_, all) = passing::receive(way, &mut [0])?;
     Ok(all.into_iter().map(TcpListener::from).collect())
 }
 
