@@ -58,7 +58,7 @@ pub const TIERS: [Tier; 3] = [
         tested: "aarch64 and musl: packaged for, not started yet; the portable backend: tests of processes",
         machines: "every other Linux: on aarch64, with musl, or where the portable backend is needed",
     },
-    Tier { number: 3, tested: "never built nor run", machines: "macOS" },
+    Tier { number: 3, tested: "type-checked, never run", machines: "macOS" },
 ];
 
 /// The tier of this program on this machine.
