@@ -1,5 +1,7 @@
 //! Which ralph this is, and for which machines it was built. `build.rs` says it.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde::Serialize;
 
 use crate::platform::backend::{in_force, tier};
@@ -9,6 +11,34 @@ pub(crate) const LINE: &str = env!("RALPH_VERSION");
 
 /// The version of the package, which files name that ralph writes.
 pub(crate) const NUMBER: &str = env!("CARGO_PKG_VERSION");
+
+/// A file or a graph that a newer ralph has written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Newer {
+    /// That it is, and of which version.
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) advice: String,
+}
+
+impl Display for Newer {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "it {} and is left as it is: {}", self.what, self.advice)
+    }
+}
+
+/// What is told of each file with a version above the known one; `ralph` is the number of the one that has written it, if the file
+/// names that.
+#[must_use]
+pub(crate) fn newer(version: i64, known: i64, ralph: &str) -> Newer {
+    let (which, advice) = if ralph.is_empty() {
+        (String::new(), "use that ralph or a later one".to_owned())
+    } else {
+        (format!(" {ralph}"), format!("use ralph {ralph} or a later one"))
+    };
+    let versions = format!("version {version} of its format, this one knows {known}");
+    Newer { what: format!("was written by a newer ralph{which} ({versions})"), advice }
+}
 
 /// What `ralph --version --json` prints.
 #[derive(Debug, Serialize)]

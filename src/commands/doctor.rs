@@ -190,6 +190,8 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     }
     if let Some(address) = graph_file::address(args.store.as_deref(), &settings)? {
         extra.extend(store::check(address, &project));
+    } else {
+        extra.extend(store::check_file(&project));
     }
     if settings.notify.has(Target::Desktop) {
         extra.push(desktop());

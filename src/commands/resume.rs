@@ -22,6 +22,7 @@ use crate::job::resume::ACCEPT_CONFIG;
 use crate::job::resume::RESUME;
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::{Loop, NOT_OWN};
+use crate::record::newer;
 use crate::record::run_folder::RunStart;
 use crate::record::state::{Pending, State};
 use crate::text::redact::Redactor;
@@ -91,6 +92,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
         }
         return Ok(0);
     }
+    loops.iter().try_for_each(|found| newer::refuse(&found.project))?;
     let (own, others): (Vec<&Loop>, Vec<&Loop>) = loops.iter().partition(|found| found.is_own());
     let states = || own.iter().filter_map(|found| Some((*found, found.state.as_deref().ok()?)));
     let mut cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();

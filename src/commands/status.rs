@@ -22,6 +22,7 @@ use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
+use crate::record::newer;
 use crate::record::run_folder::{self, is_job};
 use crate::record::state::AtTask;
 use crate::record::state_read::Extent;
@@ -73,6 +74,10 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         Some(_) => None,
     };
     let (here, loops) = target::listed(&args.target, extent)?;
+    // A state is told of beside its loop.
+    if loops.iter().all(|found| found.state.is_ok()) {
+        newer::of_loop(&here).iter().for_each(|newer| warn(newer));
+    }
     let of_fleet = fleet.is_some() || is_away;
     if loops.is_empty() && fleet.is_none() {
         // On stderr, so that `--json` prints nothing but objects.

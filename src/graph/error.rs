@@ -1,5 +1,6 @@
 //! Errors of the graph and its store.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::task::Status;
@@ -150,7 +151,7 @@ pub enum GraphError {
         /// What is wrong with it.
         what: String,
         /// What to do.
-        advice: &'static str,
+        advice: Cow<'static, str>,
     },
     /// A file of the store was removed or replaced by another program while it was in use.
     #[error("{path}: it was removed or replaced while it was in use: {advice}", path = .path.display())]

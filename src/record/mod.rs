@@ -13,6 +13,7 @@ pub mod log_dir;
 mod log_of_state;
 pub mod lookout;
 pub mod lookup;
+pub mod newer;
 pub mod of_others;
 mod older_state;
 pub mod past;

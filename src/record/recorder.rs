@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use chrono::{DateTime, Local, Utc};
 
 use super::event_line::line_of;
 use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
+use super::newer;
 use super::raw_output::RawOutput;
 use super::registry::{self, LoopEntry};
 use super::requests::{self, Requests, Signer};
@@ -61,7 +62,7 @@ impl Recorder {
         argv: &[String],
     ) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
-        refuse_newer_state(&project.state())?;
+        newer::refuse(project)?;
         project.create_run_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
@@ -382,17 +383,6 @@ fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     folders.sort();
     folders.dedup();
     folders
-}
-
-/// Refuses to begin a loop in the place of one of a newer ralph, or to forget that one.
-///
-/// # Errors
-/// If the state is of a newer ralph.
-pub fn refuse_newer_state(path: &Path) -> anyhow::Result<()> {
-    match state_read::read(path, Extent::Head) {
-        Ok(Found::Newer(why)) => bail!("{}: {why}", path.display()),
-        _ => Ok(()),
-    }
 }
 
 /// Moves a state file that cannot be read out of the way; it is never overwritten.

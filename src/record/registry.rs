@@ -16,6 +16,7 @@ use crate::files::own;
 use crate::parallel;
 use crate::project::Project;
 use crate::project::file_name::{encoded, fnv1a};
+use crate::version::{self, Newer};
 
 /// The version of the entries that this ralph writes.
 const VERSION: u32 = 1;
@@ -29,6 +30,9 @@ const LARGEST: u64 = 1 << 20;
 pub struct LoopEntry {
     /// The version of this file's layout: 1.
     version: u32,
+    /// The ralph that has written it; empty in files of the first versions.
+    #[serde(default)]
+    ralph: String,
     /// The loop's name as its user wrote it.
     pub name: String,
     /// `plan`, `build`, `prompt` …
@@ -66,6 +70,7 @@ impl LoopEntry {
     pub fn new(name: &str, mode: &str, places: &Project, run_id: &str, command: String) -> Self {
         Self {
             version: VERSION,
+            ralph: version::NUMBER.to_owned(),
             name: name.to_owned(),
             mode: mode.to_owned(),
             ralph_dir: places.ralph_dir().to_owned(),
@@ -172,14 +177,34 @@ fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };
-    let entry: LoopEntry = match plain_toml::read(&content) {
-        Some(entry) => entry,
-        None => toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?,
-    };
-    if entry.version > VERSION {
-        return Err(RegistryWarning::new(path, &"written by a newer ralph"));
+    let entry = plain_toml::read(&content).map_or_else(|| toml::from_str::<LoopEntry>(&content), Ok);
+    match (written_by_newer(&content), entry) {
+        (Some(newer), _) => Err(RegistryWarning::new(path, &newer)),
+        (None, Ok(entry)) => Ok(Some(entry)),
+        (None, Err(error)) => Err(RegistryWarning::new(path, &error.message())),
     }
-    Ok(Some(entry))
+}
+
+/// What is told of the content of an entry that a newer ralph has written; its other fields may be other ones.
+fn written_by_newer(content: &str) -> Option<Newer> {
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+        #[serde(default)]
+        ralph: String,
+    }
+    let head = plain_toml::read(content).or_else(|| toml::from_str::<Head>(content).ok())?;
+    (head.version > VERSION).then(|| version::newer(head.version.into(), VERSION.into(), &head.ralph))
+}
+
+/// The first entry of a loop with this ralph dir that a newer ralph has written, in the registry folder `dir`, and which ralph reads it.
+pub(super) fn newer(dir: &Path, ralph_dir: &Path) -> Option<String> {
+    let suffix = suffix(ralph_dir);
+    let files = own::entries(dir).ok()?;
+    files.into_iter().filter(|path| path.to_string_lossy().ends_with(&suffix)).find_map(|path| {
+        let newer = written_by_newer(&String::from_utf8_lossy(&own::read(&path, LARGEST).ok()?))?;
+        Some(format!("{}: {newer}", path.display()))
+    })
 }
 
 /// Whether the name ends in `@` and eight hexadecimal digits, unlike temporary files and workers' folders.
@@ -190,7 +215,12 @@ fn is_entry(path: &Path) -> bool {
 
 /// The loop's name, percent-encoded, and a hash of its ralph dir: two projects may both have a loop `build`.
 fn file_name(name: &str, ralph_dir: &Path) -> String {
-    format!("{}@{:08x}", encoded(name), fnv1a(ralph_dir.as_os_str().as_bytes()))
+    encoded(name) + &suffix(ralph_dir)
+}
+
+/// The end of the names of all entries with a ralph dir.
+fn suffix(ralph_dir: &Path) -> String {
+    format!("@{:08x}", fnv1a(ralph_dir.as_os_str().as_bytes()))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use super::newer;
 use super::run_folder::{self, RunStart};
 use crate::files::own;
 use crate::project::Project;
@@ -110,6 +111,10 @@ fn size(run: &Path) -> u64 {
 
 /// Whether no process writes into the folder of a run any more.
 fn is_ended(run: &Path) -> bool {
+    if newer::of_run(run).is_some() {
+        // What it says of its end may mean something else.
+        return false;
+    }
     if run_folder::read_end(run).is_some() {
         return true;
     }

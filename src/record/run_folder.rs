@@ -16,6 +16,7 @@ use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
+use crate::version;
 
 /// What the loops of jobs on one graph are called before their numbers, and the folder of their work trees.
 pub const JOBS: &str = "tasks";
@@ -30,11 +31,11 @@ pub fn is_job(name: &str) -> bool {
 }
 
 /// The version of `run.json`.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 /// The file with the command.
-const START: &str = "run.json";
+pub(super) const START: &str = "run.json";
 /// The file with the end: a line as in the events log.
-const END: &str = "end.json";
+pub(super) const END: &str = "end.json";
 /// The report of all its loops, made from their logs.
 pub(super) const SUMMARY: &str = "summary.json";
 /// Larger files are not ours, in bytes.
@@ -45,6 +46,9 @@ const LARGEST: u64 = 16 << 20;
 pub struct RunStart {
     /// Version of the format.
     pub v: u32,
+    /// The ralph that has written it; empty in files of the first versions.
+    #[serde(default)]
+    pub ralph: String,
     /// Unique id of the run, the name of its folder.
     pub run: String,
     /// The words of the command line that start such loops, as in `loop build`.
@@ -75,6 +79,7 @@ impl RunStart {
     pub fn now(run: &str, verb: &str, argv: &[String], process: ProcessIdentity) -> Self {
         Self {
             v: VERSION,
+            ralph: version::NUMBER.to_owned(),
             run: run.to_owned(),
             verb: verb.to_owned(),
             started_at: Utc::now(),

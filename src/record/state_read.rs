@@ -11,6 +11,7 @@ use super::state_head::Head;
 use super::state_seal::Seal;
 use super::worker_file;
 use crate::files::own;
+use crate::version;
 
 /// Larger files are not states, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -111,11 +112,7 @@ pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
 
 /// A state of a later version of the format, which this ralph wrote.
 fn newer(version: u32, ralph: &str) -> Found {
-    let which = if ralph.is_empty() { String::new() } else { format!(" {ralph}") };
-    let versions = format!("version {version} of its format, this one knows {VERSION}");
-    Found::Newer(format!(
-        "it was written by a newer ralph{which} ({versions}) and is left as it is: use ralph{which} or a later one"
-    ))
+    Found::Newer(version::newer(version.into(), VERSION.into(), ralph).to_string())
 }
 
 /// Workers have a JSON state.

@@ -290,11 +290,17 @@ fn begun(scratch: &Scratch) {
     wait_for("the agent", || scratch.home().join("began").exists().then_some(()));
 }
 
-/// Presses Ctrl+C so often, as leader of the session or below a shell; lets the agent go on if that was once.
+/// Presses Ctrl+C so often, as leader of the session or below a shell; lets the agent go on if that was once. Only the third one ends
+/// an agent that hears no signal.
 fn pressed(ralph: &Path, below_a_shell: bool, presses: usize) -> String {
     // The agent is to end by the INT, however late it comes to its trap.
     let scratch = Scratch::with_default_ladder();
-    scratch.agent("claude", AGENT);
+    let agent = if presses < 3 {
+        AGENT.to_owned()
+    } else {
+        format!("trap '' INT TERM; {}", &AGENT[AGENT.find("cat").unwrap()..])
+    };
+    scratch.agent("claude", &agent);
     let mut command = scratch.command(if below_a_shell { Path::new("bash") } else { ralph });
     if below_a_shell {
         command.args(["--norc", "--noprofile", "-i", "-c", "\"$R\" prompt p.md 3; exit $?"]).env("R", ralph);
@@ -309,6 +315,9 @@ fn pressed(ralph: &Path, below_a_shell: bool, presses: usize) -> String {
     }
     for press in 1..=presses {
         terminal.press_ctrl_c();
+        if press == 3 {
+            break;
+        }
         wait_for("ralph to hear it", || {
             (scratch.events().matches(r#""event":"asked""#).count() >= press).then_some(())
         });
@@ -327,7 +336,7 @@ fn ctrl_c_is_as_without_the_launcher() {
     let launcher = MADE.npm(scratch.outside(), &["ralph", &package()]);
     let bare = Path::new(env!("CARGO_BIN_EXE_ralph"));
     for below_a_shell in [false, true] {
-        for presses in 1..=2 {
+        for presses in 1..=3 {
             let [alone, behind] = [bare, &launcher].map(|ralph| pressed(ralph, below_a_shell, presses));
             assert_eq!(alone, behind, "{presses} presses, below a shell: {below_a_shell}");
             assert_eq!(alone.contains("INT"), presses == 2, "{alone}");

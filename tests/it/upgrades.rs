@@ -186,3 +186,95 @@ fn files_of_a_newer_release_are_told_and_left_as_they_are() {
         assert!(scratch.snapshot() == before, "{line} has changed something");
     }
 }
+
+/// The one file below a folder that has this end.
+fn file_below(folder: &Path, end: &str) -> PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(end) {
+                return path;
+            }
+        }
+    }
+    panic!("there is no {end}")
+}
+
+#[test]
+fn each_kind_of_record_of_a_newer_release_is_told_and_left_as_it_is() {
+    let own = env!("CARGO_PKG_VERSION");
+    for kind in ["run.json", ".events.jsonl", "end.json", "/loops/prompt@"] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", &claude_says("more"));
+        assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+        let (runs, loops) = (scratch.path(".ralph/runs"), scratch.home().join("state/ralph/loops"));
+        // What a newer ralph writes names it: the start of a run, and an entry of the registry.
+        let start = file_below(&runs, "run.json");
+        let of_newer = |text: String| text.replacen(own, "9.8.7", 1);
+        fs::write(&start, of_newer(fs::read_to_string(&start).unwrap())).unwrap();
+        let newer = if kind.starts_with('/') {
+            fs::read_dir(&loops).unwrap().next().unwrap().unwrap().path()
+        } else {
+            file_below(&runs, kind)
+        };
+        let text = fs::read_to_string(&newer).unwrap();
+        let bumped = text.replacen("\"v\":1", "\"v\":2", 1).replacen("version = 1\n", "version = 2\n", 1);
+        assert_ne!(text, bumped, "{kind}");
+        let bumped = if kind.starts_with('/') { of_newer(bumped) } else { bumped };
+        fs::write(&newer, &bumped).unwrap();
+        let before = scratch.snapshot();
+        for (line, code) in [
+            ("status", Some(0)),
+            ("report", Some(0)),
+            ("doctor", None),
+            ("resume prompt", Some(1)),
+            ("prompt p.md 1", Some(1)),
+            ("clean prompt", Some(1)),
+        ] {
+            let run = scratch.run(line);
+            let said = format!("{}{}", run.stdout, run.stderr);
+            assert!(code.is_none_or(|code| run.code == Some(code)), "{kind}: {line}: {run:?}");
+            // A report is of a run, and no other place is looked at for it.
+            let is_told = line != "report" || !kind.starts_with('/');
+            let words = "newer ralph 9.8.7 (version 2 of its format, this one knows 1)";
+            assert_eq!(said.contains(words), is_told, "{kind}: {line}: {run:?}");
+            assert!(scratch.snapshot() == before, "{kind}: {line} has changed something");
+            assert_eq!(fs::read_to_string(&newer).unwrap(), bumped, "{kind}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_of_a_newer_release_is_told_and_left_as_it_is() {
+    let scratch = tasks("work; done_");
+    add(&scratch, "first");
+    let graph = scratch.path(".ralph/progress.db");
+    let bumped = Command::new("sqlite3").arg(&graph).arg("PRAGMA user_version = 99").status().unwrap();
+    assert!(bumped.success());
+    let before = fs::read(&graph).unwrap();
+    for (line, code) in [("task list", Some(1)), ("run --all --no-verify", None), ("doctor", None)] {
+        let run = scratch.run(line);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(run.code != Some(0) && code.is_none_or(|code| run.code == Some(code)), "{line}: {run:?}");
+        assert!(said.contains("written by a newer ralph (version 99 of its format"), "{line}: {run:?}");
+        assert!(fs::read(&graph).unwrap() == before, "{line} has changed something");
+    }
+}
+
+/// In a state folder of its own, agents call the program file itself, and a clear line says why.
+#[test]
+fn a_state_folder_where_no_program_starts_or_fits_is_told() {
+    const INSIDE: &str = r#"mkdir -p "$1" && mount -t tmpfs -o "$2" tmpfs "$1" && exec "$3" run --all --no-verify --sandbox off"#;
+    for (options, told) in [("noexec", "(noexec)"), ("size=1m", "No space left on device")] {
+        let scratch = tasks("work; done_");
+        add(&scratch, "first");
+        let mut inside = scratch.container();
+        inside.args(["--mount", "sh", "-c", INSIDE, "sh"]).arg(scratch.home().join("state/ralph/programs"));
+        let run = Scratch::finish(inside.arg(options).arg(env!("CARGO_BIN_EXE_ralph")));
+        assert_eq!(run.code, Some(0), "{options}: {run:?}");
+        let is_told = run.stderr.contains(told) && run.stderr.contains("do not replace or remove it");
+        assert!(is_told, "{options}: {run:?}");
+    }
+}

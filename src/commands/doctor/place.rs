@@ -8,7 +8,7 @@ use crate::files::{FIX_PERMISSIONS, temporary, theirs};
 use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
 use crate::record::state_read::Extent;
-use crate::record::{lock, lookup, recorder};
+use crate::record::{lock, lookup, newer, recorder};
 use crate::text::line::shell_word;
 use crate::text::{bytes, count};
 
@@ -132,6 +132,9 @@ pub(super) fn check_lock(project: &Project) -> Finding {
 
 /// What killed processes have left: attempts that no state has, locks of git, and temporary files.
 pub(super) fn check_records(project: &Project) -> Finding {
+    if let Some(newer) = newer::of_loop(project) {
+        return Finding::fail("records", newer, "loops are refused here until then");
+    }
     let known = lookup::of_project(project, Extent::Whole);
     let behind = known.iter().find_map(|found| {
         let attempts = found.read_on.as_ref()?.attempts;

@@ -1,7 +1,9 @@
 //! The server of a graph.
 
 use super::Finding;
+use crate::cli::GraphArgs;
 use crate::commands::graph_file;
+use crate::commands::task::look;
 use crate::graph::postgres::{Address, Health, PostgresStore};
 use crate::project::Project;
 
@@ -23,6 +25,13 @@ pub(super) fn check(address: Address, project: &Project) -> Vec<Finding> {
     }
 }
 
+/// Looks at the graph in the project's file, if there is one. Only what is wrong with it is told.
+pub(super) fn check_file(project: &Project) -> Option<Finding> {
+    let args = GraphArgs { ralph_dir: Some(project.graph_dir()), ..GraphArgs::default() };
+    let error = project.graph().exists().then(|| look(&args).err())??;
+    Some(Finding::fail("store", format!("{error:#}"), "then 'ralph doctor' again"))
+}
+
 fn findings(shown: &str, health: &Health, is_anothers: bool) -> Vec<Finding> {
     let version = format!("{}.{}", health.version / 10_000, health.version % 10_000);
     let trip = health.round_trip.as_secs_f64() * 1000.0;
@@ -32,16 +41,16 @@ fn findings(shown: &str, health: &Health, is_anothers: bool) -> Vec<Finding> {
     } else {
         Finding::ok("store", about)
     };
-    let rights = match (health.has_graph, health.may_write) {
-        _ if health.is_newer => Finding::fail("store graph", "it is of a newer ralph", "update this one"),
+    let rights = match (health.has_graph, health.may_write, &health.newer) {
+        (_, _, Some(newer)) => Finding::fail("store graph", format!("it {}", newer.what), &newer.advice),
         _ if is_anothers => Finding::fail(
             "store graph",
             "it has the tasks of another repository",
             "name another schema, as in ?schema=NAME",
         ),
-        (true, true) => Finding::ok("store graph", "there is one, which this user can write"),
-        (false, true) => Finding::ok("store graph", "there is none yet: the first verb makes its tables"),
-        (_, false) => Finding::fail(
+        (true, true, _) => Finding::ok("store graph", "there is one, which this user can write"),
+        (false, true, _) => Finding::ok("store graph", "there is none yet: the first verb makes its tables"),
+        (_, false, _) => Finding::fail(
             "store graph",
             "this user may not make or write the tables of that schema",
             "grant it to use and create the schema, and to write its tables",
@@ -88,6 +97,7 @@ mod tests {
 
     use super::*;
     use crate::commands::doctor::Health as Found;
+    use crate::version::newer;
 
     #[test]
     fn what_is_wrong_with_a_server_is_said() {
@@ -96,7 +106,7 @@ mod tests {
             syncs: true,
             late_standbys: Some(0),
             has_graph: true,
-            is_newer: false,
+            newer: None,
             repository: None,
             may_write: true,
             clock_ms: 3,
@@ -117,7 +127,7 @@ mod tests {
                 Found::Fail,
                 "may not make or write",
             ),
-            (Health { is_newer: true, ..good.clone() }, Found::Fail, "of a newer ralph"),
+            (Health { newer: Some(newer(6, 5, "")), ..good.clone() }, Found::Fail, "by a newer ralph"),
             (Health { is_pooled: true, ..good.clone() }, Found::Ok, "through a pooler"),
             (Health { clock_ms: -61_000, ..good.clone() }, Found::Warn, "differ by -61 s"),
         ] {

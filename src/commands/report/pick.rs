@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::commands::output::warn;
 use crate::project::Project;
 use crate::record::lookup::{self, LookupError};
+use crate::record::newer;
 use crate::record::report::{LoopReport, RunReport};
 use crate::record::state_read::Extent;
 
@@ -32,12 +34,19 @@ pub(super) fn no_run(here: &Project) -> String {
 /// The run that a word selects: without a word the newest one, else one whose id begins with it, else the newest one with a loop
 /// or a task of that name.
 pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
+    let picked = meant(here, word)?;
+    // What is known of it is shown all the same.
+    newer::of_run(&picked.folder).iter().for_each(|newer| warn(newer));
+    Ok(picked)
+}
+
+fn meant(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
     let runs = runs_of(here)?;
     let Some(word) = word else {
         let Some(newest) = runs.into_iter().next() else {
             // In the work tree of a branch, the run that has built it.
             return match lookup::of_project(here, Extent::Head).first() {
-                Some(own) => run(here, Some(&own.name)),
+                Some(own) => meant(here, Some(&own.name)),
                 None => bail!("{}", no_run(here)),
             };
         };

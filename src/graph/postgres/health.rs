@@ -12,6 +12,7 @@ use crate::graph::postgres::schema::VERSION;
 use crate::graph::sql::store::Database as _;
 use crate::graph::sql::values::values;
 use crate::graph::sql::{Fallible, Sql, first};
+use crate::version::{self, Newer};
 
 /// What a server is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub struct Health {
     pub late_standbys: Option<i64>,
     /// Whether there is a graph in the schema.
     pub has_graph: bool,
-    /// Whether that is of a newer ralph.
-    pub is_newer: bool,
+    /// What is told of it if a newer ralph has made its tables.
+    pub(crate) newer: Option<Newer>,
     /// The first commit of the repository that it is of, once a run has worked on it.
     pub repository: Option<String>,
     /// Whether this user may make the schema and tables in it, and read and write those that there are.
@@ -93,7 +94,7 @@ fn health(graph: &dyn Sql, schema: &str) -> Fallible<Health> {
     Ok(Health {
         version,
         syncs,
-        is_newer: of_tables > VERSION,
+        newer: (of_tables > VERSION).then(|| version::newer(of_tables, VERSION, "")),
         repository,
         late_standbys: graph.one(late, &[], first)?,
         has_graph,

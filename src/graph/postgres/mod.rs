@@ -39,6 +39,7 @@ use super::sql::values::values;
 use super::sql::{Fallible, Fault, Sql, first, nonce};
 use super::store::Unbooked;
 use crate::text::jitter;
+use crate::version::newer;
 
 /// How often an operation is tried again that another one was in the way of, and the first pause before that.
 const TRIES: u32 = 8;
@@ -139,8 +140,8 @@ impl PostgresStore {
         if version.is_none_or(|version| version < schema::VERSION) {
             store.transact(For::Tables, COMMIT, &|graph| store.make_tables(graph))?;
         }
-        if version.is_some_and(|version| version > schema::VERSION) {
-            let reason = format!("schema {schema} is of a newer ralph: update this one");
+        if let Some(version) = version.filter(|version| *version > schema::VERSION) {
+            let reason = format!("schema {schema}: {}", newer(version, schema::VERSION, ""));
             return Err(store.error(Fault::Refused(reason)));
         }
         if forgets {

@@ -305,5 +305,5 @@ fn tables_are_brought_up_to_date_while_workers_of_the_version_before_go_on() {
     assert_eq!(store.counts(&Scope::All).unwrap().done, u64::try_from(TASKS).unwrap());
     server.sql("UPDATE older.meta SET version = 99");
     let refused = PostgresStore::open(Address::read(&server.address("older")).unwrap()).unwrap_err();
-    assert!(refused.to_string().contains("is of a newer ralph: update this one"), "{refused}");
+    assert!(refused.to_string().contains("was written by a newer ralph"), "{refused}");
 }

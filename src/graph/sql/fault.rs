@@ -107,7 +107,7 @@ impl Fault {
             }
             Some(ErrorCode::SystemIoFailure) => "the disk may be full: free some space, or check it",
             Some(ErrorCode::NotADatabase) => {
-                let (what, advice) = ("is no database".to_owned(), "move it away");
+                let (what, advice) = ("is no database".to_owned(), "move it away".into());
                 return GraphError::Foreign { path, what, advice };
             }
             Some(ErrorCode::DatabaseCorrupt) => {
@@ -133,7 +133,7 @@ impl Fault {
 
 fn torn(path: &Path, reason: &str) -> GraphError {
     let advice = "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
-    GraphError::Foreign { path: path.to_owned(), what: format!("is torn ({reason})"), advice }
+    GraphError::Foreign { path: path.to_owned(), what: format!("is torn ({reason})"), advice: advice.into() }
 }
 
 fn strange(path: &Path, reason: &str) -> GraphError {

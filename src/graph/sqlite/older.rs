@@ -51,7 +51,7 @@ pub(super) fn take_over(graph: &Connection, path: &Path) -> Fallible<()> {
         Fault::Graph(error) => Fault::Graph(GraphError::Foreign {
             path: path.to_owned(),
             what: format!("is of an older program and cannot be taken over: {error}"),
-            advice: "use that program to do so, or move it away",
+            advice: "use that program to do so, or move it away".into(),
         }),
         fault => fault,
     })

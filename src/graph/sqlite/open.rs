@@ -1,5 +1,6 @@
 //! Opens a database: creates a new one, migrates one of the earlier program, and refuses any other.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::env;
@@ -18,6 +19,7 @@ use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older, schema};
 use crate::files::own;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
+use crate::version::{self, Newer};
 
 /// How long an operation waits for other programs.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -238,14 +240,15 @@ fn header(connection: &Connection) -> Fallible<(i64, i64)> {
 
 /// Refuses a database of another program.
 fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
-    let foreign = |what: String, advice| GraphError::Foreign { path: path.to_owned(), what, advice };
+    let foreign =
+        |what: String, advice: Cow<'static, str>| GraphError::Foreign { path: path.to_owned(), what, advice };
     // One transaction: another process may be migrating it.
     let connection = connection.unchecked_transaction()?;
     let (application, user_version) = header(&connection)?;
     if application == APPLICATION_ID {
         if user_version > VERSION {
-            let what = format!("was written by a newer ralph (version {user_version}, known is {VERSION})");
-            return Err(foreign(what, "use that ralph").into());
+            let Newer { what, advice } = version::newer(user_version, VERSION, "");
+            return Err(foreign(what, advice.into()).into());
         }
         // If it has our tables, another program has lowered the version.
         if user_version < VERSION && schema::require(&connection, path).is_err() {
@@ -254,7 +257,7 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
             );
             let advice = "export its tasks with that ralph ('ralph task export'), move it away with its -wal and -shm files, and \
                           import them";
-            return Err(foreign(what, advice).into());
+            return Err(foreign(what, advice.into()).into());
         }
         return require_version(&connection, path).map(|()| Origin::Ours);
     }
@@ -265,7 +268,7 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     if application == 0 && older::is_one(&connection, user_version)? {
         return Ok(Origin::Older);
     }
-    Err(foreign("is the database of another program".into(), "move it away").into())
+    Err(foreign("is the database of another program".into(), "move it away".into()).into())
 }
 
 /// Sets WAL mode; returns whether the file system supports it. Two processes that do this together get an error at

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use fold::Live;
 
 use super::event_line::EventLine;
+use super::newer;
 use super::registry::WORKER;
 use super::run_folder::{self, RunStart, SUMMARY};
 use crate::engine::budget::Spent;
@@ -360,7 +361,8 @@ impl RunReport {
     pub fn keep(&self) {
         // An unreadable log may be readable next time.
         let is_unread = |one: &LoopReport| one.mode.is_empty() && !one.folder.as_os_str().is_empty();
-        if run_folder::read_end(&self.folder).is_none() || self.loops.iter().any(is_unread) {
+        let is_newer = newer::of_run(&self.folder).is_some();
+        if is_newer || run_folder::read_end(&self.folder).is_none() || self.loops.iter().any(is_unread) {
             return;
         }
         let brief = |one: &LoopReport| LoopReport {

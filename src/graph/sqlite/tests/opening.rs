@@ -43,7 +43,7 @@ fn what_is_not_ours_is_named_and_kept() {
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 9): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99 of its format, this one knows 9): it is left as it is: use that ralph or a later one",
         ),
         ("empty", "another program has truncated it: it is empty: restore a backup of it, or move it away"),
         ("others", "is the database of another program: it is left as it is: move it away"),
