@@ -142,9 +142,15 @@ impl Loop<'_> {
         loop {
             match step {
                 Ok(()) => step = self.take_step(),
-                Err(end) => return end,
+                Err(end) => return self.as_asked(end),
             }
         }
+    }
+
+    /// An end by what was interrupted below the loop is the one that was asked for.
+    fn as_asked(&self, end: End) -> End {
+        let asked = self.job.context.stopped_by().filter(|_| end.outcome == Outcome::Interrupted);
+        asked.map_or(end, End::from)
     }
 
     /// An end that says why the loop was stopped, where its outcome does not.

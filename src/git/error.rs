@@ -92,6 +92,12 @@ impl GitError {
         matches!(self, Self::CutOff { end: CutOff::Killed(_) | CutOff::OutOfSight | CutOff::Leaving, .. })
     }
 
+    /// Whether git was ended because the user has asked ralph to exit now.
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        matches!(self, Self::CutOff { end: CutOff::Leaving, .. })
+    }
+
     pub(super) fn refused(command: &str, path: &Path, message: String) -> Self {
         Self::Refused { command: command.to_owned(), path: path.to_path_buf(), message }
     }

@@ -74,8 +74,7 @@ impl Gate {
     /// Runs it on a commit; `None`: it was cut off.
     pub(super) fn judge(&mut self, commit: &str, cancelled: &AtomicBool) -> Result<Option<Judged>, End> {
         landing::add(&self.root, &self.tree, commit)?;
-        landing::put(&self.root, &self.tree, None, commit)
-            .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
+        landing::put(&self.root, &self.tree, None, commit)?;
         let began = Instant::now();
         if let Some(prepare) = &self.prepare
             && !landing::is_prepared(&self.tree, prepare.shown())

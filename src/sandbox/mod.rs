@@ -32,8 +32,8 @@ const LONG_TRIAL: Duration = Duration::from_mins(1);
 const NAMESPACES: &str = "user namespaces";
 /// What does not hold without them.
 const ALONE: &str = "Landlock and seccomp stand alone, so that git's hooks and config, ralph's files and .env files in the project can \
-    be changed, modes and times of all your files too, folders of temporary files are shared, sockets (docker, D-Bus, ssh-agent) are \
-    there, and names of hidden files can be seen; sandbox.tripwire looks after some of that";
+    be changed, modes and times of all your files too, folders of temporary files are shared, sockets (docker, D-Bus, ssh-agent) and \
+    your terminals are there, and names of hidden files can be seen; sandbox.tripwire looks after some of that";
 /// What a trial says that is shown, in bytes.
 const SAID: usize = 4 << 10;
 

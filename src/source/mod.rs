@@ -14,6 +14,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::tally::Given;
 use crate::engine::validation::cannot_run;
 use crate::git::GitError;
+use crate::git::remove::RemoveError;
 use crate::graph::GraphError;
 use crate::prompt::sections::{Unproven, with_sections};
 use crate::reply::sigil::REPLAN;
@@ -76,9 +77,22 @@ fn idle_with(open: &[String]) -> Option<String> {
 }
 
 impl From<GitError> for End {
-    /// A failed git ends the loop.
+    /// A failed git ends the loop. One that was ended because the loop is to end says nothing.
     fn from(error: GitError) -> Self {
+        if error.is_leaving() {
+            return Outcome::Interrupted.into();
+        }
         Self::because(Outcome::GitFailed, error.to_string())
+    }
+}
+
+impl From<RemoveError> for End {
+    /// What was in the way of a commit ends the loop.
+    fn from(error: RemoveError) -> Self {
+        match error {
+            RemoveError::Git(error) => error.into(),
+            error => Self::because(Outcome::GitFailed, error.to_string()),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use rexpect::process::PtyProcess;
+
 use crate::scratch::{PLATFORM, Run, Scratch, claude_says, executable};
 
 /// An agent that tries things: each line of `tries` is a name and a script for bash. What came of it is in `tried`, in the work tree,
@@ -158,6 +160,7 @@ fn tries_but(otherwise: &[&str]) -> Vec<(&'static str, &'static str, bool)> {
 struct Scene {
     scratch: Scratch,
     other: std::process::Child,
+    _terminal: PtyProcess,
     _listener: std::os::unix::net::UnixListener,
     of_others: tempfile::NamedTempFile,
     abstract_name: String,
@@ -201,11 +204,14 @@ impl Scene {
         scratch.git(&["worktree", "add", "-q", "side-tree", "-b", "side-tree"]);
         scratch.write(".git/info/exclude", "/side-tree\n/said\n/tried\n");
         let other = Command::new("sleep").arg("600").current_dir(home.join("elsewhere")).spawn().unwrap();
+        let mut on_terminal = Command::new("sleep");
+        on_terminal.arg("600");
+        let terminal = PtyProcess::new(on_terminal).unwrap();
         let abstract_name = format!("ralph-test-{}", scratch.outside().file_name().unwrap().display());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name).unwrap();
         let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
         let of_others = tempfile::Builder::new().prefix("of-others").tempfile_in("/tmp").unwrap();
-        Self { scratch, other, _listener: listener, of_others, abstract_name }
+        Self { scratch, other, _terminal: terminal, _listener: listener, of_others, abstract_name }
     }
 
     /// The project is a linked work tree of another checkout.
@@ -522,6 +528,7 @@ const ALONE: &[&str] = &[
     "keys",
     "home-lost",
     "own-file",
+    "terminals",
     "tmp",
     "write-proc",
 ];

@@ -107,9 +107,7 @@ impl Lane {
         let made = made.filter(|made| made.made.trunk == self.trunk.name() && is_known(made));
         let start = made.as_ref().map_or_else(|| base.clone(), |made| made.made.head.clone());
         landing::add(&self.root, &self.tree, &base)?;
-        let saved = landing::put(&self.root, &self.tree, Some(&self.name), &start)
-            .map_err(|error| End::because(Outcome::GitFailed, error.to_string()))?;
-        for saved in saved {
+        for saved in landing::put(&self.root, &self.tree, Some(&self.name), &start)? {
             let kept = saved.reference;
             context.notice(&format!("what was left in {} is kept as {kept}", self.tree.display()))?;
         }
