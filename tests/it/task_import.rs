@@ -99,7 +99,7 @@ fn a_number_that_none_can_be_is_told_with_its_key() {
         ("\"priority\":1e999", "'priority' is a number that is too large"),
         ("\"priority\":-}", "'priority' is no number"),
     ] {
-        scratch.write("tasks.jsonl", &task(rest));
+        scratch.write("tasks.jsonl", task(rest));
         let told = refused(&scratch, "task import tasks.jsonl");
         assert!(told.contains(why), "{told}");
     }
