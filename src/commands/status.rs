@@ -75,8 +75,9 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     };
     let (here, loops) = target::listed(&args.target, extent)?;
     // A state is told of beside its loop.
-    if loops.iter().all(|found| found.state.is_ok()) {
-        newer::of_loop(&here).iter().for_each(|newer| warn(newer));
+    let are_known = loops.iter().all(|found| found.state.is_ok());
+    if let Some(newer) = newer::of_loop(&here).filter(|_| are_known) {
+        warn(&newer);
     }
     let of_fleet = fleet.is_some() || is_away;
     if loops.is_empty() && fleet.is_none() {

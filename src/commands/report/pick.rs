@@ -36,7 +36,9 @@ pub(super) fn no_run(here: &Project) -> String {
 pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
     let picked = meant(here, word)?;
     // What is known of it is shown all the same.
-    newer::of_run(&picked.folder).iter().for_each(|newer| warn(newer));
+    if let Some(newer) = newer::of_run(&picked.folder) {
+        warn(&newer);
+    }
     Ok(picked)
 }
 
