@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::how::{CliOption, ReadOnly};
+use super::option::{CliOption, ReadOnly};
 use super::screens::Means::{Attention, Choose, Press, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, NOTES, PERMISSION, Program, QUESTION, SETTLED, known};

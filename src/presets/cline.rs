@@ -1,6 +1,6 @@
 //! Cline.
 
-use super::how::CliOption;
+use super::option::CliOption;
 use super::screens::Means::{Attention, Press};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGER, Program, QUESTION, SETTLED, known};

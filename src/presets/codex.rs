@@ -1,6 +1,6 @@
 //! Codex, and codex over the Agent Client Protocol.
 
-use super::how::CliOption;
+use super::option::CliOption;
 use super::screens::Means::{Attention, Choose, Starting, Trust};
 use super::screens::Sight::{Line, Text};
 use super::screens::{BROWSER, LOGIN, LONGEST, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};

@@ -1,6 +1,6 @@
 //! Factory Droid. It has no screens here: its own stops at the login of an account, also with a key that its pipe takes.
 
-use super::how::{CliOption, ReadOnly};
+use super::option::{CliOption, ReadOnly};
 use super::setup::{LoginCheck, Setup};
 use super::{Facts, Preset, Provider, State, Structured};
 use crate::reply::verdict::Asides;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::how::CliOption;
+use super::option::CliOption;
 use super::screens::Means::{Attention, Press, Trust};
 use super::screens::Sight::Text;
 use super::screens::{BROWSER, LOGIN, LONG, PERMISSION, Program, QUESTION, known};

@@ -19,6 +19,7 @@ mod how;
 mod kimi;
 mod listing;
 mod opencode;
+mod option;
 mod pi;
 mod preset;
 mod provider;
@@ -34,8 +35,9 @@ mod vibe;
 use crate::reply::decode::{Decoder, Item};
 use crate::text::nearest;
 
-pub use how::{CliOption, ReadOnly, Unable, Wishes};
+pub use how::{Unable, Wishes};
 pub(crate) use listing::Listing;
+pub use option::{CliOption, ReadOnly};
 pub use preset::{Compiled, GitConfig, Preset, Prompt, PromptLimit, Protocol, Structured, ToolCalls};
 pub use provider::Provider;
 use screens::Program;

@@ -1,6 +1,6 @@
 //! opencode, and opencode over the Agent Client Protocol.
 
-use super::how::{CliOption, ReadOnly};
+use super::option::{CliOption, ReadOnly};
 use super::screens::Means::{Attention, Press};
 use super::screens::Sight::Text;
 use super::screens::{LOGIN, LONGER, PERMISSION, Program, QUESTION, SETTLED, UPDATE, known};

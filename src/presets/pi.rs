@@ -1,6 +1,6 @@
 //! pi.
 
-use super::how::{CliOption, ReadOnly};
+use super::option::{CliOption, ReadOnly};
 use super::screens::Means::Attention;
 use super::screens::Sight::{Line, Text};
 use super::screens::{LOGIN, LONG, Program, known};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use regex::bytes::Regex;
 
+use super::option::{CliOption, ReadOnly};
 use super::provider::Provider;
 use super::setup::Setup;
 use super::state::State;
-use super::{CliOption, ReadOnly};
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::verdict::Asides;

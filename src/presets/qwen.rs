@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claude::TOOL_RESULTS;
-use super::how::CliOption;
+use super::option::CliOption;
 use super::screens::Means::Attention;
 use super::screens::Sight::Text;
 use super::screens::{LOGIN, LONG, PERMISSION, Program, QUESTION, known};

@@ -155,7 +155,7 @@ fn the_graph_of_another_repository_is_not_changed() {
     assert!(doctor.stdout.contains("another repository"), "{doctor:?}");
     assert_eq!(status(machine, &id), "done");
     fleet.server.sql("UPDATE work.meta SET version = 99");
-    assert!(machine.run("doctor").stdout.contains("of a newer ralph"));
+    assert!(machine.run("doctor").stdout.contains("by a newer ralph"));
 }
 
 /// The protected trunk is not pushed, but the branch beside it.
