@@ -70,7 +70,7 @@ pub(crate) fn run<T: Send>(
     fates
 }
 
-/// What both answer, each in a thread of its own. Where there is no room for a thread, one is called after the other.
+/// What both answer, the first in a thread of its own. Where there is no room for one, it is called after the other.
 pub(crate) fn both<A: Send, B>(one: &(dyn Fn() -> A + Sync), other: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         let started = threads::start_in(scope, one);

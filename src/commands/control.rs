@@ -190,21 +190,34 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
 /// The largest note, in bytes: what can be said in one word of a command line, however it is given.
 const LARGEST_NOTE: u64 = 128 << 10;
 
+/// Whether a note may have this text.
+///
+/// # Errors
+/// If it is too large.
+pub(super) fn fits_a_note(text: &str) -> anyhow::Result<()> {
+    let size = text.len() as u64;
+    if size > LARGEST_NOTE {
+        let [size, most] = [size, LARGEST_NOTE].map(bytes::short);
+        bail!(
+            "a note of {size} is too large, it has at most {most}: put the text into a file, and name that in the note"
+        );
+    }
+    Ok(())
+}
+
 /// Sends the note that `text` makes to each loop that is meant.
 pub(super) fn send_note(
     args: &TargetArgs,
     text: impl Fn(&Loop) -> anyhow::Result<String>,
 ) -> anyhow::Result<Vec<Said>> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     for found in receivers(args)? {
         let text = text(&found)?;
-        let size = text.len() as u64;
-        if size > LARGEST_NOTE {
-            let [size, most] = [size, LARGEST_NOTE].map(bytes::short);
-            bail!(
-                "a note of {size} is too large, it has at most {most}: put the text into a file, and name that in the note"
-            );
-        }
+        fits_a_note(&text)?;
+        notes.push((found, text));
+    }
+    let mut said = Vec::new();
+    for (found, text) in notes {
         match found.alive() {
             Some(_) => said.extend(give(&found, &text)?),
             None => said.push(keep(&found, &text)?),

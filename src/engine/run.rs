@@ -149,7 +149,8 @@ impl Loop<'_> {
 
     /// An end by what was interrupted below the loop is the one that was asked for.
     fn as_asked(&self, end: End) -> End {
-        let asked = self.job.context.stopped_by().filter(|_| end.outcome == Outcome::Interrupted);
+        let is_below = end.outcome == Outcome::Interrupted && end.detail.is_none();
+        let asked = self.job.context.stopped_by().filter(|_| is_below);
         asked.map_or(end, End::from)
     }
 
@@ -470,7 +471,8 @@ impl Loop<'_> {
         let _ = self.release();
         let Job { source, tally, context, .. } = &mut self.job;
         let end = source.close(end, tally, context);
-        tally.ended(end.outcome.ended(), end.detail.as_deref());
+        let end = self.as_asked(end);
+        self.job.tally.ended(end.outcome.ended(), end.detail.as_deref());
         end
     }
 

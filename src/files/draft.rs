@@ -2,13 +2,13 @@
 //! user can read. It is removed with what the editor has put beside it, unless it is kept because its text would be lost.
 
 use std::env;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::temporary::{self, DRAFT, SUFFIX};
-use super::theirs;
+use super::{own, theirs};
 
 /// The name of the file.
 const FILE: &str = "comments.diff";
@@ -35,10 +35,12 @@ impl Draft {
 
     fn new_in(folder: &Path, text: &[u8]) -> io::Result<Self> {
         let (prefix, suffix) = (temporary::prefix(), format!("{SUFFIX}{DRAFT}"));
-        let made = tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempdir_in(folder)?;
+        let mine = Permissions::from_mode(0o700);
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix(&prefix).suffix(&suffix).permissions(mine).tempdir_in(folder)?;
         let lock = temporary::locked_folder(made.path());
         let draft = Self::at(made.keep(), lock);
-        fs::write(&draft.path, text)?;
+        own::open(&draft.path, OpenOptions::new().write(true).create_new(true))?.write_all(text)?;
         Ok(draft)
     }
 
@@ -60,11 +62,19 @@ impl Draft {
         theirs::read(&self.path, limit)
     }
 
-    /// Leaves the file there, under a name that no later start removes.
+    /// Whether an editor has left something beside it, which may have more of the text.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        let found = own::entries(&self.folder).unwrap_or_default();
+        found.iter().any(|path| *path != self.path)
+    }
+
+    /// Leaves the file there, or the folder if there is more in it, under a name that no later start removes.
     #[must_use]
     pub fn keep(mut self) -> PathBuf {
         let kept = kept(&self.folder);
-        if fs::rename(&self.path, &kept).is_ok() {
+        let what = if self.has_more() { &self.folder } else { &self.path };
+        if fs::rename(what, &kept).is_ok() {
             return kept;
         }
         self.folder = PathBuf::new();
@@ -101,7 +111,7 @@ fn take_left_in(folder: &Path, limit: u64, is_written: impl Fn(&[u8]) -> bool) -
         }
         // The folder is removed with this.
         let draft = Draft::at(path, None);
-        if text.is_ok_and(|text| is_written(&text)) {
+        if draft.has_more() || text.is_ok_and(|text| is_written(&text)) {
             written.push(draft.keep());
         }
     }
@@ -125,6 +135,8 @@ mod tests {
     fn a_draft_that_is_edited_elsewhere_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let draft = Draft::new_in(folder.path(), b"text").unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&draft.folder), mode(&draft.path)), (0o700, 0o600));
         // As one whose process cannot be seen from here.
         let name = format!(".ralph-0123abcd-{}-x{SUFFIX}{DRAFT}", std::process::id());
         let path = folder.path().join(name);
@@ -143,5 +155,24 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_an_editor_has_left_beside_the_text_is_kept_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for ends in [true, false] {
+            let draft = Draft::new_in(folder.path(), b"text").unwrap();
+            fs::write(draft.folder.join(".swap"), b"more").unwrap();
+            let kept = if ends {
+                draft.keep()
+            } else {
+                // As one whose process was killed.
+                let path = folder.path().join(format!(".ralph-0123abcd-{}-x{SUFFIX}{DRAFT}", i32::MAX));
+                fs::rename(&draft.folder, &path).unwrap();
+                drop(draft);
+                take_left_in(folder.path(), 100, |_| false).remove(0)
+            };
+            assert_eq!(fs::read(kept.join(".swap")).unwrap(), b"more");
+        }
     }
 }

@@ -28,8 +28,17 @@ pub(super) fn claim(
     let Some(commit) = named.or_else(|| git::head(tree.root())) else {
         return Ok(unproven(&Unproven::NoCommit));
     };
-    // Neither needs the other, and in a large repository both take their time.
-    let (admitted, laid) = parallel::both(&|| admit(look, &commit, own), || tree.lay(&commit, cancelled));
+    let admitted = || admit(look, &commit, own);
+    let (admitted, laid) = if tree.has_preparation() {
+        // What is refused is not worth what that may take.
+        match admitted()? {
+            Err(why) => return Ok(unproven(&why)),
+            admitted => (Ok(admitted), tree.lay(&commit, cancelled)),
+        }
+    } else {
+        // Neither needs the other, and in a large repository both take their time.
+        parallel::both(&admitted, || tree.lay(&commit, cancelled))
+    };
     match (admitted?, laid) {
         (Err(why), laid) => {
             // The next claim finds the tree as warm as after a command. What cannot be sealed is made anew.

@@ -1,6 +1,5 @@
 //! What lies in a folder, as far as it shows whether a program has written there since.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -10,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::parallel;
 
-/// Every entry of a folder, ignored ones included, by its path in it. Comparing them as paths would take longer than reading them.
+/// Every entry of a folder, ignored ones included, by its path in it, in the order of the paths' bytes. Comparing them as paths, or a
+/// map of them, would take longer than reading them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listing(BTreeMap<OsString, Stamp>);
+pub(super) struct Listing(Vec<(OsString, Stamp)>);
 
 /// What changes when a program writes an entry. A time of modification can be set, a time of change (ctime) cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Listing {
     /// # Errors
     /// If a folder in it cannot be read.
     pub(super) fn of(folder: &Path) -> io::Result<Self> {
-        let mut entries = BTreeMap::new();
+        let mut entries = Vec::new();
         let mut level = vec![PathBuf::new()];
         if folder.symlink_metadata().is_err() {
             level.clear();
@@ -53,30 +53,38 @@ impl Listing {
                     if is_folder {
                         level.push(PathBuf::from(&name));
                     }
-                    entries.insert(name, stamp);
+                    entries.push((name, stamp));
                 }
             }
         }
+        entries.sort_by(|(path, _), (other, _)| path.cmp(other));
         Ok(Self(entries))
     }
 
     /// Without what lies in this folder.
     pub(super) fn without(mut self, folder: &str) -> Self {
-        self.0.retain(|path, _| !Path::new(path).starts_with(folder));
+        self.0.retain(|(path, _)| !Path::new(path).starts_with(folder));
         self
     }
 
     /// Whether it has this entry in the same state as another listing, or neither has it.
     pub(super) fn agrees_on(&self, path: &Path, other: &Self) -> bool {
-        self.0.get(path.as_os_str()) == other.0.get(path.as_os_str())
+        self.get(path) == other.get(path)
+    }
+
+    fn get(&self, path: &Path) -> Option<Stamp> {
+        let at = self.0.binary_search_by(|(other, _)| other.as_os_str().cmp(path.as_os_str()));
+        at.ok().map(|at| self.0[at].1)
     }
 
     /// The entries that another listing does not have, or has in another state.
     pub(super) fn missing_in<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a Path> {
-        self.0
-            .iter()
-            .filter(|(path, stamp)| later.0.get(*path) != Some(stamp))
-            .map(|(path, _)| Path::new(path))
+        let mut later = later.0.iter().peekable();
+        let is_missing = move |entry: &&(OsString, Stamp)| {
+            while later.next_if(|(other, _)| *other < entry.0).is_some() {}
+            later.peek() != Some(entry)
+        };
+        self.0.iter().filter(is_missing).map(|(path, _)| Path::new(path))
     }
 
     /// All of it in bytes, which are those of no other listing.
@@ -101,7 +109,9 @@ fn read(root: &Path, inner: &Path) -> io::Result<Vec<(OsString, bool, Stamp)>> {
         let found = entry.metadata()?;
         Ok((inner.join(entry.file_name()).into_os_string(), found.is_dir(), Stamp::of(&found)))
     };
-    fs::read_dir(root.join(inner))?.map(entry).collect()
+    let mut entries = fs::read_dir(root.join(inner))?.map(entry).collect::<io::Result<Vec<_>>>()?;
+    entries.sort_unstable_by(|(path, ..), (other, ..)| path.cmp(other));
+    Ok(entries)
 }
 
 #[cfg(test)]

@@ -8,15 +8,12 @@ use anyhow::bail;
 use serde::Deserialize;
 
 use super::event_lines::Lines;
-use super::run_folder::{END, START, event_logs, loop_folders};
+use super::run_folder::{END, LARGEST, START, event_logs, loop_folders};
 use super::state_read::{self, Extent, Found};
 use super::{event_line, registry, run_folder};
 use crate::files::own;
 use crate::project::Project;
 use crate::version;
-
-/// Larger files of a run are not read, in bytes.
-const LARGEST: u64 = 16 << 20;
 
 /// What every version of a file of JSON has.
 #[derive(Debug, Deserialize)]

@@ -178,10 +178,11 @@ fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };
     let entry = plain_toml::read(&content).map_or_else(|| toml::from_str::<LoopEntry>(&content), Ok);
-    match (written_by_newer(&content), entry) {
-        (Some(newer), _) => Err(RegistryWarning::new(path, &newer)),
-        (None, Ok(entry)) => Ok(Some(entry)),
-        (None, Err(error)) => Err(RegistryWarning::new(path, &error.message())),
+    let newer = || written_by_newer(&content).map(|newer| RegistryWarning::new(path, &newer));
+    match entry {
+        Ok(entry) if entry.version <= VERSION => Ok(Some(entry)),
+        Ok(entry) => newer().map_or(Ok(Some(entry)), Err),
+        Err(error) => Err(newer().unwrap_or_else(|| RegistryWarning::new(path, &error.message()))),
     }
 }
 

@@ -66,9 +66,10 @@ pub fn tidy(project: &Project, current: &str, kept: Kept) -> Housekeeping {
         // Before compressing, so that no removed run is compressed.
         remove(&runs, Kept { bytes: None, ..kept });
         runs.retain(|run| run.exists());
-        for run in runs.iter().skip(PLAIN).filter(|run| is_ended(run)) {
+        let goes_on = || !run_is_over.load(Ordering::Relaxed);
+        for run in runs.iter().skip(PLAIN).take_while(|_| goes_on()).filter(|run| is_ended(run)) {
             for folder in [run.clone()].into_iter().chain(own::entries(run).unwrap_or_default()) {
-                if run_is_over.load(Ordering::Relaxed) {
+                if !goes_on() {
                     break;
                 }
                 compress_logs(&folder, &links);

@@ -39,7 +39,7 @@ pub(super) const END: &str = "end.json";
 /// The report of all its loops, made from their logs.
 pub(super) const SUMMARY: &str = "summary.json";
 /// Larger files are not ours, in bytes.
-const LARGEST: u64 = 16 << 20;
+pub(super) const LARGEST: u64 = 16 << 20;
 
 /// The start of a command, `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

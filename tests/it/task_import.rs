@@ -87,7 +87,6 @@ fn an_export_can_be_taken_in_elsewhere() {
     assert_eq!(good(&scratch, "task export --ralph-dir copy/.ralph"), exported);
 }
 
-/// What is written into its stdin is taken in when that ends.
 #[test]
 fn a_number_that_none_can_be_is_told_with_its_key() {
     let scratch = Scratch::new();
@@ -114,6 +113,7 @@ fn a_number_that_none_can_be_is_told_with_its_key() {
     assert!(run.stderr.starts_with("error: there is no 'ralph task rm': 'ralph task delete ID'"), "{run:?}");
 }
 
+/// What is written into its stdin is taken in when that ends.
 fn importing(scratch: &Scratch) -> (Child, ChildStdin) {
     let mut import = scratch.ralph("task import -");
     import.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

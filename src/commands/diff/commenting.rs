@@ -1,8 +1,9 @@
 //! `ralph diff --comment`: the diff in the user's editor, and the comments in it as notes for the loop.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Error, anyhow, bail};
 use serde_json::json;
 
 use super::Piece;
@@ -54,8 +55,11 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
     let initial = [help(&piece.name).as_bytes(), &diff].concat();
     let draft = Draft::new(&initial).context("the diff cannot be written for the editor")?;
     let edited = editor.edit(&draft).and_then(|()| {
-        draft.read(2 * LARGEST).with_context(|| {
-            format!("the editor has left nothing to read in {}: nothing was sent", draft.path().display())
+        draft.read(2 * LARGEST).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                anyhow!("the editor has left no {}: nothing was sent", draft.path().display())
+            }
+            _ => Error::from(error).context("what the editor has left cannot be read: nothing was sent"),
         })
     });
     let found = edited.map(|edited| in_diff(&text(&diff), &text(&edited)));
@@ -67,8 +71,9 @@ pub(super) fn comment(piece: &Piece, args: &TargetArgs, is_json: bool) -> anyhow
     }
     sent.map_err(|error| {
         // An editor that has failed may have written something.
-        let is_lost = draft.path().symlink_metadata().is_ok_and(|there| there.is_file())
-            && draft.read(2 * LARGEST).map_or(true, |now| now != initial);
+        let is_file = draft.path().symlink_metadata().is_ok_and(|there| there.is_file());
+        let is_lost =
+            draft.has_more() || is_file && draft.read(2 * LARGEST).map_or(true, |now| now != initial);
         if !is_lost {
             return error;
         }
@@ -101,6 +106,8 @@ fn send(found: &Found, piece: &Piece, args: &TargetArgs, is_json: bool) -> anyho
         let were = if found.strays == 1 { "was" } else { "were" };
         warn(&format!("{lines} in the diff without '#>' {were} not sent: a diff itself cannot be edited"));
     }
+    // All of them, before the first is sent.
+    found.comments.iter().try_for_each(|comment| control::fits_a_note(&note(comment)))?;
     let mut warnings = Vec::new();
     for (sent, comment) in found.comments.iter().enumerate() {
         let said = control::send_note(args, |_| Ok(note(comment))).with_context(|| {
