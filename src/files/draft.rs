@@ -85,7 +85,8 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.folder.as_os_str().is_empty() {
-            temporary::remove(&self.folder);
+            // The one around it is that of all users.
+            temporary::remove_folder(&self.folder);
         }
     }
 }
@@ -134,6 +135,7 @@ mod tests {
     #[test]
     fn a_draft_that_is_edited_elsewhere_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
         let draft = Draft::new_in(folder.path(), b"text").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&draft.folder), mode(&draft.path)), (0o700, 0o600));
@@ -155,6 +157,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!path.exists());
+        assert_eq!(mode(folder.path()), 0o777);
     }
 
     #[test]

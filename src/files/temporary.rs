@@ -127,17 +127,26 @@ pub fn sweep(folder: &Path) {
 
 /// Removes whatever is there, also where folders in it, or the one around it, were closed against that.
 pub fn remove(path: &Path) {
-    if fs::remove_file(path).is_err() && path.symlink_metadata().is_ok() {
-        let open = |folder: &Path| fs::set_permissions(folder, Permissions::from_mode(0o755));
-        let _ = path.parent().map(open);
-        if fs::remove_file(path).is_err() {
+    let remove = || {
+        if is_folder(path) {
             remove_folder(path);
+        } else {
+            let _ = fs::remove_file(path);
         }
+    };
+    remove();
+    if path.symlink_metadata().is_ok()
+        && let Some(around) = path.parent()
+        && let Ok(found) = around.metadata()
+    {
+        // Others keep what they may do there.
+        let _ = fs::set_permissions(around, Permissions::from_mode(found.mode() | 0o700));
+        remove();
     }
 }
 
 /// Removes a folder, also where folders in it were closed against that.
-fn remove_folder(path: &Path) {
+pub(super) fn remove_folder(path: &Path) {
     if fs::remove_dir_all(path).is_ok() {
         return;
     }

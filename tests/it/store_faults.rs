@@ -72,7 +72,7 @@ fn a_worker_goes_on_while_its_tables_become_those_of_a_newer_version() {
         .sql("ALTER TABLE work.tasks ADD COLUMN colour TEXT; UPDATE work.meta SET version = version + 90");
     let newer = machine.run(RUN);
     assert!(
-        newer.code == Some(1) && newer.stderr.contains("is of a newer ralph: update this one"),
+        newer.code == Some(1) && newer.stderr.contains("was written by a newer ralph (version "),
         "{newer:?}"
     );
     go(&fleet);

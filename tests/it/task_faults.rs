@@ -43,7 +43,9 @@ fn what_is_not_our_database_is_named_and_kept() {
         }
     };
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    check("was written by a newer ralph (version 99, known is 9): it is left as it is: use that ralph");
+    check(
+        "was written by a newer ralph (version 99 of its format, this one knows 9): it is left as it is: use that ralph",
+    );
     fs::write(&path, "").unwrap();
     check("another program has truncated it: it is empty: restore a backup of it, or move it away");
     fs::write(&path, "no database\n".repeat(1000)).unwrap();
