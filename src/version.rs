@@ -27,7 +27,7 @@ impl Display for Newer {
     }
 }
 
-/// What is told of each file with a version above the known one; `ralph` is the number of the one that has written it, if the file
+/// The message about a file with a version above the known one; `ralph` is the number of the one that has written it, if the file
 /// names that.
 #[must_use]
 pub(crate) fn newer(version: i64, known: i64, ralph: &str) -> Newer {

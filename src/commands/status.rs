@@ -74,7 +74,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         Some(_) => None,
     };
     let (here, loops) = target::listed(&args.target, extent)?;
-    // A state is told of beside its loop.
+    // The line of a loop reports its state.
     let are_known = loops.iter().all(|found| found.state.is_ok());
     if let Some(newer) = newer::of_loop(&here).filter(|_| are_known) {
         warn(&newer);

@@ -30,7 +30,7 @@ pub(super) fn claim(
     };
     let admitted = || admit(look, &commit, own);
     let (admitted, laid) = if tree.has_preparation() {
-        // What is refused is not worth what that may take.
+        // A preparation may take minutes: a claim that is refused has none.
         match admitted()? {
             Err(why) => return Ok(unproven(&why)),
             admitted => (Ok(admitted), tree.lay(&commit, cancelled)),

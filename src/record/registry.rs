@@ -186,7 +186,7 @@ fn read(path: &Path) -> Result<Option<LoopEntry>, RegistryWarning> {
     }
 }
 
-/// What is told of the content of an entry that a newer ralph has written; its other fields may be other ones.
+/// The message about an entry with this content if a newer ralph has written it; its other fields may be other ones.
 fn written_by_newer(content: &str) -> Option<Newer> {
     #[derive(Deserialize)]
     struct Head {

@@ -25,7 +25,7 @@ pub(super) fn check(address: Address, project: &Project) -> Vec<Finding> {
     }
 }
 
-/// Looks at the graph in the project's file, if there is one. Only what is wrong with it is told.
+/// Looks at the graph in the project's file, if there is one, and reports only what is wrong with it.
 pub(super) fn check_file(project: &Project) -> Option<Finding> {
     let args = GraphArgs { ralph_dir: Some(project.graph_dir()), ..GraphArgs::default() };
     let error = project.graph().exists().then(|| look(&args).err())??;

@@ -26,7 +26,7 @@ pub struct Health {
     pub late_standbys: Option<i64>,
     /// Whether there is a graph in the schema.
     pub has_graph: bool,
-    /// What is told of it if a newer ralph has made its tables.
+    /// The message about it if a newer ralph has made its tables.
     pub(crate) newer: Option<Newer>,
     /// The first commit of the repository that it is of, once a run has worked on it.
     pub repository: Option<String>,
