@@ -78,10 +78,7 @@ impl Look {
         let _ = threads::start(move || {
             self.programs.take(self.tree.root(), &self.base);
             let found = self.take(true, None, &flag).ok().flatten();
-            // A claim may wait for this, and not for what comes then.
             let _ = send.send(found);
-            drop(send);
-            self.tree.sweep();
         });
         Baseline { result, cancelled }
     }
@@ -123,7 +120,8 @@ impl Look {
         if is_kept {
             self.tree.leave(&laid)?;
         } else {
-            self.tree.put_away(laid);
+            // What stays is removed by the next proof.
+            let _ = self.tree.put_away();
         }
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }

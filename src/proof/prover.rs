@@ -15,7 +15,7 @@ use super::laying::claim;
 use super::measure::Measures;
 use super::programs::Programs;
 use super::record;
-use super::removal::remove_all;
+use super::removal::{Sweep, remove_all};
 use super::step::{Step, ends, goes, unproven, with_tree};
 use super::tree::{Home, Laid, ProofTree, Unprepared};
 use super::voice::Voice;
@@ -68,6 +68,7 @@ pub(crate) struct Prover {
     loop_ends: Option<Instant>,
     /// What the user should know, once.
     notice: Option<String>,
+    sweep: Sweep,
 }
 
 impl Prover {
@@ -92,6 +93,7 @@ impl Prover {
             until: None,
             loop_ends: None,
             notice: None,
+            sweep: Sweep::default(),
         }
     }
 
@@ -162,6 +164,11 @@ impl Prover {
     /// When what is done for the current claim has to have ended.
     fn ends_at(&self) -> Option<Instant> {
         self.loop_ends.into_iter().chain(self.until).min()
+    }
+
+    /// Removes what was put away, beside what comes next.
+    fn sweep(&mut self) {
+        self.look.iter().for_each(|look| self.sweep.begin(&look.tree));
     }
 
     /// Takes what the first look has found by now, and reports what the user should know.
@@ -381,11 +388,7 @@ impl Prover {
     fn look_again(&mut self, context: &mut Context<'_>) -> Result<Step<()>, End> {
         let Some(look) = self.look_now() else { return Ok(Step::Goes(())) };
         let until = self.ends_at();
-        let step = with_tree(context, move |cancelled| {
-            let found = look.take(false, until, cancelled);
-            look.tree.sweep();
-            found.map(Step::Goes)
-        })?;
+        let step = with_tree(context, move |cancelled| look.take(false, until, cancelled).map(Step::Goes))?;
         let Some(found) = goes!(step) else {
             return Ok(self.cut_off("base", Verdict::CutOff(Box::default())));
         };
@@ -442,11 +445,13 @@ impl Validator for Prover {
     }
 
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        if proof.claims() {
-            return self.prove(Some(&mut proof), context);
-        }
-        self.catch_up(context)?;
-        self.in_place.run(proof.deadline, context)
+        let verdict = if proof.claims() {
+            self.prove(Some(&mut proof), context)
+        } else {
+            self.catch_up(context).and_then(|()| self.in_place.run(proof.deadline, context))
+        };
+        self.sweep();
+        verdict
     }
 
     fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
@@ -457,6 +462,15 @@ impl Validator for Prover {
 impl FilesValidator for Prover {
     fn validate_files(&mut self, context: &mut Context<'_>) -> Result<Verdict, End> {
         self.prove(None, context)
+    }
+}
+
+/// The loop is over, perhaps in its first attempt.
+impl Drop for Prover {
+    fn drop(&mut self) {
+        // Its tree may be put away yet.
+        self.baseline = None;
+        self.sweep();
     }
 }
 

@@ -5,13 +5,46 @@ use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
-use super::tree::{BESIDE, PROJECT, beside, remove_file};
+use super::tree::{BESIDE, PROJECT, ProofTree, beside, remove_file};
 use crate::files::own;
 use crate::git::{GitError, clean_tree};
+use crate::threads;
 
 /// The longest path of a project's runs, in bytes.
 const PATH: u64 = 8192;
+/// How long the end of a loop waits for a removal. What stays then is removed by the next proof.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A removal of what was put away, beside other work. Dropped, it waits for its end.
+#[derive(Default)]
+pub(super) struct Sweep(Option<Receiver<()>>);
+
+impl Sweep {
+    /// Begins it, if there is something to remove.
+    pub(super) fn begin(&mut self, tree: &ProofTree) {
+        if tree.has_put_away() {
+            let (done, ended) = mpsc::channel();
+            let tree = tree.clone();
+            // Without a thread, the next proof does it.
+            let _ = threads::start(move || {
+                tree.sweep();
+                drop(done);
+            });
+            self.0 = Some(ended);
+        }
+    }
+}
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        if let Some(ended) = &self.0 {
+            let _: Result<(), _> = ended.recv_timeout(PATIENCE);
+        }
+    }
+}
 
 /// The proof trees in this folder.
 pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {

@@ -216,9 +216,7 @@ impl ProofTree {
         if !is_ours {
             let project = folder.join(PROJECT);
             atomic::write_own(&project, self.runs.as_os_str().as_bytes(), Durability::Atomic)?;
-            clean_tree::remove(&self.root, &self.tree)?;
             clean_tree::remove_folder(&home).map_err(FileError::at(&home))?;
-            clean_tree::add(&self.root, &self.tree, commit)?;
         }
         own::make_folder(&home).map_err(FileError::at(&home))?;
         for tmp in [TMP, TMP_AGAIN].map(|end| self.beside(end)) {
@@ -229,8 +227,10 @@ impl ProofTree {
             // The commit may have something else there.
             self.unlink(path)?;
         }
-        clean_tree::lay(&self.root, &self.tree, commit)?;
-        if !is_ours {
+        if is_ours {
+            clean_tree::lay(&self.root, &self.tree, commit)?;
+        } else {
+            self.make(commit)?;
             self.prepare(commit, cancelled)?;
         }
         let mut carried = Vec::new();
@@ -248,6 +248,20 @@ impl ProofTree {
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, is_new: !is_ours, carried, has_more_tests, _lock: lock })
+    }
+
+    /// Lays out a commit in a new tree.
+    fn make(&self, commit: &str) -> Result<(), GitError> {
+        let make = || {
+            self.put_away()?;
+            clean_tree::add(&self.root, &self.tree, commit)?;
+            clean_tree::lay(&self.root, &self.tree, commit)
+        };
+        match make() {
+            // What was put away may have taken the room.
+            Err(_) if self.sweep() => make(),
+            made => made,
+        }
     }
 
     fn lay_held_out(&self, commit: &str, tests: &str) -> Result<bool, TreeError> {
@@ -361,19 +375,24 @@ impl ProofTree {
         Ok(())
     }
 
-    /// Puts the tree away, of which nothing is used again: a claim can begin with a new one while [`ProofTree::sweep`] removes it.
-    pub(super) fn put_away(&self, laid: Laid) {
-        self.sweep();
-        // What stays is removed by the next proof.
+    /// Puts the tree away, of which nothing is used again. A file system may make new files far more slowly for some minutes after
+    /// many were removed: a claim begins with a new tree before [`Sweep`](super::removal::Sweep) removes this one.
+    pub(super) fn put_away(&self) -> Result<(), GitError> {
+        // Where something lies there already, it is removed at once.
         let _ = std::fs::rename(&self.tree, self.beside(GONE));
-        let _ = clean_tree::remove(&self.root, &self.tree);
-        drop(laid);
+        clean_tree::remove(&self.root, &self.tree)
     }
 
-    /// Removes what was put away, also by a process that was killed.
-    pub(super) fn sweep(&self) {
+    /// Removes what was put away, also by a process that was killed; `false` if that was nothing.
+    pub(super) fn sweep(&self) -> bool {
+        let is_there = self.has_put_away();
         // What stays is removed by the next call.
         let _ = clean_tree::remove_folder(&self.beside(GONE));
+        is_there
+    }
+
+    pub(super) fn has_put_away(&self) -> bool {
+        self.beside(GONE).exists()
     }
 
     /// Brings the files into the tree that were not committed when the loop `began`.

@@ -4,8 +4,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
+
 use crate::branch_project::{BranchProject, plan};
 use crate::policies::{attempts, prompt};
+use crate::processes::send;
 use crate::run_tasks::{add, ends, tasks};
 use crate::scratch::{Run, Scratch, Started, claude_says, executable, wait_for};
 
@@ -340,6 +343,36 @@ fn a_proof_that_was_killed_is_made_by_the_next_start() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let listed = scratch.git(&["worktree", "list", "--porcelain"]);
     assert!(listed.contains("detached") && !listed.contains("locked"), "{listed}");
+}
+
+#[test]
+fn the_tree_of_the_first_look_is_removed_after_the_first_claim_or_with_the_loop() {
+    let scratch = project();
+    let put_away = trees(&scratch).join("prompt~gone");
+    let wait =
+        format!("for try in $(seq 2000); do test -e {} && break; sleep 0.02; done", put_away.display());
+    let seen = scratch.outside().join("seen");
+    let start = || {
+        let mut ralph = scratch.ralph("prompt p.md 1 --proof base --validate");
+        ralph.arg(format!("ls .. >> {}; ./check", seen.display()));
+        ralph
+    };
+    let then_ends = "touch \"$HOME/waited\"; until test -e \"$HOME/end\"; do sleep 0.02; done";
+    agent(&scratch, &[&format!("{wait}; {FIX}"), &format!("{wait}; {then_ends}")]);
+    let run = Scratch::finish(&mut start());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    // A claim that follows at once has its new tree first: new files are slow to make after many were removed.
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.contains("prompt~gone") && !put_away.exists(), "{seen}");
+
+    let ralph = Started::quietly(&mut start());
+    let waited = scratch.outside().join("home/waited");
+    wait_for("the first look", || waited.exists().then_some(()));
+    assert!(put_away.exists());
+    send(ralph.pid(), Signal::TERM);
+    fs::write(scratch.outside().join("home/end"), "").unwrap();
+    let run = ralph.finish();
+    assert!(!put_away.exists(), "{run:?}");
 }
 
 #[test]
