@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use super::tree::{BESIDE, PROJECT, ProofTree, beside, remove_file};
+use super::tree::{BESIDE, GONE, PROJECT, ProofTree, beside, remove_file};
 use crate::files::own;
 use crate::git::{GitError, clean_tree};
 use crate::threads;
@@ -46,14 +46,17 @@ impl Drop for Sweep {
     }
 }
 
-/// The proof trees in this folder.
+/// The proof trees in this folder, also those of which only what was put away is left.
 pub(crate) fn trees(folder: &Path) -> Vec<PathBuf> {
-    let is_tree = |path: &PathBuf| {
+    let tree = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_dir() && !path.is_symlink() && !BESIDE.iter().any(|end| name.ends_with(end))
+        let name = name.strip_suffix(GONE).unwrap_or(&name);
+        let is_tree = path.is_dir() && !path.is_symlink() && !BESIDE.iter().any(|end| name.ends_with(end));
+        is_tree.then(|| path.with_file_name(name))
     };
-    let mut trees: Vec<_> = own::entries(folder).unwrap_or_default().into_iter().filter(is_tree).collect();
+    let mut trees: Vec<_> = own::entries(folder).unwrap_or_default().into_iter().filter_map(tree).collect();
     trees.sort();
+    trees.dedup();
     trees
 }
 

@@ -36,7 +36,7 @@ const SEAL: u64 = 1024;
 /// What lies beside a tree, as ends of file names; no encoded name ends so.
 pub(super) const BESIDE: [&str; 6] = [TMP_AGAIN, GONE, "~home", "~lock", "~seal", TMP];
 /// A tree of which nothing is used again, while it is removed.
-const GONE: &str = "~gone";
+pub(super) const GONE: &str = "~gone";
 /// The folders for temporary files, the second one for a run that is repeated.
 const TMP: &str = "~tmp";
 const TMP_AGAIN: &str = "~tmp2";

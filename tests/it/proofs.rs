@@ -383,9 +383,16 @@ fn proof_trees_are_removed_with_the_others() {
     let run = scratch.run("clean --worktrees");
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     assert!(run.stdout.contains(&format!("removed {}\n", tree(&scratch).display())), "{run:?}");
-    let left = fs::read_dir(trees(&scratch)).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(left.collect::<Vec<_>>(), ["~project"], "{run:?}");
+    let left = || {
+        let entries = fs::read_dir(trees(&scratch)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    assert_eq!(left(), ["~project"], "{run:?}");
     assert!(!scratch.git(&["worktree", "list"]).contains("proof"));
+    // Of a loop that was killed in its first attempt.
+    fs::create_dir(trees(&scratch).join("prompt~gone")).unwrap();
+    let run = scratch.run("clean --worktrees");
+    assert_eq!((run.code, left()), (Some(0), vec!["~project".into()]), "{run:?}");
 }
 
 #[test]
