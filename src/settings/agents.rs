@@ -50,10 +50,14 @@ fn with_effort(model: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What is wrong with a name in a setting that names agents: it begins with a colon, or has two efforts.
+/// What is wrong with a name in a setting that names agents: a list has an empty one, it begins with a colon, or has two efforts.
 pub(super) fn wrong_name(row: &Resolved) -> Option<String> {
-    let is_list = matches!(row.setting.kind, ValueKind::Names);
-    let words = if is_list { names(row).collect() } else { vec![row.value.trim()] };
+    let value = row.value.trim();
+    let is_list = matches!(row.setting.kind, ValueKind::Names) && !value.is_empty();
+    let words: Vec<&str> = if is_list { value.split(',').map(str::trim).collect() } else { vec![value] };
+    if is_list && words.contains(&"") {
+        return Some(format!("`{value}` has a comma without an agent: take it out"));
+    }
     words.into_iter().find_map(problem)
 }
 
@@ -241,6 +245,27 @@ mod tests {
             }
         }
         assert!(check(LIST, "claude, :opus").is_err());
+    }
+
+    #[test]
+    fn a_list_with_an_empty_name_is_refused_from_every_source() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        for value in ["claude,", ",claude", "claude, ,codex", ","] {
+            let env = |name: &str| (name == "RALPH_AGENTS").then(|| value.to_owned());
+            std::fs::write(&file, format!("AGENTS='{value}'\n")).unwrap();
+            let all = [
+                Sources { flags: vec![(LIST, value.to_owned())], ..Sources::none() },
+                Sources { env: &env, ..Sources::none() },
+                Sources { shell_config: Some(file.clone()), ..Sources::none() },
+            ];
+            for sources in all {
+                let error = Settings::load(&sources).unwrap_err().to_string();
+                assert!(error.contains(&format!("`{value}` has a comma without an agent")), "{error}");
+            }
+        }
+        let none = Sources { flags: vec![(LIST, " ".to_owned())], ..Sources::none() };
+        assert_eq!(all(&Settings::load(&none).unwrap()), all(&load("", &[])));
     }
 
     #[test]

@@ -31,11 +31,7 @@ pub(super) fn run(args: &ConfigArgs, name: &str, value: &str) -> anyhow::Result<
     if names_agents(setting.key) {
         let is_list = matches!(setting.kind, ValueKind::Names);
         let words = if is_list { value.split(',').collect() } else { vec![value] };
-        let is_none = value.trim().is_empty();
-        for word in words.into_iter().map(str::trim).filter(|_| !is_none) {
-            if word.is_empty() {
-                bail!("{name}: `{value}` has a comma without an agent: take it out");
-            }
+        for word in words.into_iter().map(str::trim).filter(|word| !word.is_empty()) {
             require_agent(name, word, &settings)?;
         }
     }
