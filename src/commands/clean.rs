@@ -17,7 +17,7 @@ use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::registry::LoopEntry;
 use crate::record::state_read::{self, Extent};
-use crate::record::{lock, newer, recorder, requests};
+use crate::record::{lock, recorder, requests};
 use crate::tell::words;
 use crate::text::line::shell_word;
 
@@ -67,7 +67,6 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
 
 /// Removes a worker's state. Its program goes on.
 fn forget_worker(found: &Loop) -> anyhow::Result<()> {
-    newer::refuse(&found.project)?;
     worker::clean_running(found)?;
     worker::forget_files(found, recorder::hold(&found.project, "clean")?)
 }
@@ -75,7 +74,6 @@ fn forget_worker(found: &Loop) -> anyhow::Result<()> {
 /// Removes a loop's state and requests.
 fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
-    newer::refuse(project)?;
     // No loop can begin here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
     let files = own::entries(&project.records());

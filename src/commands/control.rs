@@ -16,7 +16,7 @@ use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::requests::{self, Signer};
 use crate::record::state::{Pending, State};
-use crate::record::{ending, recorder};
+use crate::record::{ending, newer, recorder};
 use crate::text::bytes;
 use crate::text::line::shell_word;
 
@@ -287,6 +287,7 @@ fn running_of(args: &TargetArgs, here: &Project, loops: Vec<Loop>) -> anyhow::Re
         if super::worker::exists(name).is_ok_and(|exists| exists) && super::worker::is_running(name)? {
             bail!("worker '{name}' has no monitor, and its agent works on: 'ralph run {name}' takes it up");
         }
+        newer::refuse(&found.project)?;
         bail!("loop '{name}' is not running: {}", see_status(name));
     }
     let unknown = loops.iter().find_map(|found| found.state.as_ref().err().cloned());

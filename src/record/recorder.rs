@@ -268,8 +268,9 @@ impl Listener for &RefCell<Recorder> {
 /// Excludes loops from a ralph dir during other work, and cleans up after a dead loop.
 ///
 /// # Errors
-/// If a loop holds the lock, or it cannot be taken.
+/// If the records are of a newer ralph, a loop holds the lock, or it cannot be taken.
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
+    newer::refuse(project)?;
     let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
     let path = project.lock();

@@ -228,7 +228,11 @@ fn each_kind_of_record_of_a_newer_release_is_told_and_left_as_it_is() {
         for (line, code) in [
             ("status", Some(0)),
             ("report", Some(0)),
+            ("history", Some(0)),
+            ("diff", None),
             ("doctor", None),
+            ("note prompt x", Some(1)),
+            ("revert prompt", Some(1)),
             ("resume prompt", Some(1)),
             ("prompt p.md 1", Some(1)),
             ("clean prompt", Some(1)),
@@ -236,8 +240,8 @@ fn each_kind_of_record_of_a_newer_release_is_told_and_left_as_it_is() {
             let run = scratch.run(line);
             let said = format!("{}{}", run.stdout, run.stderr);
             assert!(code.is_none_or(|code| run.code == Some(code)), "{kind}: {line}: {run:?}");
-            // A report is of a run, and no other place is looked at for it.
-            let is_told = line != "report" || !kind.starts_with('/');
+            // These are about runs, and read nothing else.
+            let is_told = !["report", "history", "diff"].contains(&line) || !kind.starts_with('/');
             let words = "newer ralph 9.8.7 (version 2 of its format, this one knows 1)";
             assert_eq!(said.contains(words), is_told, "{kind}: {line}: {run:?}");
             assert!(scratch.snapshot() == before, "{kind}: {line} has changed something");

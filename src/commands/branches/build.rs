@@ -36,7 +36,6 @@ use crate::platform::identity::ProcessIdentity;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
-use crate::record::newer;
 use crate::record::recorder;
 use crate::record::report::RunReport;
 use crate::record::retention;
@@ -91,7 +90,6 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
 
-    newer::refuse(project)?;
     let lock = take_project(project)?;
     take_claims_of_killed_back(project)?.iter().for_each(|notice| remark(notice));
     // Read again: what was built until a moment ago is done now.

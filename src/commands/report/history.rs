@@ -10,6 +10,7 @@ use crate::commands::output::{print, remark, warn, width};
 use crate::commands::target::count;
 use crate::job::workspace::locate_records;
 use crate::parallel;
+use crate::record::newer;
 use crate::record::report::RunReport;
 use crate::view::report::history::{HistoryRun, table};
 
@@ -21,6 +22,9 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     let name = |folder: &PathBuf| folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let known: Vec<String> = folders.iter().filter_map(name).collect();
     folders.truncate(most.unwrap_or(usize::MAX));
+    let newer = parallel::each(&folders, &|folder| newer::of_run(folder));
+    // The newest one stands for all: their rows show what is known of them.
+    newer.iter().flatten().take(1).for_each(|newer| warn(newer));
     let read = parallel::each(&folders, &|folder| measured(&here, folder, false));
     let mut reports: Vec<RunReport> = Vec::new();
     for report in read {

@@ -38,7 +38,6 @@ use crate::landing::{Courier, Exchange, Gate, LandedRequest, Lander, OpenGraph, 
 use crate::parallel::{self, Fate};
 use crate::platform::identity::ProcessIdentity;
 use crate::project::Project;
-use crate::record::newer;
 use crate::record::recorder;
 use crate::record::retention;
 use crate::record::run_folder::{self, GATE, JOBS, RunStart};
@@ -139,7 +138,6 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let settings = &run.workspace.settings;
     let project = &run.workspace.project;
     let flags = &run.args.flags;
-    newer::refuse(project)?;
     project.create_run_dir()?;
     let lock = recorder::hold(project, run.call.verb.words())?;
     git::exclude(project.root(), &git::runtime_patterns(project))

@@ -10,6 +10,7 @@ use crate::commands::output::warn;
 use crate::engine::stop::Request;
 use crate::platform::handle::ProcessHandle;
 use crate::record::lookup::Loop;
+use crate::record::newer;
 use crate::record::requests::{self, Signer};
 
 /// How long a monitor may take to accept a request.
@@ -20,6 +21,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// Ends the monitor of a worker by a request, on which it may take `limit` to act. One that does not accept it is killed.
 pub(super) fn end(worker: &Worker, request: Request, limit: Duration) -> anyhow::Result<()> {
     let Some(found) = &worker.found else { return Ok(()) };
+    newer::refuse(&found.project)?;
     let Some(state) = found.alive() else { return Ok(()) };
     let monitor = ProcessHandle::of(&state.process)?;
     let signer = Signer::of_running(&found.project);
