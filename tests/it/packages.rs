@@ -99,6 +99,21 @@ impl Made {
         symlink("../@owner/ralph/bin/ralph", bin.join("ralph")).unwrap();
         bin.join("ralph")
     }
+
+    /// Installs the wheel into a new environment of Python; the path that shells call.
+    fn pip(&self, venv: &Path) -> PathBuf {
+        good(Command::new("python3").args(["-m", "venv"]).arg(venv));
+        let mut pip = Command::new(venv.join("bin/pip"));
+        good(pip.args(["install", "--no-index", "--quiet"]).arg(self.file("ralph", ".whl")));
+        venv.join("bin/ralph")
+    }
+
+    /// The bare program, and the ones that npm and pip have put on `PATH`.
+    fn on_path(&self, scratch: &Scratch) -> [PathBuf; 3] {
+        let folder = scratch.outside();
+        let bare = PathBuf::from(env!("CARGO_BIN_EXE_ralph"));
+        [bare, self.npm(folder, &["ralph", &package()]), self.pip(&folder.join("venv"))]
+    }
 }
 
 /// The target of the program under test, which is the one that this test was built for.
@@ -331,21 +346,21 @@ fn pressed(ralph: &Path, below_a_shell: bool, presses: usize) -> String {
 }
 
 #[test]
-fn ctrl_c_is_as_without_the_launcher() {
-    let scratch = Scratch::new();
-    let launcher = MADE.npm(scratch.outside(), &["ralph", &package()]);
-    let bare = Path::new(env!("CARGO_BIN_EXE_ralph"));
+fn ctrl_c_is_the_same_from_each_package() {
+    let installed = Scratch::new();
+    let programs = MADE.on_path(&installed);
     for below_a_shell in [false, true] {
         for presses in 1..=3 {
-            let [alone, behind] = [bare, &launcher].map(|ralph| pressed(ralph, below_a_shell, presses));
-            assert_eq!(alone, behind, "{presses} presses, below a shell: {below_a_shell}");
-            assert_eq!(alone.contains("INT"), presses == 2, "{alone}");
+            let [bare, npm, pip] = programs.each_ref().map(|ralph| pressed(ralph, below_a_shell, presses));
+            assert_eq!(bare, npm, "{presses} presses, below a shell: {below_a_shell}");
+            assert_eq!(bare, pip, "{presses} presses, below a shell: {below_a_shell}");
+            assert_eq!(bare.contains("INT"), presses == 2, "{bare}");
         }
     }
 }
 
 #[test]
-fn a_closed_terminal_and_ctrl_z_are_as_without_the_launcher() {
+fn a_closed_terminal_and_ctrl_z_are_the_same_from_each_package() {
     /// Opens a terminal for a program, and closes it when a file is there.
     const CLOSES: &str = "import os, pty, select, sys
 child, terminal = pty.fork()
@@ -357,10 +372,9 @@ while not os.path.exists(sys.argv[1]):
 os.close(terminal)
 os.waitpid(child, 0)";
     let installed = Scratch::new();
-    let launcher = MADE.npm(installed.outside(), &["ralph", &package()]);
-    let both = [Path::new(env!("CARGO_BIN_EXE_ralph")), &launcher];
+    let programs = MADE.on_path(&installed);
     for shell in [None, Some("\"$0\" prompt p.md 3; exit $?")] {
-        let [alone, behind] = both.map(|ralph| {
+        let [bare, npm, pip] = programs.each_ref().map(|ralph| {
             let scratch = Scratch::new();
             scratch.agent("claude", AGENT);
             let mut python = scratch.command("python3");
@@ -377,10 +391,11 @@ os.waitpid(child, 0)";
             python.wait().unwrap();
             ended
         });
-        assert_eq!(alone, behind, "{shell:?}");
-        assert!(alone.contains("terminated"), "{alone}");
+        assert_eq!(bare, npm, "{shell:?}");
+        assert_eq!(bare, pip, "{shell:?}");
+        assert!(bare.contains("terminated"), "{bare}");
     }
-    for ralph in both {
+    for ralph in &programs {
         let scratch = Scratch::new();
         scratch.agent("claude", AGENT);
         let mut command = scratch.command("bash");
@@ -406,11 +421,7 @@ os.waitpid(child, 0)";
 fn pip_installs_the_program_as_a_script() {
     let made = &*MADE;
     let scratch = Scratch::new();
-    let venv = scratch.outside().join("venv");
-    good(Command::new("python3").args(["-m", "venv"]).arg(&venv));
-    let mut pip = Command::new(venv.join("bin/pip"));
-    good(pip.args(["install", "--no-index", "--quiet"]).arg(made.file("ralph", ".whl")));
-    let ralph = venv.join("bin/ralph");
+    let ralph = made.pip(&scratch.outside().join("venv"));
     assert_eq!(fs::read(&ralph).unwrap(), fs::read(&made.program).unwrap());
     let doctor = Scratch::finish(scratch.command(&ralph).arg("doctor"));
     assert!(doctor.stdout.contains("installed by pip: '"), "{doctor:?}");
