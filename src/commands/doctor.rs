@@ -143,6 +143,7 @@ fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
     findings.extend(platform::check_drive(project.root()));
     findings.extend(installed::check(std::env::current_exe().ok(), &path));
     findings.extend([place::check_git(), place::check_repository(project), place::check_ralph_dir(project)]);
+    findings.push(place::check_state_folder(project));
     findings.extend(agent::check(project, options));
     findings.extend([
         place::check_prompt(project, "plan"),

@@ -96,7 +96,8 @@ pub fn way_to_write(error: &io::Error) -> &'static str {
     }
     match error.kind() {
         StorageFull | QuotaExceeded => "free some space on that disk",
-        PermissionDenied | ReadOnlyFilesystem => "fix the permissions of its folder",
+        PermissionDenied => "fix the permissions of its folder",
+        ReadOnlyFilesystem => "make that file system writable",
         NotFound => "create its folder",
         InvalidInput | IsADirectory | NotADirectory => "move it away",
         _ => "check that path",

@@ -282,3 +282,31 @@ fn a_state_folder_where_no_program_starts_or_fits_is_told() {
         assert!(is_told, "{options}: {run:?}");
     }
 }
+
+#[test]
+fn a_read_only_state_folder_is_told_with_the_way_out() {
+    const INSIDE: &str = r#"mkdir -p "$1" && mount -t tmpfs -o ro tmpfs "$1" && shift && exec "$@""#;
+    let scratch = tasks("work; done_");
+    add(&scratch, "first");
+    let run = |words: &str| {
+        let mut inside = scratch.container();
+        inside.args(["--mount", "sh", "-c", INSIDE, "sh"]).arg(scratch.home().join("state/ralph"));
+        inside.arg(env!("CARGO_BIN_EXE_ralph")).args(words.split_whitespace());
+        Scratch::finish(&mut inside)
+    };
+    let doctor = run("doctor").stdout;
+    let found = doctor.split("! state folder").nth(1).unwrap_or_else(|| panic!("{doctor}"));
+    let said: Vec<&str> = found.lines().take(2).map(str::trim).collect();
+    assert!(said[0].ends_with("state/ralph: Read-only file system (os error 30)"), "{doctor}");
+    assert_eq!(
+        said[1], "→ make that file system writable, or set XDG_STATE_HOME to another folder",
+        "{doctor}"
+    );
+    let done = run("run --all --no-verify --sandbox off");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    for told in ["do not replace or remove it", "missing in lists", "have no signature", "is not sealed"] {
+        let lines = done.stderr.lines().filter(|line| line.contains(told));
+        let is_told_once = lines.collect::<Vec<_>>();
+        assert!(matches!(is_told_once[..], [line] if line.contains("(os error 30)")), "{told}: {done:?}");
+    }
+}

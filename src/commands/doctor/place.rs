@@ -1,10 +1,13 @@
 //! Checks the project itself: git, folders, prompts, specs, space.
 
 use std::io;
+use std::path::Path;
+
+use rustix::fs::Access;
 
 use super::{DoctorOptions, Finding};
 use crate::commands::worker;
-use crate::files::{FIX_PERMISSIONS, temporary, theirs};
+use crate::files::{FIX_PERMISSIONS, temporary, theirs, way_to_write};
 use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
 use crate::record::state_read::Extent;
@@ -42,25 +45,43 @@ pub(super) fn check_repository(project: &Project) -> Finding {
     }
 }
 
-/// Checks without creating anything.
+/// The folder at a path, or the nearest one above it, if files can be made there; else what keeps them out, and what to do. Nothing is
+/// created.
+fn writable(path: &Path) -> Result<&Path, (String, &'static str)> {
+    let (shown, existing) = (path.display(), path.ancestors().find(|folder| folder.exists()).unwrap_or(path));
+    if !existing.is_dir() {
+        return Err((format!("{shown}: {} is a file", existing.display()), "move that file away"));
+    }
+    rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let error = io::Error::from(error);
+        let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+        (format!("{shown}: {error}"), if is_denied { FIX_PERMISSIONS } else { way_to_write(&error) })
+    })?;
+    Ok(existing)
+}
+
 pub(super) fn check_ralph_dir(project: &Project) -> Finding {
     let path = project.ralph_dir();
-    let shown = path.display().to_string();
-    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
-    if !existing.is_dir() {
-        return Finding::fail(
-            "ralph dir",
-            format!("{shown}: {} is a file", existing.display()),
-            "move that file away",
-        );
+    let shown = path.display();
+    match writable(path) {
+        Err((detail, fix)) => Finding::fail("ralph dir", detail, fix),
+        Ok(existing) if existing == path => Finding::ok("ralph dir", shown.to_string()),
+        Ok(_) => Finding::warn("ralph dir", format!("{shown} does not exist yet"), "run 'ralph init'"),
     }
-    let usable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
-    match usable {
-        Err(error) => {
-            Finding::fail("ralph dir", format!("{shown}: {}", io::Error::from(error)), FIX_PERMISSIONS)
+}
+
+/// The user's folder for what all projects share: loops run without it, but they are not listed, and nothing is signed.
+pub(super) fn check_state_folder(project: &Project) -> Finding {
+    const CHECK: &str = "state folder";
+    let registry = project.registry();
+    let Some(path) = registry.as_deref().and_then(Path::parent) else {
+        return Finding::warn(CHECK, "there is no home folder for it", "set HOME or XDG_STATE_HOME");
+    };
+    match writable(path) {
+        Err((detail, fix)) => {
+            Finding::warn(CHECK, detail, format!("{fix}, or set XDG_STATE_HOME to another folder"))
         }
-        Ok(()) if existing == path => Finding::ok("ralph dir", shown),
-        Ok(()) => Finding::warn("ralph dir", format!("{shown} does not exist yet"), "run 'ralph init'"),
+        Ok(_) => Finding::ok(CHECK, path.display().to_string()),
     }
 }
 

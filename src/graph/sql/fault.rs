@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::ErrorCode;
 
 use crate::files::room::Room;
+use crate::files::way_to_write;
 use crate::graph::error::GraphError;
 
 /// An error inside an operation.
@@ -78,7 +79,9 @@ impl Fault {
                         let (what, advice) = (error.to_string(), "move away what is there");
                         return GraphError::Damaged { path: path.to_owned(), what, advice };
                     }
-                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FREE_SPACE,
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem => {
+                        way_to_write(&error)
+                    }
                     _ => "move away what is there, or fix the permissions of its folder",
                 };
                 return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
