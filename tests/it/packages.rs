@@ -539,3 +539,16 @@ fn the_installer_moves_nothing_that_it_has_not_checked() {
         "{run:?}"
     );
 }
+
+#[test]
+fn the_installer_says_what_to_do_where_no_program_starts() {
+    const INSIDE: &str = r#"mkdir "$TMPDIR" && mount -t tmpfs -o noexec tmpfs "$TMPDIR" && exec "$@""#;
+    let scratch = Scratch::new();
+    let to = scratch.outside().join("other");
+    let mut inside = scratch.container();
+    inside.args(["--mount", "sh", "-c", INSIDE, "sh", "sh"]).arg(MADE.out.join("install.sh")).arg("--from");
+    inside.arg(&MADE.out).arg("--to").arg(&to).env("TMPDIR", scratch.outside().join("noexec"));
+    let run = Scratch::finish(&mut inside);
+    assert!(run.code == Some(1) && run.stderr.contains("mounted noexec), set TMPDIR"), "{run:?}");
+    assert!(!to.exists());
+}
