@@ -29,6 +29,8 @@ pub struct Row {
     pub unit: Unit,
     /// The outcome of a loop that has reached it.
     outcome: Outcome,
+    /// That it is reached, in words before what is wrong with the work.
+    pub over: &'static str,
     /// How much of it is used.
     pub used: fn(&Used) -> f64,
 }
@@ -110,6 +112,7 @@ limits! {
         json: "max_cost_usd",
         unit: Unit::Dollars,
         outcome: Outcome::BudgetReached,
+        over: "the budget is used up",
         used: |used| used.spent.dollars(),
     };
     /// Read and written ones together.
@@ -119,6 +122,7 @@ limits! {
         json: "max_tokens",
         unit: Unit::Count("tokens"),
         outcome: Outcome::BudgetReached,
+        over: "the budget is used up",
         used: |used| used.spent.tokens() as f64,
     };
     /// The time of the whole loop, in seconds.
@@ -128,6 +132,7 @@ limits! {
         json: "max_duration",
         unit: Unit::Seconds,
         outcome: Outcome::DurationReached,
+        over: "its time is over",
         used: |used| used.seconds,
     };
 }
@@ -137,6 +142,12 @@ impl Limit {
     #[must_use]
     pub fn outcome(self) -> Outcome {
         self.row().outcome
+    }
+
+    /// The first of those that lead to this outcome, however the last work was; `None` if none does.
+    #[must_use]
+    pub fn that_ended(outcome: Outcome) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.ended(outcome))
     }
 
     /// Whether a loop with this outcome has ended because of it, however its last work was.

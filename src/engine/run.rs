@@ -291,25 +291,31 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, BudgetFailed, BudgetReached, BudgetUnproven, DurationFailed,
-            DurationReached, DurationUnproven, LastFailed, LimitTooFar, MaxIterations, NoConnection, NoModel,
-            NotLoggedIn, NotRetried, OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
+            AgentFailed, Breaker, LastFailed, LimitTooFar, MaxIterations, NoConnection, NoModel, NotLoggedIn,
+            NotRetried, OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | NotRetried | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
             | NoModel | OutOfCredit => self.job.tally.last_error.clone(),
             // That of a worker is no failure of the loop.
-            MaxIterations | BudgetReached | DurationReached => self.last_failed(),
-            BudgetFailed => Some(format!("the budget is used up, and {}", self.last_failed()?)),
-            DurationFailed => Some(format!("its time is over, and {}", self.last_failed()?)),
+            MaxIterations => self.last_failed(),
             Overloaded | NoConnection => Some(self.out_of_reach()),
             Unproven => Some(self.unproven()),
-            BudgetUnproven => Some(format!("the budget is used up, and {}", self.unproven())),
-            DurationUnproven => Some(format!("its time is over, and {}", self.unproven())),
             LimitTooFar => Some(self.limit_too_far()),
-            _ => None,
+            _ => self.at_limit(Limit::that_ended(outcome)?, outcome),
         });
         End { outcome, detail }
+    }
+
+    /// What is wrong with the last work of a loop that this limit has ended.
+    fn at_limit(&self, limit: Limit, outcome: Outcome) -> Option<String> {
+        let reached = limit.outcome();
+        if outcome == reached {
+            return self.last_failed();
+        }
+        let is_unproven = reached.if_unproven() == Some(outcome);
+        let why = if is_unproven { self.unproven() } else { self.last_failed()? };
+        Some(format!("{}, and {why}", limit.row().over))
     }
 
     /// The failure of the last iteration, if it has failed.

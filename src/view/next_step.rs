@@ -278,7 +278,7 @@ fn again(ending: &Ending<'_>, name: &str) -> Option<String> {
         (Some(Outcome::LimitTooFar), _) => {
             Some(resume(&raised().map(|flags| format!(" {flags}")).unwrap_or_default()))
         }
-        (Some(outcome), _) if Limit::ALL.into_iter().any(|limit| limit.ended(outcome)) => {
+        (Some(outcome), _) if Limit::that_ended(outcome).is_some() => {
             Some(resume(&format!(" {}", raised()?)))
         }
         (Some(outcome), _) if outcome.goes_on() || outcome == Outcome::Terminated => Some(resume("")),

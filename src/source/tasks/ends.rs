@@ -76,8 +76,7 @@ impl Tasks {
         }
         let by_graph = self.sound_end(context)?;
         // At a limit, the graph decides whether anything is left.
-        let is_at_limit =
-            end.outcome.wants_more_iterations() || Limit::ALL.iter().any(|limit| limit.ended(end.outcome));
+        let is_at_limit = end.outcome.wants_more_iterations() || Limit::that_ended(end.outcome).is_some();
         let is_at_number = matches!(end.outcome, MaxIterations | LastFailed);
         let end = match by_graph.outcome {
             AllDone | TasksFailed if is_at_limit => self.doubted(by_graph),
