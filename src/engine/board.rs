@@ -176,8 +176,7 @@ mod tests {
 
     #[test]
     fn what_others_spend_is_known_and_ones_own_counts_once() {
-        let spent =
-            |cost, input_tokens, output_tokens| Spent { cost_usd: Some(cost), input_tokens, output_tokens };
+        let spent = |cost, input, output| Spent::reported(Some(cost), Some(input), Some(output));
         let tally = |cost| Tally { spent: spent(cost, 10, 1), ..Tally::default() };
         let alone = Board::default();
         assert_eq!(alone.spent_by_others(&tally(7.0)), Spent::default());

@@ -136,7 +136,7 @@ impl Member {
 
     fn hear(&mut self, heard: Heard) -> bool {
         // The server has one count of all tokens.
-        let counted = |(cost, tokens)| Spent { cost_usd: Some(cost), input_tokens: tokens, output_tokens: 0 };
+        let counted = |(cost, tokens)| Spent::reported(Some(cost), Some(tokens), None);
         let all = counted(heard.spent);
         let own = counted((self.told.spent.dollars(), self.told.spent.tokens()));
         let before = *self.before.get_or_insert(all.without(own));

@@ -292,8 +292,7 @@ impl LoopEnded<'_> {
     /// What the loop has spent.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        let Self { cost_usd, input_tokens, output_tokens, .. } = *self;
-        Spent { cost_usd, input_tokens, output_tokens }
+        Spent::reported(self.cost_usd, Some(self.input_tokens), Some(self.output_tokens))
     }
 }
 

@@ -179,15 +179,11 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let money = with(Budget { max_cost_usd: Some(1.0), ..Budget::NONE });
     let tokens = with(Budget { max_tokens: Some(100), ..Budget::NONE });
     let time = with(Budget { max_duration_seconds: Some(60.0), ..Budget::NONE });
-    let mut tally = Tally {
-        spent: Spent { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39 },
-        ..Tally::default()
-    };
+    let mut tally = Tally { spent: Spent::reported(Some(0.99), Some(60), Some(39)), ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), BEGIN);
     }
-    let together =
-        Now { spent_by_others: Spent { cost_usd: Some(0.01), input_tokens: 1, output_tokens: 0 }, ..now(0) };
+    let together = Now { spent_by_others: Spent::reported(Some(0.01), Some(1), None), ..now(0) };
     for limits in [&money, &tokens] {
         assert_eq!(step(limits, &tally, together), Step::End(Outcome::BudgetReached));
     }

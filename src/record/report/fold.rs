@@ -364,14 +364,13 @@ fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
 /// What an attempt spent together with the agents that verified its work. Those have no attempts of their own; only
 /// the difference of the loop's totals shows what they spent.
 fn with_others(own: Spent, before: Spent, now: Spent) -> Spent {
-    let grown = now.cost_usd.unwrap_or_default() - before.cost_usd.unwrap_or_default();
-    let others = grown - own.cost_usd.unwrap_or_default();
+    let grown = now.without(before);
     // Sums of floats are not exact; the attempt's own value is.
-    let is_more = others > 1e-9;
+    let is_more = grown.dollars() - own.dollars() > 1e-9;
     Spent {
-        cost_usd: if is_more { Some(grown) } else { own.cost_usd },
-        input_tokens: now.input_tokens.saturating_sub(before.input_tokens).max(own.input_tokens),
-        output_tokens: now.output_tokens.saturating_sub(before.output_tokens).max(own.output_tokens),
+        cost_usd: if is_more { grown.cost_usd } else { own.cost_usd },
+        input_tokens: grown.input_tokens.max(own.input_tokens),
+        output_tokens: grown.output_tokens.max(own.output_tokens),
     }
 }
 
