@@ -215,7 +215,5 @@ fn end_what_is_left(mark: &Mark) {
         left.kill(|_| false);
         std::thread::sleep(LOOK);
     }
-    if is_portable() {
-        mark.remove_files();
-    }
+    mark.remove_files();
 }

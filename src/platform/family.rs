@@ -13,9 +13,6 @@ use super::backend::is_portable;
 use super::mark::Mark;
 use super::stat::{Stat, ticks_now};
 
-/// How often in a row nothing must be found until nothing is left: a process that forks and exits at once can escape
-/// one look, because it is replaced by another one meanwhile.
-pub const QUIET: usize = 3;
 /// How long processes that appear are stopped before all are killed.
 const FREEZING: Duration = Duration::from_secs(1);
 /// A process this old is no longer just being started, with an environment that cannot be read yet.
@@ -39,6 +36,13 @@ pub struct Family {
     led: HashSet<u32>,
     /// Processes that were looked at and do not carry the mark.
     strangers: HashMap<u32, u64>,
+}
+
+/// How many looks in a row must find nothing until nothing is left. With the portable backend a process that forks and exits at once
+/// can escape one look, because it is replaced by another one meanwhile.
+#[must_use]
+pub fn enough_looks() -> usize {
+    if is_portable() { 3 } else { 1 }
 }
 
 impl Family {
@@ -192,8 +196,7 @@ impl Family {
 
     /// Whether nothing is left, for certain as far as this backend can tell.
     pub fn is_gone(&mut self) -> bool {
-        let looks = if is_portable() { QUIET } else { 1 };
-        (0..looks).all(|_| self.look().is_empty())
+        (0..enough_looks()).all(|_| self.look().is_empty())
     }
 
     /// Sends KILL to all members but those that are spared.

@@ -260,7 +260,7 @@ impl<'a> Supervisor<'a> {
             self.wait();
         };
         let is_alone = if is_portable() { self.family.is_gone() } else { !self.reap() };
-        if is_alone && is_portable() {
+        if is_alone {
             self.mark.remove_files();
         }
         let turned_away = self.inside.map(Inside::turned_away).unwrap_or_default();

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::platform::backend::is_portable;
-use crate::platform::family::{Family, QUIET, send};
+use crate::platform::family::{Family, enough_looks, send};
 use crate::platform::mark::Mark;
 
 /// How long marked processes have between TERM and KILL.
@@ -50,8 +49,7 @@ fn sweep_carriers(mark: &Mark, grace: Duration) -> usize {
             send(stat.pid, Signal::CONT);
         }
     }
-    // With the portable backend, one look that finds nothing is not enough.
-    let enough = if is_portable() { QUIET } else { 1 };
+    let enough = enough_looks();
     let mut quiet = usize::from(found.is_empty());
     while quiet < enough && started.elapsed() < LIMIT {
         if quiet == 0 {
