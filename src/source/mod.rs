@@ -27,7 +27,7 @@ const NAMED: usize = 100;
 const SHOWN: usize = 3;
 
 /// `prompt` with what the loop has `given` to it.
-fn with_given(prompt: String, given: &Given) -> String {
+pub(crate) fn with_given(prompt: String, given: &Given) -> String {
     let unproven = given.validation_error.as_deref();
     let unproven = unproven.map(match (given.undecided, unproven.is_some_and(cannot_run)) {
         (true, _) => Unproven::Refuted,
