@@ -252,14 +252,14 @@ impl ProofTree {
 
     /// Lays out a commit in a new tree.
     fn make(&self, commit: &str) -> Result<(), GitError> {
-        let make = || {
+        let lay = || {
             self.put_away()?;
             clean_tree::add(&self.root, &self.tree, commit)?;
             clean_tree::lay(&self.root, &self.tree, commit)
         };
-        match make() {
+        match lay() {
             // What was put away may have taken the room.
-            Err(_) if self.sweep() => make(),
+            Err(_) if self.sweep() => lay(),
             made => made,
         }
     }
