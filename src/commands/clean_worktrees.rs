@@ -18,7 +18,7 @@ use crate::project::Project;
 use crate::proof;
 use crate::record::run_folder::{GATE, JOBS, is_job};
 use crate::record::state_read::Extent;
-use crate::record::{lookup, of_others, recorder};
+use crate::record::{lookup, newer, of_others, recorder};
 use crate::text::line::shell_word;
 use crate::text::list::some_of;
 
@@ -43,6 +43,7 @@ impl From<anyhow::Error> for Kept {
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     let here = workspace::locate(args.target.ralph_dir.as_ref())?;
     here.require_git()?;
+    newer::refuse(&here)?;
     let folder = trees_folder(&here)?;
     let all: Vec<Tree> = trees::list(here.root())?
         .into_iter()
@@ -51,7 +52,9 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         .collect();
     let name = args.target.name.as_deref();
     let meant = match meant(&all, &folder, name) {
-        Err(_) if name.is_some_and(|name| here.proof(name).is_dir()) => Vec::new(),
+        Err(_) if name.is_some_and(|name| proof::trees(&here.proofs()).contains(&here.proof(name))) => {
+            Vec::new()
+        }
         meant => meant?,
     };
     let mut kept = 0;

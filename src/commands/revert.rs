@@ -15,6 +15,7 @@ use crate::graph::Landing;
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
+use crate::record::newer;
 use crate::record::recorder;
 use crate::record::run_folder::is_job;
 use crate::record::state_read::Extent;
@@ -84,6 +85,7 @@ fn take_back(here: &Project, landing: &Landing) -> anyhow::Result<u8> {
         );
     };
     here.require_git()?;
+    newer::refuse(here)?;
     let root = here.root();
     let message = format!("Revert {}\n\nThis takes back what has landed as {landed}.\n", landing.named());
     let reverted = git::landing::take_back(root, (&made.base, landed), task, &message)?;

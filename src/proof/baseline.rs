@@ -120,8 +120,7 @@ impl Look {
         if is_kept {
             self.tree.leave(&laid)?;
         } else {
-            // What stays is removed by the next proof.
-            let _ = self.tree.put_away();
+            self.tree.put_away();
         }
         Ok(Some(Found { fitness, run, is_doubtful: is_lacking || is_disturbed }))
     }

@@ -72,6 +72,11 @@ impl Listing {
         self.get(path) == other.get(path)
     }
 
+    /// How much its files hold, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, stamp)| stamp.size).sum()
+    }
+
     fn get(&self, path: &Path) -> Option<Stamp> {
         let at = self.0.binary_search_by(|(other, _)| other.as_os_str().cmp(path.as_os_str()));
         at.ok().map(|at| self.0[at].1)

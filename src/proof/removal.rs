@@ -5,7 +5,7 @@ use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use super::tree::{BESIDE, GONE, PROJECT, ProofTree, beside, remove_file};
@@ -15,17 +15,18 @@ use crate::threads;
 
 /// The longest path of a project's runs, in bytes.
 const PATH: u64 = 8192;
-/// How long the end of a loop waits for a removal. What stays then is removed by the next proof.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end of a loop waits for a removal. What stays then is removed by the next proof, or `ralph clean --worktrees`.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A removal of what was put away, beside other work. Dropped, it waits for its end.
 #[derive(Default)]
 pub(super) struct Sweep(Option<Receiver<()>>);
 
 impl Sweep {
-    /// Begins it, if there is something to remove.
+    /// Begins it, if there is something to remove, unless it is at work.
     pub(super) fn begin(&mut self, tree: &ProofTree) {
-        if tree.has_put_away() {
+        let is_at_work = self.0.as_ref().is_some_and(|ended| ended.try_recv() == Err(TryRecvError::Empty));
+        if !is_at_work && tree.has_put_away() {
             let (done, ended) = mpsc::channel();
             let tree = tree.clone();
             // Without a thread, the next proof does it.

@@ -22,6 +22,7 @@ use super::listing::Listing;
 use super::protected::{AllProtected, Change, Protected, is_test};
 use crate::engine::validation::{Validation, reason};
 use crate::files::atomic::{self, Durability};
+use crate::files::room::Room;
 use crate::files::{FileError, key, own};
 use crate::git::{GitError, clean_tree};
 use crate::process::launch::Launch;
@@ -37,6 +38,8 @@ const SEAL: u64 = 1024;
 pub(super) const BESIDE: [&str; 6] = [TMP_AGAIN, GONE, "~home", "~lock", "~seal", TMP];
 /// A tree of which nothing is used again, while it is removed.
 pub(super) const GONE: &str = "~gone";
+/// How many times the room of a tree has to be free, so that it stays for a while beside a new one and what is built there.
+const AMPLE: u64 = 4;
 /// The folders for temporary files, the second one for a run that is repeated.
 const TMP: &str = "~tmp";
 const TMP_AGAIN: &str = "~tmp2";
@@ -216,7 +219,9 @@ impl ProofTree {
         if !is_ours {
             let project = folder.join(PROJECT);
             atomic::write_own(&project, self.runs.as_os_str().as_bytes(), Durability::Atomic)?;
+            clean_tree::remove(&self.root, &self.tree)?;
             clean_tree::remove_folder(&home).map_err(FileError::at(&home))?;
+            clean_tree::add(&self.root, &self.tree, commit)?;
         }
         own::make_folder(&home).map_err(FileError::at(&home))?;
         for tmp in [TMP, TMP_AGAIN].map(|end| self.beside(end)) {
@@ -227,10 +232,8 @@ impl ProofTree {
             // The commit may have something else there.
             self.unlink(path)?;
         }
-        if is_ours {
-            clean_tree::lay(&self.root, &self.tree, commit)?;
-        } else {
-            self.make(commit)?;
+        clean_tree::lay(&self.root, &self.tree, commit)?;
+        if !is_ours {
             self.prepare(commit, cancelled)?;
         }
         let mut carried = Vec::new();
@@ -248,20 +251,6 @@ impl ProofTree {
         }
         let [before, entry] = [self.listing()?, self.entry()?];
         Ok(Laid { before, entry, is_new: !is_ours, carried, has_more_tests, _lock: lock })
-    }
-
-    /// Lays out a commit in a new tree.
-    fn make(&self, commit: &str) -> Result<(), GitError> {
-        let lay = || {
-            self.put_away()?;
-            clean_tree::add(&self.root, &self.tree, commit)?;
-            clean_tree::lay(&self.root, &self.tree, commit)
-        };
-        match lay() {
-            // What was put away may have taken the room.
-            Err(_) if self.sweep() => lay(),
-            made => made,
-        }
     }
 
     fn lay_held_out(&self, commit: &str, tests: &str) -> Result<bool, TreeError> {
@@ -376,19 +365,21 @@ impl ProofTree {
     }
 
     /// Puts the tree away, of which nothing is used again. A file system may make new files far more slowly for some minutes after
-    /// many were removed: a claim begins with a new tree before [`Sweep`](super::removal::Sweep) removes this one.
-    pub(super) fn put_away(&self) -> Result<(), GitError> {
-        // Where something lies there already, it is removed at once.
-        let _ = std::fs::rename(&self.tree, self.beside(GONE));
-        clean_tree::remove(&self.root, &self.tree)
+    /// many were removed: a claim begins with a new tree before [`Sweep`](super::removal::Sweep) removes this one. Where there is not
+    /// much room for both, it is removed at once.
+    pub(super) fn put_away(&self) {
+        let has_room = || Some(Room::of(&self.tree)?.free / AMPLE >= self.listing().ok()?.bytes());
+        if has_room().unwrap_or_default() {
+            let _ = std::fs::rename(&self.tree, self.beside(GONE));
+        }
+        // What stays is removed by the next proof.
+        let _ = clean_tree::remove(&self.root, &self.tree);
     }
 
-    /// Removes what was put away, also by a process that was killed; `false` if that was nothing.
-    pub(super) fn sweep(&self) -> bool {
-        let is_there = self.has_put_away();
+    /// Removes what was put away, also by a process that was killed.
+    pub(super) fn sweep(&self) {
         // What stays is removed by the next call.
         let _ = clean_tree::remove_folder(&self.beside(GONE));
-        is_there
     }
 
     pub(super) fn has_put_away(&self) -> bool {

@@ -81,7 +81,7 @@ fn problem(word: &str) -> Option<String> {
 /// login of that agent, if it is not its usual one, and the key of the setting that has named it.
 pub(super) fn settle(rows: &mut [Resolved], accounts: &[Account]) -> (Option<Account>, &'static str) {
     let [list, general] = [LIST, GENERAL[0]].map(|key| resolved::row(rows, key).clone());
-    let does_count = !list.value.is_empty() && list.origin.strength() >= general.origin.strength();
+    let does_count = !list.value.trim().is_empty() && list.origin.strength() >= general.origin.strength();
     let (word, origin) = match names(&list).next().filter(|_| does_count) {
         Some(first) => (first.to_owned(), list.origin.clone()),
         None => (general.value.clone(), general.origin.clone()),

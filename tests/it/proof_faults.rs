@@ -198,3 +198,21 @@ fn a_checkout_that_finds_no_room_proves_nothing_and_is_made_again() {
     let run = scratch.run(LOOP);
     assert!(run.code == Some(0) && run.stdout.contains("Proof: proven: clean tree "), "{run:?}");
 }
+
+#[test]
+fn where_room_is_short_the_tree_of_the_first_look_makes_room_at_once() {
+    const INSIDE: &str = r#"mkdir -p "$1" && mount -t tmpfs -o size=24m tmpfs "$1" && shift && exec "$@""#;
+    // One tree with what is built in it has room there, two do not.
+    let scratch = project("head -c 8000000 /dev/zero > built && touch \"$RAN\" || exit 2");
+    scratch.write("large", vec![b'x'; 6_000_000]);
+    scratch.write(".gitignore", "built\n");
+    commit(&scratch);
+    let ran = scratch.outside().join("ran");
+    agent(&scratch, &format!("until test -e {}; do sleep 0.02; done; {FIX}", ran.display()));
+    let mut inside = scratch.container();
+    inside.args(["--mount", "sh", "-c", INSIDE, "sh"]).arg(scratch.home().join("state/ralph/proof"));
+    inside.arg(env!("CARGO_BIN_EXE_ralph")).args(LOOP.split_whitespace()).env("RAN", &ran);
+    let run = Scratch::finish(&mut inside);
+    assert!(run.code == Some(0) && run.stdout.contains("Proof: proven: clean tree "), "{run:?}");
+    assert_eq!(scratch.state()["iteration"].as_integer(), Some(1), "at once: {run:?}");
+}

@@ -135,8 +135,8 @@ pub(super) fn run(args: &LoopBuildArgs, names: &[String]) -> anyhow::Result<u8> 
 
 /// Keeps other loops out of the project, and prepares what all of its work trees share.
 fn take_project(project: &Project) -> anyhow::Result<Lock> {
-    project.create_run_dir()?;
     let lock = recorder::hold(project, VERB)?;
+    project.create_run_dir()?;
     let mut patterns = git::runtime_patterns(project);
     // No agent may commit its copy; if the plan is tracked, this has no effect.
     patterns.push(format!("/{BRANCH_PLAN}"));

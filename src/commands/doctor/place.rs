@@ -48,9 +48,10 @@ pub(super) fn check_repository(project: &Project) -> Finding {
 /// The folder at a path, or the nearest one above it, if files can be made there; else what keeps them out, and what to do. Nothing is
 /// created.
 fn writable(path: &Path) -> Result<&Path, (String, &'static str)> {
-    let (shown, existing) = (path.display(), path.ancestors().find(|folder| folder.exists()).unwrap_or(path));
+    let is_there = |folder: &&Path| folder.symlink_metadata().is_ok();
+    let (shown, existing) = (path.display(), path.ancestors().find(is_there).unwrap_or(path));
     if !existing.is_dir() {
-        return Err((format!("{shown}: {} is a file", existing.display()), "move that file away"));
+        return Err((format!("{shown}: {} is no folder", existing.display()), "move it away"));
     }
     rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         let error = io::Error::from(error);
@@ -70,18 +71,19 @@ pub(super) fn check_ralph_dir(project: &Project) -> Finding {
     }
 }
 
-/// The user's folder for what all projects share: loops run without it, but they are not listed, and nothing is signed.
+/// The user's folder for what all projects share. Loops run without it.
 pub(super) fn check_state_folder(project: &Project) -> Finding {
     const CHECK: &str = "state folder";
-    let registry = project.registry();
-    let Some(path) = registry.as_deref().and_then(Path::parent) else {
+    let (Some(registry), Some(proofs)) = (project.registry(), project.proofs_of_all()) else {
         return Finding::warn(CHECK, "there is no home folder for it", "set HOME or XDG_STATE_HOME");
     };
-    match writable(path) {
-        Err((detail, fix)) => {
-            Finding::warn(CHECK, detail, format!("{fix}, or set XDG_STATE_HOME to another folder"))
-        }
-        Ok(_) => Finding::ok(CHECK, path.display().to_string()),
+    match writable(&registry).and(writable(&proofs)) {
+        Err((detail, fix)) => Finding::warn(
+            CHECK,
+            format!("{detail}: loops are not listed, and no claim is proven in a clean checkout"),
+            format!("{fix}, or set XDG_STATE_HOME to another folder"),
+        ),
+        Ok(_) => Finding::ok(CHECK, registry.parent().unwrap_or(&registry).display().to_string()),
     }
 }
 

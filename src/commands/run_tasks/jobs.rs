@@ -138,8 +138,8 @@ pub(super) fn run(run: Run<'_>, plan: Plan) -> anyhow::Result<u8> {
     let settings = &run.workspace.settings;
     let project = &run.workspace.project;
     let flags = &run.args.flags;
-    project.create_run_dir()?;
     let lock = recorder::hold(project, run.call.verb.words())?;
+    project.create_run_dir()?;
     git::exclude(project.root(), &git::runtime_patterns(project))
         .context("ralph's own files would be committed")?;
     landing::begin(&plan.trunk, plan.is_named).map_err(|error| {
