@@ -135,7 +135,8 @@ fn landlock(plan: &Plan) -> Result<RulesetStatus, RulesetError> {
     let layers = plan.layers.iter().map(|layer| &layer.path);
     let own = ["/dev", KERNEL].map(PathBuf::from);
     let places = plan.writable.iter().chain(&plan.made).chain(&plan.fresh).chain(layers).chain(&own);
-    let access = AccessFs::from_write(ABI::V3);
+    // Not that to shorten files by name, which the mounts forbid: the kernel looks for it at each opening, also of files that are read.
+    let access = AccessFs::from_write(ABI::V2);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(access)?
