@@ -7,12 +7,13 @@ from release import DESCRIPTION, Release, Target
 from reproducible import File, zipped
 
 
-def platform(target: Target) -> str:
+def platforms(target: Target) -> list[str]:
     if target.is_musl:
-        return f"musllinux_1_1_{target.cpu}"
-    # The first version that has the tag, and all of Rust's programs start with.
+        return [f"musllinux_1_1_{target.cpu}"]
+    # The first version that has the tag, and all of Rust's programs start with. A pip before 20.3 knows it by its year.
     major, minor = max(target.glibc(), (2, 17))
-    return f"manylinux_{major}_{minor}_{target.cpu}"
+    by_year = [f"manylinux2014_{target.cpu}"] if (major, minor) == (2, 17) else []
+    return [*by_year, f"manylinux_{major}_{minor}_{target.cpu}"]
 
 
 def digest(content: bytes) -> str:
@@ -24,7 +25,7 @@ def make(release: Release, targets: list[Target]) -> None:
     distribution = f"{name.replace('-', '_')}-{version}"
     for target in targets:
         info = f"{distribution}.dist-info"
-        tag = f"py3-none-{platform(target)}"
+        tags = platforms(target)
         metadata = [
             "Metadata-Version: 2.4",
             f"Name: {name}",
@@ -36,7 +37,7 @@ def make(release: Release, targets: list[Target]) -> None:
             "License-File: THIRD-PARTY-LICENCES.txt",
             "Description-Content-Type: text/markdown",
         ]
-        wheel = ["Wheel-Version: 1.0", "Generator: ralph", "Root-Is-Purelib: false", f"Tag: {tag}"]
+        wheel = ["Wheel-Version: 1.0", "Generator: ralph", "Root-Is-Purelib: false", *(f"Tag: py3-none-{tag}" for tag in tags)]
         text = lambda lines: "".join(f"{line}\n" for line in lines).encode()
         files = [
             File(f"{distribution}.data/scripts/ralph", target.program(), 0o755),
@@ -47,4 +48,4 @@ def make(release: Release, targets: list[Target]) -> None:
         record = [f"{file.path},sha256={digest(file.content)},{len(file.content)}" for file in files]
         record_path = f"{info}/RECORD"
         files.append(File(record_path, text([*record, f"{record_path},,"])))
-        release.file(f"{distribution}-{tag}.whl", zipped(files, release.time))
+        release.file(f"{distribution}-py3-none-{'.'.join(tags)}.whl", zipped(files, release.time))
