@@ -134,10 +134,12 @@ fn an_agent_sees_the_loops_of_its_run() {
     let id = add(&scratch, "first");
     ended(&scratch.run(&format!("{RUN} 2 --validate true")), 0);
     assert_all_landed(&scratch, &[id]);
-    let loops: serde_json::Value =
+    let seen: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(scratch.home().join("sees")).unwrap()).unwrap();
-    let at_work = loops.as_array().unwrap().iter().find(|one| one["current_iteration"] == 1);
-    let at_work = at_work.unwrap_or_else(|| panic!("{loops}"));
+    // A single one stands in no list: the other lane may not have begun.
+    let loops = seen.as_array().map_or(std::slice::from_ref(&seen), Vec::as_slice);
+    let at_work = loops.iter().find(|one| one["current_iteration"] == 1);
+    let at_work = at_work.unwrap_or_else(|| panic!("{seen}"));
     assert_eq!(at_work["status"], "running", "{at_work}");
 }
 
