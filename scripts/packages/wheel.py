@@ -10,10 +10,10 @@ from reproducible import File, zipped
 def platforms(target: Target) -> list[str]:
     if target.is_musl:
         return [f"musllinux_1_1_{target.cpu}"]
-    # The first version that has the tag, and all of Rust's programs start with. A pip before 20.3 knows it by its year.
+    # The first version that has the tag, and all of Rust's programs start with. A pip before 20.3 takes the older name alone.
     major, minor = max(target.glibc(), (2, 17))
-    by_year = [f"manylinux2014_{target.cpu}"] if (major, minor) == (2, 17) else []
-    return [*by_year, f"manylinux_{major}_{minor}_{target.cpu}"]
+    older = [f"manylinux2014_{target.cpu}"] if (major, minor) == (2, 17) else []
+    return [*older, f"manylinux_{major}_{minor}_{target.cpu}"]
 
 
 def digest(content: bytes) -> str:

@@ -55,7 +55,7 @@ pub const TIERS: [Tier; 3] = [
     Tier { number: 1, tested: "tested on every change", machines: "Linux on x86_64, with glibc" },
     Tier {
         number: 2,
-        tested: "musl, and aarch64 by qemu: both demos, to the end; the portable backend: tests of processes",
+        tested: "with musl, and on aarch64 under qemu, both demos ran to their end; the portable backend: tests of processes",
         machines: "every other Linux: on aarch64, with musl, or where the portable backend is needed",
     },
     Tier { number: 3, tested: "type-checked, never run", machines: "macOS" },

@@ -136,7 +136,7 @@ fn an_agent_sees_the_loops_of_its_run() {
     assert_all_landed(&scratch, &[id]);
     let seen: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(scratch.home().join("sees")).unwrap()).unwrap();
-    // A single one stands in no list: the other lane may not have begun.
+    // One loop is an object, several are an array; the other lane may not have begun.
     let loops = seen.as_array().map_or(std::slice::from_ref(&seen), Vec::as_slice);
     let at_work = loops.iter().find(|one| one["current_iteration"] == 1);
     let at_work = at_work.unwrap_or_else(|| panic!("{seen}"));

@@ -27,6 +27,11 @@ fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
 
 pub(super) fn check_git() -> Finding {
     match git::git_version().and_then(|found| git::unless_older(found, git::OLDEST)) {
+        Ok(version) if git::unless_older(version.clone(), git::OLDEST_TO_LAND).is_err() => {
+            let (major, minor) = git::OLDEST_TO_LAND;
+            let detail = format!("{version}; tasks land side by side with {major}.{minor} and newer");
+            Finding::warn("git", detail, "update git, if you want 'ralph run --jobs' or '--onto'")
+        }
         Ok(version) => Finding::ok("git", version),
         Err(error) => from_error("git", &error),
     }

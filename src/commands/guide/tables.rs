@@ -22,8 +22,9 @@ fn path(relative: &str) -> String {
 type Made = fn() -> String;
 
 /// Pages with the tables between marks of their name.
-const TABLES: [(&str, &str, Made); 10] = [
+const TABLES: [(&str, &str, Made); 11] = [
     ("README.md", "agents", agents_by_title),
+    ("README.md", "tiers", tiers),
     ("README.md", "pages", pages),
     ("docs/agents.md", "agents", agents),
     ("docs/agents.md", "options", options),
