@@ -14,11 +14,13 @@ fail() {
   exit 1
 }
 
-version='' to=${HOME:?}/.local/bin from=''
+usage='sh install.sh [--version VERSION] [--to FOLDER] [--from FOLDER-OR-URL]'
+version='' to='' from=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --version | --to | --from) [ $# -gt 1 ] || fail "$1 needs a value" ;;
-    *) fail "there is no option $1: sh install.sh [--version VERSION] [--to FOLDER] [--from FOLDER-OR-URL]" ;;
+    --version | --to | --from) [ -n "${2-}" ] || fail "$1 needs a value" ;;
+    -h | --help) printf 'Installs ralph for one user, by default in ~/.local/bin: %s\n' "$usage" && exit ;;
+    *) fail "there is no option $1: $usage" ;;
   esac
   case $1 in
     --version) version=${2#v} ;;
@@ -27,6 +29,8 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
+to=${to:-${HOME:+$HOME/.local/bin}}
+[ -n "$to" ] || fail "HOME is not set: choose a folder with --to"
 if [ -z "$from" ]; then
   if [ -n "$version" ]; then from=$repository/releases/download/v$version; else from=$repository/releases/latest/download; fi
 fi
@@ -41,9 +45,12 @@ esac
 if [ -e "$loader" ]; then libc=gnu; else libc=musl; fi
 target=$cpu-unknown-linux-$libc
 
+new=$to/.ralph.new
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' HUP INT TERM
+trap 'rm -rf "$work" && rm -f "$new"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 fetch() {
   case $from in
@@ -76,15 +83,16 @@ command -v sha256sum >/dev/null 2>&1 || fail "sha256sum is missing, without whic
 
 folder=${archives%.tar.gz}
 tar -x -z -f "$work/$archives" -C "$work"
-"$work/$folder/ralph" --version >/dev/null || fail "$work/$folder/ralph does not start, so nothing was installed: see above why;" \
-  "if programs cannot run in that folder (mounted noexec), set TMPDIR to one where they can"
 mkdir -p "$to" || fail "cannot make $to: choose another folder with --to"
-# A running program cannot be written to, only replaced.
-if ! { cp "$work/$folder/ralph" "$to/.ralph.new" && chmod 755 "$to/.ralph.new" && mv -f "$to/.ralph.new" "$to/ralph"; }; then
-  rm -f "$to/.ralph.new"
+[ ! -d "$to/ralph" ] || fail "$to/ralph is a folder: move it away, or choose another folder with --to"
+if ! { cp "$work/$folder/ralph" "$new" && chmod 755 "$new"; }; then
   fail "cannot write to $to: make room there, or choose another folder with --to"
 fi
-printf '%s is %s\n' "$to/ralph" "$("$to/ralph" --version)"
+said=$("$new" --version) || fail "the program does not start in $to, so it was not installed: see above why;" \
+  "if programs cannot run in that folder (mounted noexec), choose another one with --to"
+# A running program cannot be written to, only replaced.
+mv -f "$new" "$to/ralph" || fail "cannot write to $to: choose another folder with --to"
+printf '%s is %s\n' "$to/ralph" "$said"
 case :$PATH: in
   *":$to:"*) ;;
   *) printf '%s\n' "$to is not on PATH: add it in the startup file of your shell" ;;

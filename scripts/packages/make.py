@@ -32,7 +32,7 @@ def archives(release: Release, targets: list[Target]) -> None:
         folder = f"ralph-{release.version}-{target.triple}"
         files = [
             File(f"{folder}/ralph", target.program(), 0o755),
-            File(f"{folder}/README.md", release.source("README.md")),
+            File(f"{folder}/README.md", release.readme()),
             File(f"{folder}/CHANGELOG.md", release.source("CHANGELOG.md")),
             *release.licences(f"{folder}/"),
             *(release.shared(name, f"{folder}/{path}") for name, path in SHARED.items()),

@@ -58,7 +58,7 @@ def make(release: Release, targets: list[Target]) -> None:
         "ralph",
         [
             launcher,
-            File("package/README.md", release.source("README.md")),
+            File("package/README.md", release.readme()),
             File("package/bin/ralph", start.encode(), 0o755),
         ],
     )

@@ -67,6 +67,16 @@ class Release:
     def source(self, path: str) -> bytes:
         return (self.sources / path).read_bytes()
 
+    def readme(self) -> bytes:
+        """README.md for readers who have not the files beside it: its links lead to the repository, as of this version."""
+
+        def absolute(link: re.Match[str]) -> str:
+            shown_as = "raw" if link[1] else "blob"
+            return f"{link[1]}[{link[2]}]({self.names['REPOSITORY']}/{shown_as}/v{self.version}/"
+
+        text = self.source("README.md").decode()
+        return re.sub(r"(!?)\[([^\]]*)\]\((?!https?:|#)", absolute, text).encode()
+
     def shared(self, name: str, path: str) -> File:
         return File(path, (self.share / name).read_bytes())
 

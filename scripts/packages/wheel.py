@@ -42,7 +42,7 @@ def make(release: Release, targets: list[Target]) -> None:
         files = [
             File(f"{distribution}.data/scripts/ralph", target.program(), 0o755),
             *release.licences(f"{info}/licenses/"),
-            File(f"{info}/METADATA", text(metadata) + b"\n" + release.source("README.md")),
+            File(f"{info}/METADATA", text(metadata) + b"\n" + release.readme()),
             File(f"{info}/WHEEL", text(wheel)),
         ]
         record = [f"{file.path},sha256={digest(file.content)},{len(file.content)}" for file in files]

@@ -419,10 +419,21 @@ os.waitpid(child, 0)";
 
 #[test]
 fn pip_installs_the_program_as_a_script() {
+    const CHECK: &str = "
+import sys
+from importlib.metadata import distribution
+ralph, file = distribution('ralph'), sys.argv[1]
+tags = [line[5:] for line in ralph.read_text('WHEEL').splitlines() if line.startswith('Tag: ')]
+assert tags == ['py3-none-' + tag for tag in file[:-4].split('-')[-1].split('.')], (tags, file)
+readme = ralph.read_text('METADATA')
+assert '](https://example.org/ralph/blob/v' in readme and '](docs/' not in readme, readme
+";
     let made = &*MADE;
     let scratch = Scratch::new();
     let ralph = made.pip(&scratch.outside().join("venv"));
     assert_eq!(fs::read(&ralph).unwrap(), fs::read(&made.program).unwrap());
+    let wheel = made.file("ralph", ".whl");
+    good(Command::new(ralph.with_file_name("python")).args(["-c", CHECK]).arg(wheel.file_name().unwrap()));
     let doctor = Scratch::finish(scratch.command(&ralph).arg("doctor"));
     assert!(doctor.stdout.contains("installed by pip: '"), "{doctor:?}");
     assert!(doctor.stdout.contains("-m pip install --upgrade ralph' updates it"), "{doctor:?}");
@@ -542,13 +553,44 @@ fn the_installer_moves_nothing_that_it_has_not_checked() {
 
 #[test]
 fn the_installer_says_what_to_do_where_no_program_starts() {
-    const INSIDE: &str = r#"mkdir "$TMPDIR" && mount -t tmpfs -o noexec tmpfs "$TMPDIR" && exec "$@""#;
+    const INSIDE: &str = r#"mkdir "$NOEXEC" && mount -t tmpfs -o noexec tmpfs "$NOEXEC" && "$@"
+        code=$?; ls -A "$NOEXEC" && exit "$code""#;
     let scratch = Scratch::new();
-    let to = scratch.outside().join("other");
-    let mut inside = scratch.container();
-    inside.args(["--mount", "sh", "-c", INSIDE, "sh", "sh"]).arg(MADE.out.join("install.sh")).arg("--from");
-    inside.arg(&MADE.out).arg("--to").arg(&to).env("TMPDIR", scratch.outside().join("noexec"));
-    let run = Scratch::finish(&mut inside);
-    assert!(run.code == Some(1) && run.stderr.contains("mounted noexec), set TMPDIR"), "{run:?}");
-    assert!(!to.exists());
+    let noexec = scratch.outside().join("noexec");
+    let run = |variable: &str, to: &Path| {
+        let mut inside = scratch.container();
+        inside.args(["--mount", "sh", "-c", INSIDE, "sh", "sh"]).arg(MADE.out.join("install.sh"));
+        inside.arg("--from").arg(&MADE.out).arg("--to").arg(to).env("NOEXEC", &noexec).env(variable, &noexec);
+        let run = Scratch::finish(&mut inside);
+        fs::remove_dir(&noexec).unwrap();
+        run
+    };
+    // That of temporary files runs none.
+    let installed = run("TMPDIR", &scratch.outside().join("other"));
+    assert_eq!(installed.code, Some(0), "{installed:?}");
+    let refused = run("UNUSED", &noexec);
+    assert!(refused.code == Some(1) && refused.stderr.contains("(mounted noexec), choose"), "{refused:?}");
+    assert!(!refused.stdout.contains("ralph"), "nothing is left there: {refused:?}");
+}
+
+#[test]
+fn the_installer_takes_no_folder_for_the_program_and_needs_no_home() {
+    let scratch = Scratch::new();
+    let folder = scratch.outside().join("taken/ralph");
+    fs::create_dir_all(&folder).unwrap();
+    let run = install(&scratch, &MADE.out, "taken");
+    assert!(run.code == Some(1) && run.stderr.contains("taken/ralph is a folder: move it away"), "{run:?}");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+    let installer = |arguments: &[&str]| {
+        let mut install = scratch.command("sh");
+        install.arg(MADE.out.join("install.sh")).args(arguments).env_remove("HOME");
+        Scratch::finish(&mut install)
+    };
+    let (from, to) = (MADE.out.to_str().unwrap(), scratch.outside().join("homeless"));
+    let run = installer(&["--from", from, "--to", to.to_str().unwrap()]);
+    assert!(run.code == Some(0) && to.join("ralph").exists(), "{run:?}");
+    let run = installer(&["--from", from]);
+    assert!(run.code == Some(1) && run.stderr.contains("HOME is not set: choose"), "{run:?}");
+    let run = installer(&["--help"]);
+    assert!(run.code == Some(0) && run.stdout.contains("sh install.sh [--version VERSION]"), "{run:?}");
 }
