@@ -24,7 +24,7 @@ type Made = fn() -> String;
 /// Pages with the tables between marks of their name.
 const TABLES: [(&str, &str, Made); 11] = [
     ("README.md", "agents", agents_by_title),
-    ("README.md", "tiers", tiers),
+    ("README.md", "tiers", tiers_in_words),
     ("README.md", "pages", pages),
     ("docs/agents.md", "agents", agents),
     ("docs/agents.md", "options", options),
@@ -73,6 +73,11 @@ fn every_page_is_a_topic_and_no_topic_is_a_verb() {
 fn tiers() -> String {
     let row = |tier: &Tier| vec![tier.number.to_string(), tier.machines.to_owned(), tier.tested.to_owned()];
     table(&["tier", "machines", "what has been done there"], TIERS.iter().map(row))
+}
+
+fn tiers_in_words() -> String {
+    let words = |tier: &Tier| format!("Tier {}, {}: {}.", tier.number, tier.machines, tier.tested);
+    TIERS.iter().map(words).collect::<Vec<_>>().join(" ")
 }
 
 /// A table with these rows.
