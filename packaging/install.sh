@@ -47,7 +47,7 @@ target=$cpu-unknown-linux-$libc
 
 new=$to/.ralph.new
 work=$(mktemp -d)
-trap 'rm -rf "$work" && rm -f "$new"' EXIT
+trap 'rm -rf "$work"; rm -f "$new"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
